@@ -47,7 +47,7 @@ from depyf.comparing import Comparison
 from depyf.comparing.checking import Checked, CheckedCalls
 from depyf.comparing.outcome import Outcome, disagreements, random_states
 from depyf.comparing.reachable import Reachable
-from depyf.comparing.tensors import Tolerance
+from depyf.comparing.reference import Tolerance
 
 LIMIT = 900
 MODES = ("forked", "copies")

@@ -241,10 +241,9 @@ def asked_of_dump(watched: Watched, path: str) -> list[tuple[Asked, Asked]]:
     import depyf
     from depyf.capture.user_function import called_frame
     from depyf.finishing.frames import read_records
-    from depyf.fitting.described import Described
-    from depyf.fitting.given import described_call
+    from depyf.fitting.given import Opaque, described_call
     from depyf.fitting.oracle import fit
-    from depyf.fitting.values import Opaque
+    from depyf.fitting.running import Described
     from depyf.records.store import RecordsError
 
     try:

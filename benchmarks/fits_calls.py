@@ -33,10 +33,9 @@ import depyf
 from depyf.capture.torch_private import cache_entries
 from depyf.capture.user_function import called_frame
 from depyf.finishing.frames import read_records
-from depyf.fitting.described import Described, state
-from depyf.fitting.given import described_call, known_names, known_state
+from depyf.fitting.given import Opaque, described_call, known_names, known_state
 from depyf.fitting.oracle import Fit, fit
-from depyf.fitting.values import Opaque
+from depyf.fitting.running import Described, state
 from depyf.records.model import Frame
 
 

@@ -105,18 +105,13 @@ def test_no_torch(room):
 
 
 #: Packages that use typed values: texts of torch's are read in `torch_text` and `model`.
-ON_VALUES = ("views", "advice", "fitting", "comparing")
+ON_VALUES = ("provenance", "views", "advice", "fitting", "comparing")
 #: Their modules that may use regular expressions, with what they match.
 USE_REGULAR_EXPRESSIONS = {
-    "views.markdown": "Markdown", "views.markdown_blocks": "Markdown", "views.page.assemble": "pages of ours",
+    "views.markdown": "Markdown", "views.page.assemble": "pages of ours",
     "views.dump.guards.whole": "Python of ours: the helpers that a file of guards calls",
     "fitting.written": "arguments that the user writes",
     "comparing.outcome": "what the program prints",
-    # Graphs, equal layers, ranks and line breaks: texts that other steps of the same work replace by values.
-    **dict.fromkeys((
-        "views.diff.canonical", "views.diff.difference", "views.dump.graph_changes", "views.dump.graph_view",
-        "views.dump.guards.layers", "views.dump.guards.versions", "views.dump.outline", "views.formatting",
-        "views.rank_classes"), "to be replaced"),
 }
 #: Words of torch's by which a text may be told from others.
 WORDS_OF_TORCH = re.compile(
@@ -133,6 +128,20 @@ def test_texts_of_torch_are_matched_in_one_place():
     assert users <= USE_REGULAR_EXPRESSIONS.keys()
 
 
+def test_no_pattern_of_another_module_is_used():
+    found = []
+    for module in modules_on_values():
+        tree = ast.parse(MODULES[module].read_bytes())
+        imported = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                    for alias in node.names}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(ast.Name(name), "sub" | "match" | "fullmatch" | "search" | "findall" | "finditer") if (
+                        name in imported and name.isupper()):
+                    found.append((module, name))
+    assert not found
+
+
 def test_no_text_of_torch_is_told_by_its_beginning():
     found = []
     for module in modules_on_values():
@@ -146,7 +155,7 @@ def test_no_text_of_torch_is_told_by_its_beginning():
 
 #: They compare or show the text of a guard, or evaluate it over a frame.
 USE_TEXTS_OF_GUARDS = {
-    "views.diff.canonical", "views.repro", "fitting.changes", "fitting.conditions", "fitting.given", "fitting.oracle"}
+    "views.repro", "fitting.changes", "fitting.conditions", "fitting.given", "fitting.oracle"}
 
 
 def test_what_a_guard_says_is_read_in_one_place():

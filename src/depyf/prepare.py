@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from .link.linker import Linker
     from .records.model import Capture
     from .views.dump.directory import Directory
-    from .views.dump.folder import Folder
-    from .views.dump.later import RecordsOnly
+    from .views.dump.folder import Folder, RecordsOnly
     from .views.progress import Progress
 
 
@@ -168,7 +167,7 @@ class prepare_debug(contextlib.ContextDecorator):
 
                 writer = Directory(self.path)
             else:
-                from .views.dump.later import RecordsOnly
+                from .views.dump.folder import RecordsOnly
 
                 writer = RecordsOnly(self.path)
             self._folder = writer
@@ -354,8 +353,7 @@ class prepare_debug(contextlib.ContextDecorator):
     def _leave_for_later(self, compilations: int) -> None:
         from .records.run_directory import environment
         from .run_files import make
-        from .views.dump.folder import INDEX
-        from .views.dump.later import index_of_records
+        from .views.dump.folder import INDEX, index_of_records
 
         self._folder.write(INDEX, index_of_records(environment()))
         self._folder.say_missing()

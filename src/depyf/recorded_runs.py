@@ -16,7 +16,7 @@ from .records.store import RecordsError
 from .run_files import make
 
 if TYPE_CHECKING:
-    from .views.rank_classes import RankClass
+    from .views.ranks import RankClass
 
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
 
@@ -40,16 +40,14 @@ def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
 
 def shown(path: str) -> Capture | list[RankClass]:
     """Return the records of a run as a page shows them, or raise as :func:`captures_of`."""
-    if rank_folders(directory_of(path)):
-        from .views import ranks  # (most runs have one process)
+    from .views import ranks
 
+    if rank_folders(directory_of(path)):
         return readable(ranks.read(directory_of(path)))
     captures = captures_of(path)
     if captures.keys() == {""}:
         return captures[""]
-    from .views import rank_classes
-
-    return rank_classes.classes_of(captures)
+    return ranks.classes_of(captures)
 
 
 def recorded(path: str) -> dict[str, Capture] | None:

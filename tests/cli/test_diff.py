@@ -32,10 +32,10 @@ from depyf.records.model import (
     SourceLocation,
     TransformedCode,
 )
-from depyf.views.diff.canonical import excerpts, guard_text
+from depyf.torch_text.run_ids import guard_text
 from depyf.views.diff.difference import difference
 from depyf.views.diff.difference import text as as_text
-from depyf.views.diff.pairing import aligned, paired
+from depyf.views.diff.pairing import aligned, excerpts, paired
 
 FILE = "/home/me/model.py"
 SOURCE = "import torch\n\ndef f(x):\n    x = x + 1\n    print('side')\n    return x * 2\n"

@@ -4,8 +4,7 @@ import pytest
 
 from depyf.fitting.changes import smallest_change
 from depyf.fitting.conditions import tried
-from depyf.fitting.given import Given
-from depyf.fitting.values import shown
+from depyf.fitting.given import Given, shown
 from depyf.fitting.written import arguments
 from depyf.records.model import Guard
 

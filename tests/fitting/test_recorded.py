@@ -9,9 +9,8 @@ import pytest
 
 from depyf import cli
 from depyf.fitting.conditions import tried
-from depyf.fitting.given import Given, described_call, known_names, known_state
+from depyf.fitting.given import Given, Symbol, TensorValue, described_call, known_names, known_state
 from depyf.fitting.oracle import fit
-from depyf.fitting.values import Symbol, TensorValue
 from depyf.fitting.written import arguments
 from depyf.records import store
 from depyf.records.model import (
@@ -112,8 +111,7 @@ def test_a_version_that_contradicts_nothing_is_taken_for_the_same(dump, capsys):
 def test_what_cannot_be_written_is_asked_in_the_program():
     """Which object something is no text can tell: then nothing is asked for that would not help."""
     from depyf.fitting.conditions import Finding
-    from depyf.fitting.oracle import Fit, VersionFit
-    from depyf.fitting.text import advice
+    from depyf.fitting.oracle import Fit, VersionFit, advice
 
     guard = Guard("check_same_object(L['fn'], 'function')", "L['fn']", "ID_MATCH", "")
     open_ = Finding(guard, None, missing="fn (which object it is)")

@@ -2,9 +2,8 @@
 
 import pytest
 
-from depyf.fitting.sizes import numbers
-from depyf.fitting.values import Symbol, TensorValue, contiguous, shown, type_name
-from depyf.fitting.written import NotAValue, arguments
+from depyf.fitting.given import Symbol, TensorValue, contiguous, shown, type_name
+from depyf.fitting.written import NotAValue, arguments, numbers
 
 
 def read(*texts):

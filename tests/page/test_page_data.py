@@ -22,7 +22,7 @@ from depyf.views.markdown import spans
 from depyf.views.page import assemble as building
 from depyf.views.page.data import run_data
 from depyf.views.page.functions import failed
-from depyf.views.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
+from depyf.views.page.run import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 
 DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")
 

@@ -15,8 +15,8 @@ from depyf.provenance.alignment import plain_operation
 from depyf.provenance.graph_provenance import Provenance
 from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
 from depyf.views.dump import outline as outlines
+from depyf.views.dump.graph_file import _place, saved_for_backward
 from depyf.views.dump.outline import outline
-from depyf.views.dump.saved import _place, saved_for_backward
 
 IDS = CompileId(0, 0)
 

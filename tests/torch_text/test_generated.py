@@ -12,8 +12,7 @@ from depyf.provenance.graph_provenance import Provenance
 from depyf.provenance.kernel_mapping import assign, graph_kernels
 from depyf.records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from depyf.torch_text.generated import Buffer, read_module
-from depyf.views.dump.kernel_outline import _Call, _folded, kernel_outline
-from depyf.views.dump.outline import operations
+from depyf.views.dump.outline import _Call, _folded_calls, kernel_outline, operations
 
 IDS = CompileId(0, 0)
 
@@ -236,7 +235,7 @@ def test_an_outline_names_modules_and_folds_the_layers_that_are_alike():
         ("norm", [(1, "h.1.norm")]), ("mm", [(2, "h.1.mlp.0"), (3, "h.1")]),
         ("norm", [(1, "h.2.norm")]), ("mm", [(2, "h.2.mlp.0"), (3, "h.2")]),
         ("mm", [(5, "head")]), ("mm", [(5, "head")]), ("mm", [(6, "")]))]
-    shown = list(_folded([_Call(KernelCall(name, "extern", 0, 10 + at, (), False), lines)
+    shown = list(_folded_calls([_Call(KernelCall(name, "extern", 0, 10 + at, (), False), lines)
                           for at, (name, lines) in enumerate(calls)]))
     assert [line.strip() for line in shown] == [
         "10  norm  (extern, said by torch)", "m.py:1 in h.0.norm  mm -> f32[4]",

@@ -5,12 +5,12 @@ import re
 import pytest
 from guards_for_tests import frame, version
 
+from depyf.model.folding import Block, Item, fold_layers, series, spelled, unfolded
 from depyf.model.guards import Range, short_dtype
 from depyf.model.reading import Reader, typed
 from depyf.records.model import Guard, SourceLocation
 from depyf.torch_text.guards import is_expression, parse_guards
 from depyf.torch_text.wrapping import WIDTH, broken
-from depyf.views.dump.guards.layers import Block, Item, fold, series, spelled, unfolded
 from depyf.views.dump.guards.whole import guard_groups, guard_lines, guards_file, helpers, imports
 
 TREE = """
@@ -231,7 +231,7 @@ def payloads(folded):
 def test_layers_stand_once_and_nothing_is_lost():
     given = items("self.norm == 1", *(f"self.layers[{i}].{name} == 0" for i in range(500) for name in ("up", "down")),
                   "self.layers[0].first == 1", "self.end == 2")
-    folded = fold(given)
+    folded = fold_layers(given)
     assert [type(each).__name__ for each in folded] == ["Item", "Block", "Item", "Item"]
     block = folded[1]
     assert isinstance(block, Block) and block.loop() == "for i in range(500)" and block.count == 1000
@@ -240,34 +240,34 @@ def test_layers_stand_once_and_nothing_is_lost():
 
 def test_layers_that_differ_are_told_apart():
     given = items(*(f"m.layers[{i}].kind == '{'even' if i % 2 == 0 else 'odd'}'" for i in range(6)))
-    assert [each.loop() for each in fold(given)] == ["for i in (0, 2, 4)", "for i in (1, 3, 5)"]
-    assert sorted(expanded(fold(given))) == sorted(payloads(fold(given))) == sorted(each.text for each in given)
+    assert [each.loop() for each in fold_layers(given)] == ["for i in (0, 2, 4)", "for i in (1, 3, 5)"]
+    assert sorted(expanded(fold_layers(given))) == sorted(payloads(fold_layers(given))) == sorted(each.text for each in given)
 
 
 def test_layers_within_layers_and_their_own_numbers():
     given = items(*(f"m.layers[{i}].experts[{j}].index == {j}" for i in range(3) for j in range(4)),
                   *(f"m.layers[{i}].index == {i}" for i in range(3)))
-    [block] = fold(given)
+    [block] = fold_layers(given)
     assert [each.text if isinstance(each, Item) else each.body[0].text for each in block.body] == [
         "m.layers[i].experts[j].index == j", "m.layers[i].index == i"]
     assert sorted(expanded([block])) == sorted(payloads([block])) == sorted(each.text for each in given)
 
 
 def test_the_same_text_twice_is_counted_twice():
-    assert fold(items("m[0].a", "m[0].a", "m[1].a", "m[1].a"))[0].count == 4
+    assert fold_layers(items("m[0].a", "m[0].a", "m[1].a", "m[1].a"))[0].count == 4
 
 
 def test_members_are_named_without_the_call_around_them():
-    [block] = fold(items("type(m.layers[0]).a", "type(m.layers[1]).a"))
+    [block] = fold_layers(items("type(m.layers[0]).a", "type(m.layers[1]).a"))
     assert isinstance(block, Block) and block.member == "m.layers[i]"
 
 
 def test_a_letter_that_the_user_has_is_not_taken():
-    assert fold(items("i[0].a == j", "i[1].a == j"))[0].letter == "k"
+    assert fold_layers(items("i[0].a == j", "i[1].a == j"))[0].letter == "k"
 
 
 def test_numbers_of_dimensions_are_no_layers():
-    assert all(isinstance(each, Item) for each in fold(items("x.shape[0] == 2", "x.shape[1] == 2")))
+    assert all(isinstance(each, Item) for each in fold_layers(items("x.shape[0] == 2", "x.shape[1] == 2")))
 
 
 @pytest.mark.parametrize("numbers, words", [

@@ -71,6 +71,15 @@ def test_a_graph_within_the_graph_is_compared():
         "x.sin()", "x.tan()"]
 
 
+def test_equal_statements_between_others_that_differ_are_compared_by_value():
+    """``mul`` divides what is called ``add_1`` in both graphs: two values."""
+    same = [f"t_{k} = x.add({k})" for k in range(40)]
+    old = ["add_1 = x.sub(y)", "add_2 = x.mul(y)", *same, "q = w.neg()", "mul = add_1.div(w)", "r = w.tan()"]
+    new = ["add_2 = x.sub(y)", "add_1 = x.mul(y)", *same, "q = w.abs()", "mul = add_1.div(w)", "r = w.atan()"]
+    lines = like_before(new, {"g": old}).splitlines()
+    assert "#   - mul = add_1.div(w)" in lines and "#   + mul = add_1.div(w)" in lines
+
+
 def test_one_graph_that_is_called_twice():
     view = graph_view(COND.replace("false_0 = self.false_0\n        cond", "again = self.true_0\n        cond")
                       .replace("gt, true_0, false_0,", "gt, true_0, again,", 1))

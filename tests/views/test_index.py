@@ -29,12 +29,11 @@ from depyf.records.model import (
     UserFunction,
 )
 from depyf.views.causes import call_of, in_plain_python
-from depyf.views.changes import value
+from depyf.views.changes import changes, value
 from depyf.views.diff.difference import difference
-from depyf.views.findings import findings
+from depyf.views.findings import Totals, findings
 from depyf.views.formatting import short_names
 from depyf.views.index.index import index
-from depyf.views.index.totals import Totals
 from depyf.views.markdown import code, prose
 from depyf.views.run_index import RunIndex
 
@@ -403,3 +402,12 @@ def test_skipped_functions_have_one_number_everywhere():
     assert difference(run, again).numbers == [] and difference(run, again).changed
     nothing_lost = index(capture_of(compilation(0, 0), compilation(1, 0, outcome="skipped")))
     assert "what has no tensor operation is [not compiled](#not-compiled)." in nothing_lost
+
+
+def test_the_self_of_a_hook_is_not_that_of_the_frame():
+    hooks = "self._modules['block']._forward_hooks"
+    subject = f"{hooks}[list(dict.keys({hooks}))[0]].__closure__[0].cell_contents.n"
+    failure = GuardFailure(CompileId(0, 0), f"{subject} == 0", subject, "0", "1", subject=subject,
+                           hint='guard on "self".n) (HINT: torch.compile considers integer attributes static.')
+    (change,) = changes(compilation(0, 1, guard_failures=(failure,)), {})
+    assert change.row() == "`self.n` (`self` is that of a function in `self.block._forward_hooks`): 0 → 1"

@@ -4,8 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from depyf.views.markdown import code, fenced, link, nested_spans, prose, table
-from depyf.views.markdown_blocks import Bullets, CodeBlock, Heading, Paragraph, blocks
+from depyf.views.markdown import (
+    Bullets,
+    CodeBlock,
+    Heading,
+    Paragraph,
+    blocks,
+    code,
+    fenced,
+    link,
+    nested_spans,
+    prose,
+    table,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = ["a|b", "`", "``x``", "**no**", "[a](b)", "\\", "a_b_c", "_", "*", "<b>&amp;", "1. x", "# x", "x[0](1)", "~~",

@@ -9,8 +9,9 @@ from test_ranks import of_rank
 
 from depyf import page, report
 from depyf.records import store
+from depyf.records.alike_files import AlikeFiles
 from depyf.records.model import CompileId, GraphBreak, SourceFile
-from depyf.views import rank_classes, ranks
+from depyf.views import ranks
 
 
 def folder(directory, number, capture, text=None):
@@ -58,7 +59,7 @@ def thousand(tmp_path, count=1000, special=None, world=0):
     ("x + 12345678.9", "x + 12345678.8", False),
     ("x[5]", "x[6]", False), ("a", "a b", False), ("a 0x12", "a", False)])
 def test_what_differs_between_lines_of_ranks_that_do_the_same(tmp_path, one, other, same):
-    files = rank_classes.AlikeFiles()
+    files = AlikeFiles()
     keys = []
     for number, text in enumerate((one, other, one)):
         path = tmp_path / str(number)
@@ -69,9 +70,7 @@ def test_what_differs_between_lines_of_ranks_that_do_the_same(tmp_path, one, oth
 
 
 def test_numbers():
-    assert rank_classes.listed_numbers([0, 1, 2, 4, 6, 7]) == "0-2, 4, 6, 7"
-    assert rank_classes.listed_numbers([]) == "" and rank_classes.listed_numbers([5]) == "5"
-    assert rank_classes.in_words(range(0, 40, 2)) == "ranks 0, 2, 4, 6, 8, 10, 12, 14, ... (12 more)"
+    assert ranks.in_words(range(0, 40, 2)) == "ranks 0, 2, 4, 6, 8, 10, 12, 14, ... (12 more)"
 
 
 # --- classes ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from depyf.records.model import (
     CompileId,
     GraphBreak,
     GraphStage,
+    Guard,
     GuardFailure,
     SourceLocation,
     UserFunction,
@@ -156,6 +157,21 @@ def test_ranks_that_do_the_same(tmp_path):
     text = written(tmp_path, of_rank(0, graph="a __compiled_fn_1 device(type='cuda', index=0) cuda:0 0x7f00"),
                    of_rank(1, graph="a __compiled_fn_3 device(type='cuda', index=1) cuda:1 0x7f11"))
     assert "Nowhere: 2 ranks compiled the same functions" in text and "| [0](rank_0/index.md), [1](rank_1/index.md) | ended | 1 | 1 |" in text
+
+
+def test_guards_of_another_device_are_no_difference(tmp_path):
+    """Though another function of the rank differs."""
+    def on_device(number, *compilations):
+        capture = of_rank(number, *compilations)
+        guard = Guard(f"check_tensor(L['x'], device='cuda:{number}')", "L['x']", "TENSOR_MATCH", f"cuda:{number}")
+        (frame,) = capture.functions[0].frames
+        entry = dataclasses.replace(frame.entries[0], guards=(guard,))
+        frame = dataclasses.replace(frame, entries=(entry,))
+        return dataclasses.replace(capture, functions=(dataclasses.replace(capture.functions[0], frames=(frame,)),))
+
+    broken = compilation(breaks=(GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4))),))
+    text = written(tmp_path, on_device(0), on_device(1, broken))
+    assert "* graph break **new**" in text and "cuda" not in text and "guards" not in text
 
 
 def test_one_rank_recompiled(tmp_path):

@@ -37,9 +37,9 @@ from depyf.torch_text.libraries import is_library
 from depyf.torch_text.user_expressions import with_stack_names
 from depyf.views.advice import Adviser
 from depyf.views.as_json import explain_document
+from depyf.views.dump.graph_file import saved_for_backward
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.versions import as_comment, deciding, versions
-from depyf.views.dump.saved import saved_for_backward
 from depyf.views.index.index import index
 from depyf.views.markdown import plain, unmarked
 from depyf.views.page.data import run_data
@@ -679,7 +679,8 @@ def test_the_function_that_draws_torchs_random_numbers_is_explained(capture_prog
 
 @new_enough
 @pytest.mark.parametrize("name, told", [
-    ("call_in_a_with", r"line \d+ \(`return y .+`\), reached from line \d+, breaks the graph inside a `with`"),
+    ("call_in_a_with", r"line \d+ \(`return y .+`\), reached from line \d+, breaks the graph "
+     r"inside the `with` at line {with Entered()}"),
     ("branch_in_a_try", r"breaks the graph inside the `try` at line {try}")])
 def test_what_keeps_torch_from_continuing_is_the_statement_around(name, told, capture_program):
     function = getattr(told_programs, name)

@@ -11,7 +11,7 @@ from .. import guarded
 from .terminal import DONE, add_color, console_on, refused
 
 if TYPE_CHECKING:
-    from ..views.rank_classes import RankClass
+    from ..views.ranks import RankClass
 
 
 def add(commands: Any) -> None:

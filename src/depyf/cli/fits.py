@@ -41,10 +41,8 @@ def add(commands: Any) -> None:
 def fits(given: argparse.Namespace) -> int:
     """Run ``depyf fits``."""
     from ..fitting.given import NoSuchFunction, described_call, frame_of, known_names, known_state
-    from ..fitting.oracle import fit
-    from ..fitting.sizes import NotGiven, answers_by_size
-    from ..fitting.text import advice
-    from ..fitting.written import NotAValue, arguments
+    from ..fitting.oracle import advice, fit
+    from ..fitting.written import NotAValue, NotGiven, answers_by_size, arguments
     from ..recorded_runs import captures_of
     from ..records.run_directory import RANK
     from ..records.store import RecordsError

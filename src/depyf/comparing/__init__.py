@@ -8,7 +8,7 @@ which stage of a fresh compilation differs, at which node or kernel, from which 
 Each run (``runs``) is done in a fork, or, where no process can be forked (CUDA), on copies in this one (``state``); its
 result is an ``outcome`` (``reachable``). Values may be as far apart as rounding can take them, which ``reference``
 measures. ``judging`` judges the versions first and the stages then; ``locating`` finds the first value of a stage that
-differs (``stages``, ``recording``), ``diagnosis`` the part of a version that is at fault.
+differs (``recording``), ``diagnosis`` the part of a version that is at fault.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def compare(
     from ..capture import apart
     from ..capture.torch_private import cache_entries, compiled_callables
     from .judging import judge_afresh, judge_running
+    from .recording import STAGES
+    from .reference import Tolerance
     from .runs import JudgedCall
-    from .stages import NAMES
-    from .tensors import Tolerance
 
-    unknown = [name for name in stages if name not in NAMES]
+    unknown = [name for name in stages if name not in STAGES]
     if unknown:
-        raise ValueError(f"stages={unknown} are not known; give some of {', '.join(map(repr, NAMES))}")
+        raise ValueError(f"stages={unknown} are not known; give some of {', '.join(map(repr, STAGES))}")
     if (rtol is None) != (atol is None):
         raise ValueError("give both rtol and atol, or none of them")
     function = compiled_callables.innermost_function(fn)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..capture import apart
 from ..capture.torch_private.compiled_callables import CompiledCall, on_compiled_call, outermost_call
 from ..capture.torch_private.hooks import Undo
+from ..model.folding import fold
 from ..records.model import SourceLocation
 from .results import RunningResult
 
@@ -115,8 +116,8 @@ def _judged(
 
 def _arguments(call: JudgedCall) -> str:
     """Return the arguments of a call: ``x=f32[4, 4], s=2.0``."""
-    from ..fitting.described import Described
-    from ..fitting.values import shown
+    from ..fitting.given import shown
+    from ..fitting.running import Described
 
     code = call.code
     values = call.values()
@@ -246,10 +247,7 @@ class Checked:
 
     def _groups(self) -> list[list[WrongCall]]:
         """Return the calls by the versions that served them; the fault of the first is known."""
-        groups: dict[tuple[str, tuple[str, ...]], list[WrongCall]] = {}
-        for each in self.different:
-            groups.setdefault((each.function, each.result.served), []).append(each)
-        return list(groups.values())
+        return list(fold(self.different, lambda each: (each.function, each.result.served)).values())
 
 
 def _wrapped(line: str) -> list[str]:

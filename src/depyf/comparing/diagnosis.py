@@ -19,16 +19,16 @@ import torch
 from ..capture.apart import ChildFailed, in_child
 from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline, resume_code
 from ..records.model import Guard, SourceLocation
-from ..torch_text.generated import without_numbers_of_objects
 from ..torch_text.guards import parse_guards
+from ..torch_text.run_ids import without_numbers_of_objects
 from ..watch.origins import UserLine
 from .locating import Located, Search
 from .outcome import Disagreement, Outcome
 from .recording import KernelRecorder, Recorder, copied_graph
+from .reference import difference, snapshot
 from .results import Difference, Fault
 from .runs import JudgedCall, Loaded, Served
 from .state import same_random_numbers
-from .tensors import difference, snapshot
 
 #: Kinds of guards that fix a value.
 _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH",

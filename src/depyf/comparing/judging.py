@@ -11,14 +11,13 @@ from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
 from ..capture.torch_private import compiled_callables, pipeline
-from . import stages
 from .diagnosis import Diagnosis
 from .locating import Located
 from .outcome import Disagreement, Outcome, disagreements
-from .recording import Recorder
+from .recording import STAGE_TITLES, STAGES, Recorder, stage_backend
+from .reference import Tolerance
 from .results import Difference, Fault, RunningResult, StageResult
 from .runs import OWN_DRAWS, Findings, JudgedCall, Loaded
-from .tensors import Tolerance
 
 
 def judge_running(
@@ -135,7 +134,7 @@ def judge_afresh(
 ) -> tuple[tuple[StageResult, ...], tuple[str, ...]]:
     """Judge the stages made afresh, each from the same start; return them and notes on what was not judged."""
     notes: list[str] = []
-    results = [_stage(call, name, dynamic, notes) for name in stages.NAMES if name in wanted]
+    results = [_stage(call, name, dynamic, notes) for name in STAGES if name in wanted]
     differing = [each for each in results if each.differing]
     if differing:
         located = Located(call, dynamic)
@@ -153,12 +152,12 @@ def judge_afresh(
 
 
 def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) -> StageResult:
-    title = stages.TITLES[name]
+    title = STAGE_TITLES[name]
 
     @contextlib.contextmanager
     def make_backend() -> Iterator[tuple[Any, Any]]:
         recorder = Recorder()
-        with stages.backend(name, recorder) as backend:
+        with stage_backend(name, recorder) as backend:
             yield backend, lambda: (recorder.graphs, recorder.notes)
 
     try:

@@ -15,13 +15,12 @@ from ..model.graph import Node
 from ..model.graph_text import read_graph
 from ..records.model import SourceLocation
 from ..watch.origins import UserLine
-from . import stages
 from .outcome import outcome_of
 from .reachable import Reachable
-from .recording import EagerCalls, GraphRun, Recorder, Value
+from .recording import STAGE_TITLES, EagerCalls, GraphRun, Recorder, Value, compiled_copy, stage_backend
+from .reference import Tolerance, difference, snapshot
 from .results import Difference, StageResult
 from .runs import JudgedCall
-from .tensors import Tolerance, difference, snapshot
 
 
 class Located:
@@ -95,15 +94,15 @@ class Located:
             recorder = Recorder()
 
             def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-                with stages.backend(stage, recorder) as backend:
+                with stage_backend(stage, recorder) as backend:
                     recorder.on = True
-                    compiled = stages.compiled(self._call.function, backend, self._dynamic)
+                    compiled = compiled_copy(self._call.function, backend, self._dynamic)
                     outcome_of(compiled, {}, args, kwargs, self._call.backward)
 
             try:
                 self._call.run(work)
             except Exception as error:
-                self.notes.append(f"{stages.TITLES.get(stage, stage)}: no node was looked for: {error}")
+                self.notes.append(f"{STAGE_TITLES.get(stage, stage)}: no node was looked for: {error}")
             self.notes += recorder.notes
             self._runs[stage] = recorder.runs
         return self._runs[stage]

@@ -17,8 +17,7 @@ from ..capture.apart import caught_text
 from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.private_api import DYNAMO
 from .reachable import GRADIENT, RESULT, Kind, Plain, Reachable, Same, TensorState
-from .reference import Reference, within_rounding
-from .tensors import Tolerance, difference
+from .reference import Reference, Tolerance, difference, within_rounding
 
 _NUMBER = re.compile(r"\d+\.\d*(?:e[+-]?\d+)?")
 #: An ``assert`` on a tensor, which torch rewrites: it raises this in place of that.

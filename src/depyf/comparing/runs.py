@@ -25,11 +25,11 @@ from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.stance import no_compilation
 from ..records.model import Guard
 from ..torch_text.guards import parse_guards
-from . import stages
 from .outcome import Disagreement, Outcome, disagreements, outcome_of
 from .reachable import MOST, Reachable, TensorState
+from .recording import compiled_copy
+from .reference import Tolerance
 from .state import CannotRepeat, repeatable
-from .tensors import Tolerance
 
 #: Why a place is not judged whose value follows random numbers that compiled code draws in its own way.
 OWN_DRAWS = "follows random numbers that the compiled code draws in its own way"
@@ -237,7 +237,7 @@ class JudgedCall:
             hooks.never_compile("depyf")
             with settings(), make() as (backend, ask):
                 if self.here:
-                    compiled = stages.compiled(self.function, backend, dynamic)
+                    compiled = compiled_copy(self.function, backend, dynamic)
                 else:
                     if self.code is not None:
                         pipeline.forget(self.code)

@@ -6,11 +6,11 @@ For a dump, the call is described (``depyf fits``, no torch is needed)::
     Given                      given.py: the known values of a call
     L['x'].size()[0] == 8      conditions.py: holds, does not hold, or cannot be decided from what was given
     x.shape[0]: 1 -> 8         changes.py: the smallest change with which a version fits
-    Fit                        oracle.py: the versions in the order in which torch tries them; text.py prints them
-    x.0=1,2,8                  sizes.py: the answers for other sizes
+    Fit                        oracle.py: the versions in the order in which torch tries them, as values and text
+    x.0=1,2,8                  written.py: the answers for other sizes
 
-For a running function (:func:`depyf.fits`) torch's own guards decide (running.py); described.py describes the live
-values, and the smallest change is made to copies of them and checked by torch's guards.
+For a running function (:func:`depyf.fits`) torch's own guards decide (running.py, which also describes the live
+values); the smallest change is made to copies of them and checked by torch's guards.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def fits(compiled: Any, /, *args: Any, sizes: Sequence[str] = (), **kwargs: Any)
     from ..capture.user_function import called_frame
     from .given import unknown_name
     from .running import RunningOracle
-    from .sizes import NotGiven, answers_by_size
+    from .written import NotGiven, answers_by_size
 
     frame = called_frame(compiled, args, kwargs)
     oracle = RunningOracle(frame, cache_entries.compiled_with(compiled))

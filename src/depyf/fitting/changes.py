@@ -18,8 +18,7 @@ from typing import Any
 
 from ..records.model import Guard
 from .conditions import Facet, Finding, Undecided, tried, value_of
-from .given import Given, parsed, words
-from .values import TensorValue
+from .given import Given, TensorValue, parsed, words
 
 #: A change may make other conditions fail; so many rounds of changes are tried.
 _ROUNDS = 6

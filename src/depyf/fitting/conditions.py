@@ -22,8 +22,7 @@ from ..records.model import Guard
 from ..torch_text.guard_failures import comparison
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import frame_roots, user_expression
-from .given import UNKNOWN, Given, parsed, symbol_of, words
-from .values import Opaque, Symbol, TensorValue, shown, type_name
+from .given import UNKNOWN, Given, Opaque, Symbol, TensorValue, parsed, shown, symbol_of, type_name, words
 
 #: Conditions that compare the type as well (torch/csrc/dynamo/guards.cpp, ``EQUALS_MATCH``).
 _OF_ONE_TYPE = ("EQUALS_MATCH", "TRUE_MATCH", "FALSE_MATCH", "CONSTANT_MATCH")

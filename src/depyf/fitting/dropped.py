@@ -21,10 +21,8 @@ from ..capture.torch_private.guards import FullGuards, keep_dropped
 from ..guarded import guarded_call
 from ..records.model import SourceLocation
 from ..torch_text.guard_failures import guard_failures
-from .described import Described
-from .oracle import Failure, failure_of
-from .text import failure as failure_text
-from .text import place_text
+from .oracle import Failure, failure_in_words, failure_of, place_text
+from .running import Described
 
 
 @dataclass
@@ -112,6 +110,6 @@ class DroppedGuards:
         for each in self.violations:
             of = f" of {each.function}, {place_text(each.location)}" if each.location else ""
             yield f"\n  [{each.version}]{of}: {each.calls} of {self.calls[each.version]} calls, first call " \
-                  f"{each.first_call}:\n    {failure_text(each.failure)}"
+                  f"{each.first_call}:\n    {failure_in_words(each.failure)}"
         for problem in self.problems:
             yield f"\n  Some calls could not be checked: {problem}"

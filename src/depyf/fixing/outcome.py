@@ -217,7 +217,7 @@ def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
 def _difference(new: Call, old: Call, tolerance: tuple[float, ...]) -> str:
     """Return in words where the outcome of a call with the new text differs; ``""``: nowhere."""
     from ..comparing.outcome import disagreements
-    from ..comparing.tensors import Tolerance
+    from ..comparing.reference import Tolerance
 
     one, other = new.outcome.raised, old.outcome.raised
     if one is not None and other is not None and (one.type != other.type or one.text != other.text and (

@@ -15,10 +15,9 @@ from ..advice.model import Edit, edited
 from ..advice.source import is_own
 from ..records.model import Capture
 from ..views.advice import Adviser
-from ..views.causes import cause, statement
+from ..views.causes import breaks_by_place, cause, statement
 from ..views.changes import row
 from ..views.findings import lost_functions
-from ..views.grouping import breaks_by_place
 from ..views.markdown import plain, prose, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import why_plain

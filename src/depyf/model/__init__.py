@@ -2,7 +2,8 @@
 
 ``guards`` has the conditions, ``Tensor``, ``Type``, ``Equals``, ``Range`` and so on, in the user's words; ``reading``
 makes them of the guards in the records. ``arithmetic`` computes with sizes. ``graph`` has graphs with their nodes,
-which ``graph_text`` reads from torch's print, and what is known of the operations in them.
+which ``graph_text`` reads from torch's print, and facts on the operations in them. ``folding`` joins equal layers,
+equal ranks, and ranges of numbers.
 
 ::
 

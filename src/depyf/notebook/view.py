@@ -16,7 +16,7 @@ from .. import page as pages
 from ..provenance import sources
 from ..records.model import Capture
 from ..views.markdown import count, one_line
-from ..views.rank_classes import RankClass
+from ..views.ranks import RankClass
 
 #: The largest page, in characters, that is put into the notebook itself. Jupyter's server drops outputs of more than
 #: 3 MB in 3 seconds (``iopub_data_rate_limit``), and the page is saved with the notebook.

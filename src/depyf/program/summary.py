@@ -13,11 +13,10 @@ from ..reading import contents
 from ..records import store
 from ..records.model import Capture
 from ..records.run_directory import MARK, RANK, RUN
-from ..views.causes import cause
+from ..views.causes import breaks_by_place, breaks_by_reason, cause
 from ..views.dump.folder import INDEX, PAGE
+from ..views.findings import Totals
 from ..views.formatting import OUTCOMES, total
-from ..views.grouping import breaks_by_place, breaks_by_reason
-from ..views.index.totals import Totals
 from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import verdict

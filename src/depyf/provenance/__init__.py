@@ -6,6 +6,5 @@
     cpp_fused_addmm_relu_0(...)         generated module          kernel_mapping: which of its calls computes which node
 
 :class:`~.graph_provenance.Provenance` answers in both directions, from a graph's stages and kernels. ``alignment``
-matches the nodes of two stages, ``kernel_mapping`` calls of kernels and nodes; ``cached_lines`` relocates lines of
-graphs from torch's cache; ``sources`` finds the user's files.
+matches the nodes of two stages, ``kernel_mapping`` calls of kernels and nodes; ``sources`` finds the user's files.
 """

@@ -4,26 +4,28 @@ Torch's print of a later stage names the user's line of each node, not the captu
 it the module, is *inferred* from the text alone (:mod:`.alignment`), so that it is the same from a cold compile, a warm
 cache, records read elsewhere and a log of ``TORCH_TRACE``. :mod:`depyf.provenance.kernel_mapping` says which kernel
 computes a node.
+
+The key of an entry of AOTAutograd's and Inductor's caches is what a graph computes, not where that is written. The
+comments in an entry of another program, or of this one before it was edited (a notebook cell is another file after each
+change), name the lines of then. What was captured now says where the same lines are (:func:`relocated`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..model.folding import fold
 from ..model.graph import Graph, Node, is_gradient
 from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.naming import AROUND
+from ..torch_text.modules import is_of_module
 from .alignment import UNKNOWN, CapturedRuns, align
-from .cached_lines import relocated
 from .kernel_mapping import graph_kernels
-
-#: How torch reads a parameter or buffer of a module.
-_OF_MODULE = re.compile(r"\._(?:parameters|buffers)\[")
 
 
 class Origin(NamedTuple):
@@ -136,7 +138,7 @@ class Provenance:
         if len(placeholders) != len(self.graph.inputs):
             return frozenset()
         return frozenset(name for name, given in zip(placeholders, self.graph.inputs)
-                         if given.source and not _OF_MODULE.search(given.source))
+                         if given.source and not is_of_module(given.source))
 
     # --- kernels ----------------------------------------------------------------------------------
     @functools.cached_property
@@ -277,3 +279,50 @@ def _locations(graph: Graph) -> dict[str, SourceLocation]:
                 if name not in known:
                     result[name] = known[name] = known[node.name]
     return result
+
+
+# --- Lines of a graph from torch's cache -------------------------------------------------------------
+def relocated(graph: Graph, captured: Graph) -> Graph:
+    """Return the graph, with the lines that the captured graph has for the same text in the same function.
+
+    A stage is from a cache entry if it names none of the captured graph's lines, one of them with another text, or the
+    text of one at another line of the file. Its lines without a counterpart are dropped: no line is better than a wrong
+    one.
+    """
+    home = _places(captured)
+    own = _places(graph)
+    if not home or not own:
+        return graph
+    texts = {(place.filename, place.line): place.text for place in home}
+    there = _by_text(home)
+    moved = [place for place in own if place not in home and (
+        (place.filename, place.line) in texts
+        or any(other.filename == place.filename for other in there.get(_words(place), ())))]
+    if not moved and any(place in home for place in own):
+        return graph
+    by_text = _by_text(own)
+    table: dict[SourceLocation, SourceLocation | None] = {}
+    for words, places in by_text.items():
+        # (the same text on several lines: in their order, where there are as many)
+        table |= {place: place if place in home else None for place in places} | (
+            dict(zip(places, there[words])) if len(there.get(words, ())) == len(places) else {})
+    return _replaced(graph, table)
+
+
+def _places(graph: Graph) -> dict[SourceLocation, None]:
+    return {node.location: None for _, node in graph.named_nodes() if node.location is not None}
+
+
+def _by_text(places: dict[SourceLocation, None]) -> dict[tuple[str, str], list[SourceLocation]]:
+    return fold(sorted(places, key=lambda place: (place.filename, place.line)), _words)
+
+
+def _words(place: SourceLocation) -> tuple[str, str]:
+    return place.function, place.text.strip()
+
+
+def _replaced(graph: Graph, table: dict[SourceLocation, SourceLocation | None]) -> Graph:
+    nodes = tuple(node._replace(location=table[node.location]) if node.location is not None else node
+                  for node in graph.nodes)
+    return dataclasses.replace(
+        graph, nodes=nodes, subgraphs=tuple(_replaced(inner, table) for inner in graph.subgraphs))

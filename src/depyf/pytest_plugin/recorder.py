@@ -30,7 +30,7 @@ from ..program.summary import shown
 from ..records.model import Capture
 from ..views.budgets import Budget, BudgetError, budgets, exceeded, judge
 from ..views.causes import cause
-from ..views.index.totals import Totals
+from ..views.findings import Totals
 from ..views.markdown import count, one_line
 from ..views.run_index import RunIndex
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 from .model import CacheEntry, Capture, CompileId, Frame, GraphStage
 
 LONGEST = 120
+_TRANSFORMED = re.compile(r"def (?P<name>__transformed_code_(?P<number>\d+)_\w+)\(")
 
 
 def legal_identifier(name: str, longest: int = LONGEST) -> str:
@@ -135,6 +137,12 @@ class FileNames:
             text_name = f"__transformed_code_0_for_{legal_identifier(function_name)}"
         usual = f"{legal_identifier(text_name, LONGEST + 40)}.py"
         return self.give(("transformed", compile_id, function_name), usual, known)
+
+
+def transformed_function(text: str) -> tuple[str, int]:
+    """Return the name and number of the function in the text of transformed code; ``("", 0)`` where there is none."""
+    match = _TRANSFORMED.search(text)
+    return (match["name"], int(match["number"])) if match else ("", 0)
 
 
 # --- names of files in records -----------------------------------------------------------------------

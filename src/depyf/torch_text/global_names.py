@@ -14,7 +14,7 @@ import itertools
 import re
 import types
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from . import wrapping
@@ -141,7 +141,7 @@ def offset_in(name: str) -> int | None:
 #: An annotation: the type, the shape, the strides (none for a key of a dictionary), the device.
 _ANNOTATION = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\[\]]*)\](?P<rest>(?:\[[^\[\]]*\])?.*)")
 #: A symbol of torch's for an open size or number: ``s77``, ``u0`` (unbacked), ``zf3`` (a float), ``zuf1``.
-SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
+_SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
 #: The begin of the name that torch gives to a tensor of which it knows no source (torch/_subclasses/meta_utils.py).
 _UNKNOWN_TENSOR = "__meta_utils_unknown_tensor"
 _OPERATOR = re.compile(r"[-+*/]")
@@ -156,6 +156,21 @@ def is_of_torchs_own(source: str) -> bool:
     Such is the state of the random generator that a checkpoint keeps.
     """
     return bool(source) and all(each.startswith(_UNKNOWN_TENSOR) for each in source.split(", "))
+
+
+def is_symbol(name: str) -> bool:
+    """Return whether a name is a symbol of torch's for an open size or number."""
+    return _SYMBOL.fullmatch(name) is not None
+
+
+def symbols_in(text: str) -> list[str]:
+    """Return the symbols in a text, in order, as often as they occur."""
+    return _SYMBOL.findall(text)
+
+
+def with_symbols(text: str, named: Callable[[str], str]) -> str:
+    """Return a text with other names for the symbols in it."""
+    return _SYMBOL.sub(lambda match: named(match[0]), text)
 
 
 def is_float(symbol: str) -> bool:

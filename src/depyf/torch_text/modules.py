@@ -13,6 +13,8 @@ from ..records.model import Caller, ModuleCall, SourceLocation
 _GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
 _PART = re.compile(
     r"\[(?P<quote>['\"])(?P<key>.*?)(?P=quote)\]|\[(?P<index>[^\]'\"][^\]]*)\]|\.?(?P<name>[^.\[ ()]+)")
+#: What torch writes for them in the name of an input: ``L_self_modules_up_parameters_weight_``.
+_HOLDER_IN_NAME = re.compile(r"_(?:modules|parameters|buffers)_")
 #: Dictionaries in which a module has its parts: the name of the part follows.
 _HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
 
@@ -51,6 +53,16 @@ def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Ca
     for node, place in places:
         nodes_of.setdefault(place, []).append(node)
     return tuple(Caller(SourceLocation(*place), tuple(nodes)) for place, nodes in nodes_of.items())
+
+
+def parts_of_input(name: str) -> list[str]:
+    """Return the names in what torch calls an input: ``["self", "up", "weight"]`` of ``L_self_modules_up_...``."""
+    return _HOLDER_IN_NAME.split(name[2:] if name.startswith(("L_", "G_")) else name)
+
+
+def is_of_module(source: str) -> bool:
+    """Return whether a source is a parameter or buffer that torch reads of a module."""
+    return "._parameters[" in source or "._buffers[" in source
 
 
 @functools.lru_cache(maxsize=4096)

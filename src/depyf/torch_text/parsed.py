@@ -23,6 +23,7 @@ def parsed_expression(text: str) -> ast.expr | None:
 _COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
 _OPERATORS = {"PythonMod": ast.Mod, "Mod": ast.Mod, "FloorDiv": ast.FloorDiv, "IntTrueDiv": ast.Div,
               "FloatTrueDiv": ast.Div}
+_FUNCTIONS = {"Max": "max", "Min": "min", "Abs": "abs"}
 
 
 class _AsPython(ast.NodeTransformer):
@@ -36,6 +37,8 @@ class _AsPython(ast.NodeTransformer):
                 return ast.Compare(left, [_COMPARISONS[name]()], [right])
             case ast.Call(ast.Name(name), [left, right], []) if name in _OPERATORS:
                 return ast.BinOp(left, _OPERATORS[name](), right)
+            case ast.Call(ast.Name(name), arguments, []) if name in _FUNCTIONS:
+                return ast.Call(ast.Name(_FUNCTIONS[name], ast.Load()), arguments, [])
         return node
 
 

@@ -203,12 +203,17 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
         names: expressions of values of the stack: ``{"___stack0": "self.log.append"}``.
     """
     text = _KEYWORD.sub(r"\g<name>", user_expression(expression))
-    text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
-    text = with_stack_names(text, names)
+    text = with_stack_names(with_sizes(text), names)
     for known in names.values():
         if f"{known}.__self__" in text and isinstance(parsed_expression(known), ast.Attribute):
             text = text.replace(f"{known}.__self__", known.rpartition(".")[0])  # (what a bound method is of)
     return text
+
+
+def with_sizes(expression: str) -> str:
+    """Return an expression with ``x.shape[0]`` for ``x.size()[0]``, and ``x.stride(0)`` for ``x.stride()[0]``."""
+    return _SIZE.sub(
+        lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", expression)
 
 
 def sources_in_words(sources: str, names: Mapping[str, str]) -> list[str]:
@@ -220,6 +225,11 @@ def stack_value(source: str) -> str:
     """Return the name of a value of the stack at a graph break, ``___stack0``, if a source is one; else ``""``."""
     text = user_expression(source)
     return text if _STACK_VALUE.fullmatch(text) else ""
+
+
+def stack_values_in(text: str) -> list[str]:
+    """Return the values of the stack that a text names, as often as it does: ``["___stack0", "___stack0"]``."""
+    return [match["place"] for match in _STACK.finditer(text)]
 
 
 def reads_stack(expression: str) -> bool:

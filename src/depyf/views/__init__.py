@@ -9,6 +9,6 @@
     all ranks          ranks.py     what differs between them
 
 Shared by them: ``run_index`` links the records (which compilation is of which function, a ``function_summary``),
-``grouping`` joins what repeats, ``verdict`` says what was not compiled, ``causes`` why a graph broke, ``changes`` why
+``verdict`` says what was not compiled, ``causes`` why a graph broke (and joins what repeats), ``changes`` why
 torch compiled again, and ``advice`` what to do, by the facts of ``circumstances``; ``markdown`` escapes names.
 """

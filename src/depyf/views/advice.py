@@ -17,9 +17,9 @@ from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
 from ..torch_text.met import bound_method, in_order, is_fundamental, met
 from ..torch_text.parsed import parsed_expression
+from .causes import path_from_frame
 from .changes import Change
 from .circumstances import Circumstances, value_change
-from .grouping import path_from_frame
 from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..model.folding import fold
 from ..records.model import Capture
 from ..records.run_directory import RANK
 from ..records.store import NOT_ENDED
@@ -186,20 +187,15 @@ def exceeded(judgement: Judgement) -> list[str]:
 
 def _of_results(results: Sequence[Result], among: Sequence[Result]) -> list[str]:
     folders = list(dict.fromkeys(result.folder for result in among))
-    groups: dict[tuple[Budget, str], list[Result]] = {}
-    for result in results:
-        groups.setdefault((result.budget, result.function), []).append(result)
+    groups = fold(results, lambda result: (result.budget, result.function))
     return [line for members in groups.values() for line in _of_budget(members, folders)]
 
 
 def _of_budget(results: Sequence[Result], folders: Sequence[str]) -> list[str]:
     """Return the lines on one budget: one for the ranks within it, one for each difference of the others."""
     lines: list[str] = []
-    alike: dict[tuple[str, ...], list[Result]] = {}
-    for result in results:
-        if not result.within:
-            alike.setdefault(tuple(_beyond(result)), []).append(result)
-    for (head, *items), members in alike.items():
+    beyond = [result for result in results if not result.within]
+    for (head, *items), members in fold(beyond, lambda result: tuple(_beyond(result))).items():
         lines += [_where(members, folders) + head, *items]
     within = [result for result in results if result.within]
     if within:

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..model.folding import fold
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import (
     ANOTHER_OBJECT,
@@ -136,8 +137,10 @@ class Change:
         return f"{self.subject_text()} is no longer {was}" if was else f"{self.subject_text()} changed"
 
     def subject_text(self) -> str:
-        """Return the subject as Markdown."""
-        return code(self.subject) if _is_python(self.subject) else prose(self.subject)
+        """Return the subject as Markdown; of a ``self`` that is no argument, with the object that refers to it."""
+        text = code(self.subject) if _is_python(self.subject) else prose(self.subject)
+        owner = _owner_of_closure(self.failures[0])
+        return f"{text} ({code('self')} is that of a function in {code(owner)})" if owner else text
 
 
 def row(changed: Sequence[Change]) -> str:
@@ -163,9 +166,7 @@ def changes(
         known: ``(subject, value)`` of earlier versions of the function; those of this one are added.
     """
     known = set() if known is None else known
-    groups: dict[str, list[GuardFailure]] = {}
-    for failure in compilation.guard_failures:
-        groups.setdefault(_subject(failure, names), []).append(failure)
+    groups = fold(compilation.guard_failures, lambda failure: _subject(failure, names))
 
     def weight(subject: str) -> tuple[bool, int]:
         return (subject, groups[subject][0].seen) in known, -len(groups[subject])
@@ -194,6 +195,15 @@ def _with_variable(subject: str, name: str) -> str:
     cell = _cell(subject)
     text = ast.get_source_segment(subject, cell) if cell is not None else None
     return subject.replace(text, name) if text else subject
+
+
+def _owner_of_closure(failure: GuardFailure) -> str:
+    """Return the container of a function in whose closure the ``self`` of a subject is; ``""`` for another ``self``."""
+    if closure_variable(failure) == "self":
+        match _cell(failure.subject):
+            case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(container)))):
+                return in_words(ast.unparse(container), {})
+    return ""
 
 
 def _cell(subject: str) -> ast.expr | None:

@@ -17,15 +17,14 @@ from ..advice.recompiles import PRESENCE, Facts, ValueChange, event_of, setters_
 from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.global_names import SYMBOL
+from ..torch_text.global_names import symbols_in
 from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
-from .fixed_symbols import fixed_symbols
-from .inductor_ranges import holds_at
 from .markdown import code, some
 from .run_index import RunIndex
+from .size_conditions import fixed_symbols, holds_at
 from .version_differences import MOST, version_differences
 
 
@@ -165,7 +164,7 @@ class Circumstances:
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
                     result.opened.setdefault(name, {})[each.compile_id.recompile] = (
-                        [one.symbol for one in asked if decision.symbol in SYMBOL.findall(one.symbol)])
+                        [one.symbol for one in asked if decision.symbol in symbols_in(one.symbol)])
                     if new and len(result.opened[name]) == 1:  # (with `dynamic=True` it is the first one)
                         result.broken[name] = new[0]
         return result

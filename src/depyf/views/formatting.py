@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
+from ..model.folding import fold
 from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
 from ..records.naming import ADJECTIVES, direction
 from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
+from ..torch_text.libraries import short_path_of_torch
+from ..torch_text.user_expressions import stack_values_in
 from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
@@ -34,8 +36,9 @@ def error_of(compilation: Compilation | None) -> str:
     failure = compilation.failure
     if failure is None:
         return "an error"
-    heading = re.split(r"(?<=[.!?])\s", first_line(failure), maxsplit=1)[0]
-    heading = textwrap.shorten(heading, _LONGEST_ERROR, placeholder=" ...") if heading else ""
+    text = first_line(failure)
+    end = next((at for at, pair in enumerate(zip(text, text[1:]), 1) if pair[0] in ".!?" and pair[1].isspace()), None)
+    heading = textwrap.shorten(text[:end], _LONGEST_ERROR, placeholder=" ...") if text else ""
     return ": ".join(filter(None, (failure.kind or "an error", heading)))
 
 
@@ -67,8 +70,9 @@ COMPUTED = "computed up to the graph break"
 
 def on_stack(stack: Sequence[str], text: str) -> list[str]:
     """Return ``___stack1: y.sum()`` for each value from the stack that is known and that a text uses."""
+    uses = stack_values_in(text)
     return [f"___stack{number}: {expression}" for number, expression in enumerate(stack)
-            if expression and len(re.findall(rf"\b___stack{number}\b", text)) > 1]  # (once as a parameter)
+            if expression and uses.count(f"___stack{number}") > 1]  # (once as a parameter)
 
 
 def remarks(notes: Iterable[str]) -> list[str]:
@@ -108,14 +112,10 @@ def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
     return [f"called through {count(len(wrappers), 'wrapper')}: {', '.join(places)}"] if wrappers else []
 
 
-def file_in_torch(place: SourceLocation) -> str:
-    """Return the file of a place in torch's own code, from torch's folder on, as torch itself names it."""
-    return re.split(r"[\\/]torch[\\/]", place.filename)[-1]
-
-
 def place_in_torch(place: SourceLocation) -> str:
     """Return a place in torch's own code as Markdown: ``_inductor/codegen/cpp.py:2273``, in ``need_use_acc_helper``."""
-    return code(f"{file_in_torch(place)}:{place.line}") + (f", in {code(place.function)}" if place.function else "")
+    where = code(f"{short_path_of_torch(place.filename)}:{place.line}")
+    return where + (f", in {code(place.function)}" if place.function else "")
 
 
 def seconds(value: float) -> str:
@@ -183,11 +183,7 @@ def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
 
 def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]:
     """Return the pieces of each graph that its backend split, by the name of the graph."""
-    pieces: dict[str, list[CompiledGraph]] = {}
-    for graph in graphs:
-        if graph.piece_of:
-            pieces.setdefault(graph.piece_of, []).append(graph)
-    return pieces
+    return fold((graph for graph in graphs if graph.piece_of), lambda graph: graph.piece_of)
 
 
 def total(graphs: Iterable[CompiledGraph]) -> str:

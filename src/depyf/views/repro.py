@@ -24,7 +24,7 @@ from ..model.guards import State, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
-from ..torch_text.global_names import SYMBOL, is_float
+from ..torch_text.global_names import is_float, symbols_in
 from ..torch_text.libraries import installed_module
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import user_expression
@@ -146,7 +146,7 @@ def _conditions(subject: _Subject) -> Iterator[str]:
 
 def _symbols(subject: _Subject) -> list[str]:
     used = sorted({symbol for node in _placeholders(subject.stage) if node.type
-                   for symbol in SYMBOL.findall(node.type.text)})
+                   for symbol in symbols_in(node.type.text)})
     decisions = subject.compilation.symbols if subject.compilation else ()
     values = {each.symbol: each.value for each in decisions if each.kind == "created" and each.value}
     lines = [f"{symbol} = {_number(values.get(symbol, ''), symbol)}"
@@ -248,19 +248,28 @@ def _attributes(subject: _Subject) -> list[str]:
 def _arguments(subject: _Subject) -> str:
     given = (subject.compilation.arguments if subject.compilation is not None else None) or {}
     backend = subject.graph.backend
-    values = {name: _value_of(given[name]) for name in ("mode", "options") if given.get(name)}
-    unknown = [name for name, value in values.items() if value is None]
-    known = {name: value for name, value in values.items() if value is not None}
+    known: dict[str, object] = {}
+    unknown: list[str] = []
+    for name in [each for each in ("mode", "options") if given.get(each)]:
+        node = parsed_expression(given[name])
+        if isinstance(node, ast.Dict):
+            items = [(key, _value_of(ast.Dict([key], [value]))) for key, value in zip(node.keys, node.values)]
+            unknown += [f"{name}[{ast.unparse(key or node)}]" for key, item in items if item is None]
+            known[name] = {key: value for _, item in items if isinstance(item, dict) for key, value in item.items()}
+        elif (value := _value_of(node)) is not None:
+            known[name] = value
+        else:
+            unknown.append(name)
     lines = wrapping.comment(f"Left out, as no record holds its value: {', '.join(unknown)}") if unknown else []
+    known = {name: value for name, value in known.items() if value}
     if known and backend not in _BACKENDS:
         lines += wrapping.comment(f"Left out, as it is for the backend {backend!r}: {', '.join(known)}")
         known = {}
     return "\n".join([*lines, f"ARGUMENTS = {({backend: known} if known else {})!r}  # of torch.compile, by backend"])
 
 
-def _value_of(text: str) -> object:
-    """Return the value of an argument that its text writes out; ``None`` where the text leaves anything out."""
-    node = parsed_expression(text)
+def _value_of(node: ast.expr | None) -> object:
+    """Return the value that an expression writes out; ``None`` where it leaves anything out."""
     if node is None or any(isinstance(each, ast.Constant) and each.value is ... for each in ast.walk(node)):
         return None  # (``...`` is what was cut)
     try:

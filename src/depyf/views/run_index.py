@@ -22,7 +22,7 @@ from ..records.model import (
     SourceLocation,
     SymbolDecision,
 )
-from ..torch_text.global_names import SYMBOL, plain_name, resumed_function
+from ..torch_text.global_names import plain_name, resumed_function, symbols_in
 from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.user_expressions import user_expression
@@ -31,8 +31,8 @@ from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import files_of, on_branch, pieces_of, short_names
 from .function_summary import FunctionSummary, tell_apart
-from .inductor_ranges import condition_of_inductor
 from .markdown import code
+from .size_conditions import condition_of_inductor
 from .user_source import UserSource
 from .version_differences import Difference, as_row, keywords, version_differences
 
@@ -352,7 +352,7 @@ class RunIndex:
         """Return the names of symbols in the texts of a graph."""
         if graph not in self._symbols:
             stages = self.graphs[graph].stages if graph in self.graphs else ()
-            self._symbols[graph] = frozenset(word for stage in stages for word in SYMBOL.findall(stage.text))
+            self._symbols[graph] = frozenset(word for stage in stages for word in symbols_in(stage.text))
         return self._symbols[graph]
 
     def short_place(self, location: SourceLocation) -> str:

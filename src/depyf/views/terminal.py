@@ -18,8 +18,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from ..harmless import harmless
-from .markdown import nested_spans
-from .markdown_blocks import Block, Bullets, CodeBlock, Heading, Table, blocks
+from .markdown import Block, Bullets, CodeBlock, Heading, Table, blocks, nested_spans
 
 _THEME = Theme({
     "markdown.code": "cyan", "markdown.h1": "bold blue", "markdown.h2": "bold blue", "markdown.h3": "bold",

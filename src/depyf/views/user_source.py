@@ -67,11 +67,11 @@ class UserSource(Sources):
         loops = loops_around(function.node, place.line) if function is not None else []
         return loops[-1].lineno if loops else None
 
-    def tries_around(self, place: SourceLocation) -> list[int]:
-        """Return the lines of the ``try`` statements of its function in whose body a place is, the outermost first."""
+    def statements_around(self, place: SourceLocation, *kinds: type[ast.Try | ast.With | ast.AsyncWith]) -> list[int]:
+        """Return the lines of the statements of its function in whose body a place is, the outermost first."""
         function = self.function_at(place)
         return [] if function is None else sorted(
-            each.lineno for each in nodes_within(function.node) if isinstance(each, ast.Try)
+            each.lineno for each in nodes_within(function.node) if isinstance(each, kinds)
             and each.body[0].lineno <= place.line <= (each.body[-1].end_lineno or place.line))
 
     def line(self, place: SourceLocation) -> str:

@@ -5,6 +5,7 @@ The index, the page and the terminal show the same sentences.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -15,9 +16,8 @@ from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
 from ..torch_text.libraries import enters_compiled_code, is_library, wrapper_class
 from ..torch_text.met import what_blocks
-from .causes import cause, statement
+from .causes import cause, path_to, statement
 from .function_summary import FunctionSummary
-from .grouping import path_to
 from .markdown import code, count, prose, some
 from .numbers_for_text import NumberForText, numbers_for_text
 from .run_index import RunIndex
@@ -211,8 +211,10 @@ def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) 
     under_context = what_blocks(broken) == "context"
     if not path or broken.gave_up and not under_context:
         return []
-    tries = run.source.tries_around(path[0]) if len(path) == 1 else []
-    return [f"the `try` at line {line}" for line in tries[-1:]] + ["a `with`"] * under_context
+    tries = run.source.statements_around(path[0], ast.Try) if len(path) == 1 else []
+    contexts = run.source.statements_around(path[0], ast.With, ast.AsyncWith) if under_context else []
+    found = f"the `with` at line {contexts[0]}" if len(contexts) == 1 else "a `with`"
+    return [f"the `try` at line {line}" for line in tries[-1:]] + [found] * under_context
 
 
 def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:

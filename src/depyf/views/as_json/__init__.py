@@ -15,18 +15,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import __version__
+from ...model.folding import fold
 from ...records.model import Capture, Compilation, CompiledGraph, SourceLocation
 from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
 from ...torch_text.met import in_order
 from ..budgets import Budget, Judgement, Result, sentences
-from ..compile_arguments import of_function
 from ..diff.difference import Difference, FunctionDifference, Number, items
-from ..findings import Finding, findings, is_lost
+from ..findings import Finding, Totals, findings, is_lost, seconds_by_phase
 from ..formatting import without_frame
-from ..index.sections.context import SectionContext
-from ..index.sections.first import first_changes
-from ..index.totals import Totals, seconds_by_phase
+from ..function_summary import arguments_of
+from ..index.overview import SectionContext, first_changes
 from ..markdown import plain, unmarked
 from ..verdict import verdict, why_plain
 
@@ -74,12 +73,10 @@ def seconds(value: float) -> float:
 # --- ``depyf check --json`` --------------------------------------------------------------------------
 def check_document(judgement: Judgement, path: str) -> dict[str, Any]:
     """Return the judgement, budget by budget."""
-    of_budget: dict[Budget, list[Result]] = {}
-    for result in judgement.results:
-        of_budget.setdefault(result.budget, []).append(result)
     return {
         **head("check"), "path": path, "within": judgement.within,
-        "budgets": [_budget(budget, results) for budget, results in of_budget.items()],
+        "budgets": [_budget(budget, results)
+                    for budget, results in fold(judgement.results, lambda each: each.budget).items()],
         "sentences": sentences(judgement), "notes": list(judgement.notes)}
 
 
@@ -173,7 +170,7 @@ def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
 def _functions(run: SectionContext) -> list[dict[str, Any]]:
     return [{
         "name": summary.title, "place": place(summary.location), "file": summary.file or None,
-        "arguments": list(sets.values()) if (sets := of_function(summary)) is not None else None,
+        "arguments": list(sets.values()) if (sets := arguments_of(summary)) is not None else None,
         "versions": len(summary.done),
         "graphs": list(dict.fromkeys(name for each in summary.done for name in run.graph_names(each))),
         "breaks": sum(len(each.breaks) for each in summary.compilations), "recompiles": len(summary.recompiles),

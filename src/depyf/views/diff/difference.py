@@ -1,43 +1,45 @@
 """The difference between two runs: breaks, recompiles, what was not compiled, graphs, guards, kernels.
 
-Works from records alone. What belongs together says :mod:`depyf.views.diff.pairing`; what is no difference says
-:mod:`depyf.views.diff.canonical`. The text is Markdown, as that of ``index.md``.
+Works from records alone. What belongs together, and what is no difference, says :mod:`depyf.views.diff.pairing`.
+The text is Markdown, as that of ``index.md``.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...model.folding import expression_pattern, fold
 from ...model.graph_text import read_graph
 from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ...records.store import NOT_ENDED
-from ...torch_text.generated import without_values
 from ...torch_text.global_names import plain_name
+from ...torch_text.run_ids import guard_text, module_lines, without_counter, without_values
 from .. import cache_keys
-from ..causes import heading
-from ..compile_arguments import in_words, of_function
+from ..causes import heading, kind_of_failure
+from ..findings import Totals, seconds_by_phase
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name, without_frame
-from ..function_summary import FunctionSummary
-from ..grouping import kind_of_failure
-from ..index.totals import Totals, seconds_by_phase
+from ..function_summary import FunctionSummary, arguments_in_words, arguments_of
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
-from .canonical import (
+from .pairing import (
+    Place,
+    base_name,
     calls,
     changed_operations,
+    either,
+    entries,
     first_difference,
+    frames,
     graph_lines,
-    guard_text,
-    kernel_lines,
-    kernel_name,
+    paired,
+    places,
     shown_lines,
+    summaries,
     times_of,
 )
-from .pairing import Place, base_name, either, entries, frames, paired, places, summaries
 
 #: How many of a kind are listed one by one, unless all are wanted.
 ROWS = 8
@@ -45,7 +47,6 @@ ROWS = 8
 _VERSION = "\ue020"
 #: What is counted, in the first run and in the second.
 Number = tuple[str, int, int]
-_NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
 
 
 @dataclass
@@ -88,11 +89,17 @@ class Difference:
         return result
 
 
-def difference(before: Capture, after: Capture, full: bool = False) -> Difference:
-    """Return the difference between two runs; ``full``: every change, those of graphs and kernels line by line."""
+def difference(before: Capture, after: Capture, full: bool = False, hint: str = " (--full shows all)") -> Difference:
+    """Return the difference between two runs.
+
+    Args:
+        before, after: their records.
+        full: whether to show every change, those of graphs and kernels line by line.
+        hint: what follows the number of changes that are left out.
+    """
     old, new = RunIndex(before), RunIndex(after)
     result = Difference(_heads(before, after), _changed(_numbers(old), _numbers(new)))
-    compare = _Comparison(old, new, full)
+    compare = _Comparison(old, new, full, hint)
     for summary, other in summaries(old.summaries, new.summaries):
         lines = compare.summary(summary, other)
         if lines:
@@ -138,8 +145,8 @@ def text(result: Difference, names: tuple[str, str]) -> str:
 
 class _Comparison:
 
-    def __init__(self, old: RunIndex, new: RunIndex, full: bool) -> None:
-        self.old, self.new, self.full = old, new, full
+    def __init__(self, old: RunIndex, new: RunIndex, full: bool, hint: str) -> None:
+        self.old, self.new, self.full, self.hint = old, new, full, hint
 
     def summary(self, old: FunctionSummary | None, new: FunctionSummary | None) -> list[str]:
         """Items for what changed in a function."""
@@ -169,9 +176,9 @@ class _Comparison:
                     f"({_often(first)}, now {_often(second)})")
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
                 lines.append(f"* {what} {word}: {fact.text}{times}")
-        was, now = of_function(old), of_function(new)
+        was, now = arguments_of(old), arguments_of(new)
         if was is not None and now is not None and was != now:
-            lines.append(f"* arguments of `torch.compile`: {in_words(was)}, now {in_words(now)}")
+            lines.append(f"* arguments of `torch.compile`: {arguments_in_words(was)}, now {arguments_in_words(now)}")
         return lines
 
     def _frame(self, old: Place | None, new: Place | None) -> list[str]:
@@ -267,7 +274,7 @@ class _Comparison:
             "  * the same operations, on other values"]
 
     def _kernels(self, old: CompiledGraph, new: CompiledGraph, which: str) -> list[str]:
-        before, after = (Counter(f"{kernel_name(call.name)} ({call.kind})" for kernel in graph.kernels
+        before, after = (Counter(f"{without_counter(call.name)} ({call.kind})" for kernel in graph.kernels
                                  for call in kernel.calls) for graph in (old, new))
         gone, come = before - after, after - before
         lines: list[str] = []
@@ -275,12 +282,12 @@ class _Comparison:
             lines.append(f"* kernels of the {which}: {sum(before.values())} calls, now {sum(after.values())}")
             lines += self._block([f"{sign} {times_of(name, number)}" for sign, group in (("-", gone), ("+", come))
                                   for name, number in group.items()])
-        elif [kernel_lines(each) for each in old.kernels] != [kernel_lines(each) for each in new.kernels]:
+        elif [module_lines(each.text) for each in old.kernels] != [module_lines(each.text) for each in new.kernels]:
             lines.append(f"* kernels of the {which}: the same calls, other code in them")
         if self.full:
             for kernel, other in paired(old.kernels, new.kernels, lambda each: each.index):
-                if kernel and other and kernel_lines(kernel) != kernel_lines(other):
-                    lines += _unified(f"kernel {kernel.index}", kernel_lines(kernel), kernel_lines(other))
+                if kernel and other and (first := module_lines(kernel.text)) != (second := module_lines(other.text)):
+                    lines += _unified(f"kernel {kernel.index}", first, second)
         return lines
 
     def _block(self, items: Sequence[str]) -> list[str]:
@@ -290,7 +297,7 @@ class _Comparison:
         if self.full or len(lines) <= ROWS + 1:
             return list(lines)
         sign = "  * " if lines[0].startswith("  * ") else ""
-        return [*lines[:ROWS], f"{sign}... and {len(lines) - ROWS} more (--full shows all)"]
+        return [*lines[:ROWS], f"{sign}... and {len(lines) - ROWS} more{self.hint}"]
 
 
 # --- facts of a function ----------------------------------------------------------------------------
@@ -405,11 +412,9 @@ def _often(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def _folded(group: Mapping[str, int]) -> list[str]:
+def _folded(group: Counter[str]) -> list[str]:
     """Return conditions that differ in the number of a layer only, once with their count."""
-    kinds: dict[str, list[str]] = {}
-    for text, number in group.items():
-        kinds.setdefault(_NUMBER.sub("#", text), []).extend([text] * number)
+    kinds = fold(group.elements(), expression_pattern)
     return [texts[0] if len(texts) == 1 else times_of(kind, len(texts)) for kind, texts in kinds.items()]
 
 

@@ -21,12 +21,10 @@ from ..user_source import UserSource
 from .directory import Directory
 from .folder import NOTES
 from .full_code import full_code, name_of
-from .graph_file import graph_file
+from .graph_file import graph_file, saved_for_backward
 from .guards.versions import by_compile_id, guards_name, in_order, nearest, versions
 from .guards.whole import guards_file
-from .kernel_outline import kernel_outline
-from .outline import outline
-from .saved import saved_for_backward
+from .outline import kernel_outline, outline
 
 #: ``progress("outlines", 3, 48)``: the fourth of 48 is next.
 Progress = Callable[[str, int, int], None]

@@ -2,6 +2,8 @@
 
 A file that cannot be written (disk full, directory removed) is left out, and :meth:`Folder.say_missing` names it. Files
 are written under another name first and renamed, so that a killed program leaves no partial file.
+
+Of a run whose files are made when they are read (:class:`RecordsOnly`), only records are written.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ import errno
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from types import CodeType
 
 from ...harmless import harmless, is_plain_name, say
 from ...records import store
+from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
+from ...records.naming import FileNames
 from ...records.run_directory import FILE, versions_and_rank
 from ..markdown import prose
 
@@ -137,3 +142,48 @@ def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], troub
     if notes:
         lines += ["", "## Notes", "", *(f"* {prose(note, 300)}" for note in notes)]
     return "\n".join(lines) + "\n"
+
+
+# --- A run of which only records are written ---------------------------------------------------------
+class RecordsOnly(Folder):
+    """Names the files of a run and writes none (the dump writer of a capture session)."""
+
+    writes = False
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.names = FileNames()
+
+    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
+        """Leave a stage for later."""
+
+    def kernel(self, kernel: Kernel) -> None:
+        """Leave a module that Inductor generated for later."""
+
+    def transformed(
+        self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
+        branch: Branch | None = None,
+    ) -> tuple[str, int, str] | None:
+        """Leave transformed code for later."""
+        return None
+
+    def code_object(self, name: str, kind: str, code: CodeType) -> None:
+        """Refuse: a code object can only be written while it exists.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError("code objects cannot be written later")
+
+
+def index_of_records(environment: Mapping[str, str]) -> str:
+    """Return the text of ``index.md`` of a run whose files are not made yet.
+
+    Args:
+        environment: of this process; its texts contain no Markdown.
+    """
+    return (f"{TITLE}\n\nThe run is in `{store.FILE}` ({versions_and_rank(environment)}). The files to read are made "
+            "when\nsomebody wants them: in this directory\n\n"
+            "* `depyf report .` makes them all, this one too;\n"
+            "* `depyf open .` makes them and shows the page;\n"
+            "* `depyf explain .`, `depyf diff` and `depyf check` make them first.\n")

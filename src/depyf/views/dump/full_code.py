@@ -11,13 +11,13 @@ import ast
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...model.folding import Item, fold, fold_layers, unfolded
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.wrapping import WIDTH, broken, comment
 from ..causes import sentences
-from ..compile_arguments import with_backend
 from ..formatting import (
     COMPUTED,
     NO_TENSORS,
@@ -31,12 +31,12 @@ from ..formatting import (
     pieces_of,
     remarks,
 )
+from ..function_summary import with_backend
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_view import GraphView
 from .guards.call import call_guards
-from .guards.layers import Item, fold, unfolded
 from .guards.sizes import symbol_table
 from .guards.versions import (
     MOST_LINES,
@@ -292,16 +292,14 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
 
 def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
     """Yield the first of the names that differ in numbers alone, with how many others there are."""
-    alike: dict[str, list[str]] = {}
-    for name in names:
-        alike.setdefault("".join(each for each in name if not each.isdigit()).rstrip("_"), []).append(name)
-    for first, *others in alike.values():
+    for first, *others in fold(
+            names, lambda name: "".join(each for each in name if not each.isdigit()).rstrip("_")).values():
         yield first + (f" and {len(others)} alike" if others else "")
 
 
 def _by_layer(names: Sequence[str]) -> Iterator[str]:
     """Yield the names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
-    for item, loops in unfolded(fold([Item(name, name, (name,)) for name in names])):
+    for item, loops in unfolded(fold_layers([Item(name, name, (name,)) for name in names])):
         yield item.text + (f" ({loops})" if loops else "")
 
 

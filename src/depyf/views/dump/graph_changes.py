@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import difflib
 import functools
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...torch_text.global_names import is_symbol
+from ...torch_text.run_ids import without_counter, words
 from ...torch_text.wrapping import WIDTH
 
 #: Of the statements, how many may differ in more than a size.
@@ -26,8 +27,6 @@ _WINDOW, _RUN = 60, 3
 SHORT = 20
 #: The old name of a value that the other graph does not have.
 _NEW = " "
-_WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
-_COUNTED = re.compile(r"(?:_\d+)+$")
 
 
 def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
@@ -68,21 +67,22 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str,
     names: dict[str, str] = {}  # of the new graph -> of the old one
     # Statements are matched by what they call.
     for equal, a, b, c, d in _aligned([_skeleton(s) for s in old], [_skeleton(s) for s in new]):
-        if not equal:
-            # (A difference goes on until several statements are equal again; those in it that are equal are none.)
-            for kind, i, j, k, m in difflib.SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_opcodes():
-                if kind != "equal":
-                    changed += [*(f"- {line}" for line in old[a + i : a + j]),
-                                *(f"+ {line}" for line in new[c + k : c + m])]
-            gone = set(map(_target, old[a:b]))
-            names |= {name: name if name in gone else _NEW for name in map(_target, new[c:d])}
-            continue
-        for first, second in zip(old[a:b], new[c:d]):
-            replaced = _replaced_sizes(_WORD.findall(first), _WORD.findall(second), names)
-            if replaced is None:
-                changed += [f"- {first}", f"+ {second}"]
-            else:
-                sizes.update(replaced)
+        # (A difference goes on until several statements are equal again; some in it may be equal.)
+        parts = [("equal", 0, b - a, 0, d - c)] if equal else difflib.SequenceMatcher(
+            None, old[a:b], new[c:d], autojunk=False).get_opcodes()
+        gone = {_target(line) for kind, i, j, _, _ in parts if kind != "equal" for line in old[a + i : a + j]}
+        for kind, i, j, k, m in parts:
+            was, now = old[a + i : a + j], new[c + k : c + m]
+            if kind != "equal":
+                changed += [*(f"- {line}" for line in was), *(f"+ {line}" for line in now)]
+                names |= {name: name if name in gone else _NEW for name in map(_target, now)}
+                continue
+            for first, second in zip(was, now):
+                replaced = _replaced_sizes(words(first), words(second), names)
+                if replaced is None:
+                    changed += [f"- {first}", f"+ {second}"]
+                else:
+                    sizes.update(replaced)
     return sizes, changed
 
 
@@ -123,12 +123,12 @@ def _meet(old: Sequence[str], new: Sequence[str], a: int, c: int) -> bool:
 @functools.lru_cache(maxsize=65536)
 def _skeleton(statement: str) -> str:
     """Return a statement without sizes and without the numbers that torch counts names up by."""
-    return " ".join("#" if _is_size(word) else _COUNTED.sub("", word) for word in _WORD.findall(statement))
+    return " ".join("#" if _is_size(word) else without_counter(word) for word in words(statement))
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_size(word: str) -> bool:
-    return word.isdigit() or re.fullmatch(r"[suz]f?\d+", word) is not None
+    return word.isdecimal() or is_symbol(word)
 
 
 def _replaced_sizes(

@@ -1,14 +1,26 @@
-"""The file of a graph: its head, the imports that its names need, and the view of it."""
+"""The file of a graph: its head, the imports that its names need, and the view of it; the values that it saves.
+
+The parameters of a backward graph that are no gradients are values of the forward graph, or its inputs::
+
+    saved for the backward pass: 3 values, 8.1 KiB in all; and 4 inputs, 2.0 KiB in all
+      8.0 KiB  add   2 of f32[8, 128]  model.py:20 in layers.0-1.norm: add_1, add_4
+        128 B  amax  f32[8, 4]         model.py:22: amax
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...model.folding import layer_numbers, layer_pattern, layer_ranges
+from ...model.graph import VIEWS, Node, is_gradient, shown_name
+from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import GraphInput, GraphStage
 from ...records.naming import title
 from ...torch_text import wrapping
-from ...torch_text.global_names import SYMBOL
+from ...torch_text.global_names import symbols_in
+from ..markdown import count, some
 from ..remembered import once
 from .graph_view import GraphView, graph_view, plain_view
 
@@ -82,7 +94,7 @@ def _symbols_table(view: GraphView) -> list[str]:
 
     (Their values are decided after the graph is captured: the full code has them.)
     """
-    used = {symbol for _, size in view.sizes for symbol in SYMBOL.findall(size)}
+    used = {symbol for _, size in view.sizes for symbol in symbols_in(size)}
     return [line for symbol, words in view.symbols if symbol in used
             for line in wrapping.comment(f"{symbol}: {words}", 0)]
 
@@ -90,3 +102,115 @@ def _symbols_table(view: GraphView) -> list[str]:
 def sizes_table(view: GraphView) -> list[str]:
     """Return the meanings of the names of sizes, as comments."""
     return [line for name, size in view.sizes for line in wrapping.comment(f"{name}: {size}", 0)]
+
+
+# --- Values saved for the backward pass --------------------------------------------------------------
+#: Rows that are shown, the largest first.
+_ROWS = 20
+#: Names that are shown of a row.
+_NAMES = 3
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Similar saved values: of one operation, type, line, and place in a module.
+
+    Attributes:
+        operation: that computed them.
+        type: of each: ``"f32[8, 128]"``.
+        place: the user's line and the modules.
+        names: in the graph.
+        bytes: of all of them; ``None`` where a size is open.
+    """
+
+    operation: str
+    type: str
+    place: str
+    names: tuple[str, ...]
+    bytes: int | None
+
+    @property
+    def types(self) -> str:
+        """The type, with how many there are: ``"2 of f32[8, 128]"``."""
+        return f"{len(self.names)} of {self.type}" if len(self.names) > 1 else self.type
+
+
+def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
+    """Return what a forward graph saves, as the lines of a paragraph; none for another graph, or for no values."""
+    backward = provenance.stage("Backward_graph", stage.record.index)
+    if stage.record.stage != "Forward_graph" or backward is None:
+        return []
+    nodes = {node.name: node for node in stage.graph.nodes}
+    # (A state of the random generator has a name of its own in the backward graph.)
+    saved = [nodes.get(node.name, node._replace(op="call_function", target=node.name)) for node in backward.graph.nodes
+             if node.op == "placeholder" and not is_gradient(node.name)]
+    if not saved:
+        return []
+    computed = [node for node in saved if node.op != "placeholder"]
+    rows = _rows(provenance, stage, computed)
+    parts = [f"{count(len(some), what)}{_in_all(some)}" for what, some in (
+        ("value", computed), ("input", [node for node in saved if node.op == "placeholder"])) if some]
+    lines = [f"saved for the backward pass: {'; and '.join(parts)}"]
+    if any(_short(node, nodes) in VIEWS for node in computed):
+        lines.append("  (A view takes no memory of its own where what it is a view of is there anyway.)")
+    width, wide = (max((len(text) for text in texts), default=0) for texts in (
+        [row.operation for row in rows[:_ROWS]], [row.types for row in rows[:_ROWS]]))
+    for row in rows[:_ROWS]:
+        names = some(row.names, _NAMES)
+        where = f"{row.place}: {names}" if row.place else names
+        lines.append(f"  {_in_words(row.bytes):>9}  {row.operation:<{width}}  {row.types:<{wide}}  {where}")
+    if len(rows) > _ROWS:
+        left = sum(len(row.names) for row in rows[_ROWS:])
+        lines.append(f"  ... and {left} more")
+    return lines
+
+
+def _rows(provenance: Provenance, stage: StageNodes, saved: Sequence[Node]) -> list[_Row]:
+    """Return the values in rows, the largest first; those of unknown size before them."""
+    nodes = {node.name: node for node in stage.graph.nodes}
+    alike: dict[tuple[str, str, str, str], list[tuple[Node, str]]] = {}
+    for node in saved:
+        origin = stage.origins.get(node.name)
+        module = provenance.module_path(origin.module) if origin is not None else ()
+        path = module[-1].path if module else ""
+        line = provenance.user_line(stage, node.name, node)
+        where = f"{os.path.basename(line.filename)}:{line.line}" if line is not None else ""
+        kind = node.type.short if node.type is not None else ""
+        alike.setdefault((_short(node, nodes), kind, where, layer_pattern(path)), []).append((node, path))
+    rows = []
+    for (operation, kind, where, _), members in alike.items():
+        type_of = members[0][0].type
+        size = type_of.bytes if type_of is not None else None
+        rows.append(_Row(operation, kind, _place(where, [path for _, path in members]),
+                         tuple(node.name for node, _ in members), None if size is None else size * len(members)))
+    return sorted(rows, key=lambda row: (row.bytes is not None, -(row.bytes or 0)))
+
+
+def _short(node: Node, nodes: dict[str, Node]) -> str:
+    """Return the operation that computed a value; of a part of a result, that of the whole."""
+    whole = nodes.get(node.inputs[0]) if node.operation == "getitem" and node.inputs else None
+    target = whole.target if whole is not None else node.target
+    return shown_name(target)
+
+
+def _place(where: str, paths: Sequence[str]) -> str:
+    """Return the user's line and the modules, ``"model.py:20 in layers.0-3.norm"``, as far as they are known."""
+    # (A backward graph is given them in any order.)
+    module = layer_ranges(sorted(dict.fromkeys(paths), key=layer_numbers)) if layer_numbers(paths[0]) else paths[0]
+    return f"{where} in {module}" if where and module else where or module
+
+
+def _in_all(nodes: Sequence[Node]) -> str:
+    sizes = [node.type.bytes if node.type is not None else None for node in nodes]
+    known = [size for size in sizes if size is not None]
+    left = f" and {len(sizes) - len(known)} of open size" if len(known) < len(sizes) else ""
+    return f", {_in_words(sum(known))} in all{left}" if known else ""
+
+
+def _in_words(size: int | None) -> str:
+    if size is None:
+        return "open size"
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"

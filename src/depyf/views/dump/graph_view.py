@@ -47,7 +47,6 @@ import ast
 import builtins
 import functools
 import keyword
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -69,14 +68,14 @@ from ...model.graph_text import read_graph
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...records.naming import legal_identifier
 from ...torch_text import wrapping
-from ...torch_text.global_names import SYMBOL, in_words, plain_name, size_names, with_size_names
+from ...torch_text.global_names import in_words, is_symbol, plain_name, size_names, with_size_names
+from ...torch_text.modules import parts_of_input
 from ...torch_text.parsed import parsed_expression, with_slices
-from ...torch_text.user_expressions import user_expression
+from ...torch_text.user_expressions import user_expression, with_sizes
 from ...torch_text.wrapping import NOT_PYTHON
 from ..formatting import short_names
 from .graph_writes import written_arguments
 
-_SIZE, _STRIDE = re.compile(r"\.size\(\)\[(\d+)\]"), re.compile(r"\.stride\(\)\[(\d+)\]")
 #: Names of built-in functions that no graph calls, and arguments often have.
 _FREE = frozenset({"input", "id", "filter", "format", "hash", "dir", "vars", "open", "help", "compile"})
 _RESERVED = frozenset({
@@ -282,14 +281,12 @@ class _View:
             *(node.location.filename for _, inner in graph.walk() for node in (*inner.nodes, *inner.unread)
               if node.location is not None),
             *(caller.location.filename for caller in callers)])
-        # (``input_ids.shape[1]`` of ``L['input_ids'].size()[1]``)
-        self.words = [_STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(given.source)))
-                      if given.source else "" for given in inputs]
+        self.words = [with_sizes(user_expression(given.source)) if given.source else "" for given in inputs]
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
         self.names: dict[str, str] = {}
         self.parameters: tuple[str, ...] = ()
         self.symbols = {given.name: words for given, words in zip(inputs, self.words)  # what open sizes are
-                        if words and SYMBOL.fullmatch(given.name)}
+                        if words and is_symbol(given.name)}
         self.written: dict[str, bool] = {}
         self.argument_words: dict[str, str] = {}
 
@@ -357,7 +354,7 @@ class _View:
         if size:
             if words != size:
                 self.symbols.setdefault(size, words)
-            if SYMBOL.fullmatch(given.name) and size != given.name:
+            if is_symbol(given.name) and size != given.name:
                 notes.append(f"equal to {in_words(size)}")
         if not is_inner:
             self.argument_words[given.name] = words
@@ -542,7 +539,8 @@ def _with_comment(code: str, words: str, indent: int) -> list[str]:
 
 def _identifier(words: str) -> str:
     """Return a name made of a user's expression: ``layers_0_norm_weight`` of ``self.layers[0].norm.weight``."""
-    parts = [part.strip("_") for part in re.split(r"[^A-Za-z0-9_]+", words) if part not in _TORCHS]
+    plain = "".join(each if each.isascii() and (each.isalnum() or each == "_") else " " for each in words)
+    parts = [part.strip("_") for part in plain.split() if part not in _TORCHS]
     parts = [part for part in parts if part]
     if len(parts) > 1 and (parts[0] == "self" or parts[0] == "kwargs" and not parts[1][0].isdigit()):
         del parts[0]
@@ -553,7 +551,7 @@ def _identifier(words: str) -> str:
 
 def _guessed(name: str) -> str:
     """Return a name for a parameter of which only torch's name is known."""
-    parts = re.split(r"_(?:modules|parameters|buffers)_", re.sub(r"^[LG]_", "", name))
+    parts = parts_of_input(name)
     return _plain("_".join(parts[1:] if parts[0] == "self" and len(parts) > 1 else parts))
 
 

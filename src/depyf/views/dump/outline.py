@@ -1,27 +1,28 @@
-"""The outline of a graph: its operations under the modules that they were called in, repeated layers folded."""
+"""The outline of a graph: its operations under the modules that they were called in, repeated layers folded.
+
+That of a generated module has its kernel calls in order, each with the user's lines that it computes.
+"""
 
 from __future__ import annotations
 
 import os
-import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...model.folding import fold, layer_numbers, layer_pattern, layer_ranges, up_to_layer
 from ...model.graph import Graph, Node, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
+from ...records.model import Kernel, KernelCall
 from ..markdown import count
 from ..remembered import Same, once
 
-#: Replaces the number of a layer while layers are compared.
-_NUMBER = "#"
 #: Columns for the types of a module's inputs, and of its results.
 _BORDER = 60
 #: Columns for the operations of a line.
 _ROW = 110
 #: The longest row of operations that is folded.
 _LONGEST = 40
-#: The number of a layer in the path of a module.
-LAYER = re.compile(r"(?<![^.])\d+(?=\.|$)")
 
 
 @dataclass
@@ -158,34 +159,26 @@ def _graph(
 def _items(
     items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]]
 ) -> Iterator[Line]:
-    written: list[tuple[list[Line], _Block | None]] = []
-    likes: dict[tuple[str, tuple[tuple[int, str], ...]], int] = {}
-    folded: dict[int, list[tuple[str, int]]] = {}
+    written: list[tuple[_Block | None, list[Line]]] = []
     at = 0
     while at < len(items):
         item = items[at]
         if isinstance(item, _Block):
             at += 1
-            lines = list(_block(item, depth, names, users))
-            like = _like(item, lines)
-            known = likes.setdefault(like, len(written))
-            if known < len(written) and LAYER.search(item.path):
-                folded.setdefault(known, []).append((item.path, lines[0].place))
-                continue
-            written.append((lines, item))
+            written.append((item, list(_block(item, depth, names, users))))
         else:
             place = _place(item)
             end = _end_of_line(items, at)
             chunk = [node for node in items[at:end] if isinstance(node, Node)]
             at = end
             text = f"{place or 'no user line'}  {operations(chunk)}"
-            written.append(([Line(depth, text, 0, chunk[0].line)], None))
-    for number, (lines, written_block) in enumerate(written):
+            written.append((None, [Line(depth, text, 0, chunk[0].line)]))
+    for (first, lines), *alike in fold(written, lambda each: _like(*each)).values():
         yield from lines
-        if number in folded and written_block is not None:
-            paths, places = zip(*folded[number])
-            yield Line(depth, f"{layer_ranges(paths)}: {written_block.cls}, like {written_block.path}",
-                       places[0], places[0])
+        if first is not None and alike:
+            paths = [block.path for block, _ in alike if block is not None]
+            begin = alike[0][1][0].place
+            yield Line(depth, f"{layer_ranges(paths)}: {first.cls}, like {first.path}", begin, begin)
 
 
 def _end_of_line(items: Sequence[_Block | Node], at: int) -> int:
@@ -204,30 +197,12 @@ def _end_of_line(items: Sequence[_Block | Node], at: int) -> int:
     return end
 
 
-def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, str], ...]]:
-    """Return the key that blocks share which differ only in the number of their layer."""
+def _like(block: _Block | None, lines: Sequence[Line]) -> Hashable:
+    """Return the key that blocks share which differ only in the number of their layer; others have one of their own."""
+    if block is None or not layer_numbers(block.path):
+        return id(lines)
     pattern = layer_pattern(block.path)
     return pattern, tuple((line.depth, line.text.replace(block.path, pattern, 1)) for line in lines)
-
-
-def layer_pattern(path: str) -> str:
-    """Return the path without its last number: ``layers.#`` of ``layers.3``."""
-    numbers = list(LAYER.finditer(path))
-    return path if not numbers else path[: numbers[-1].start()] + _NUMBER + path[numbers[-1].end() :]
-
-
-def layer_ranges(paths: Sequence[str]) -> str:
-    """Return ``layers.1-31`` or ``layers.1, 3, 5-7``, in the order of the paths."""
-    numbers = [int(LAYER.findall(path)[-1]) for path in paths]
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and abs(number - spans[-1][-1]) == 1 and (
-                len(spans[-1]) == 1 or number - spans[-1][-1] == spans[-1][1] - spans[-1][0]):
-            spans[-1].append(number)
-        else:
-            spans.append([number])
-    shown = ", ".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
-    return layer_pattern(paths[0]).replace(_NUMBER, shown, 1)
 
 
 def _block(
@@ -320,3 +295,119 @@ def _joined(words: Sequence[tuple[str, int]]) -> str:
         return text
     return f"{', '.join(word for word, _ in words[:shown])}, ... ({sum(count for _, count in words)} operations)"
 
+
+# --- Outline of a generated module -------------------------------------------------------------------
+#: The kind of a library's call.
+_LIBRARY = "extern"
+#: The longest row of calls that is looked for when repeated ones are folded.
+_LONGEST_ROW = 400
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call.
+
+    Attributes:
+        lines: ``(user's line, module, operations)``.
+        copies: it only copies arguments or results of library calls, mostly into another layout.
+    """
+
+    call: KernelCall
+    lines: tuple[tuple[str, str, str], ...]
+    copies: bool = False
+
+    @property
+    def like(self) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+        """The parts that repeated calls have in common: all but the numbers of layers."""
+        return self.call.name, tuple(
+            (where, layer_pattern(module, every=True), done) for where, module, done in self.lines)
+
+
+def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: Sequence[str] = ()) -> str:
+    """Return the outline of one generated module.
+
+    Args:
+        provenance: its graph.
+        kernel: one of ``provenance.kernels``.
+        title: of the outline.
+        failed: sentences on the error with which its compilation failed.
+    """
+    kinds = Counter(call.kind for call in kernel.calls)
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or _why_none(provenance, kernel)
+    head = [f"# {title}, call by call", *(f"# {sentence}" for sentence in failed), f"# calls of kernels: {counted}"]
+    if kernel.stage:
+        head.append(f"# made of the graph {kernel.stage}")
+    head += [
+        f"# Left: the line of {kernel.file or 'the generated module'} that calls it. (line n): where the kernel is "
+        "defined there; extern: a library's.",
+        "# Below each call: the user's line, the module that it ran in, what of it is done there, what that gives.",
+        "# (Lines that only reshape are left out.)"]
+    if any(call.inferred for call in kernel.calls):
+        head.append("# Torch does not say what C++ kernels compute: it is inferred from the graph and from what flows. "
+                    "Where torch says it,")
+        head.append('# the call is marked "said by torch".')
+    of_libraries = {name for call in kernel.calls if call.kind == _LIBRARY for name in call.nodes}
+    calls = [_Call(call, tuple(_lines(provenance, kernel, call)),
+                   call.kind != _LIBRARY and bool(call.nodes) and of_libraries.issuperset(call.nodes))
+             for call in kernel.calls]
+    return "\n".join([*head, "", *_folded_calls(calls)]).rstrip() + "\n"
+
+
+def _why_none(provenance: Provenance, kernel: Kernel) -> str:
+    stage = provenance.kernel_stage(kernel)
+    calls = [node for node in stage.graph.nodes if node.is_call] if stage is not None else []
+    if calls and all(node.is_view for node in calls):
+        return "none: the graph only reshapes what it takes, or takes parts of it"
+    return "none that could be read"
+
+
+def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator[tuple[str, str, str]]:
+    groups: dict[tuple[str, str], list[Node]] = {}
+    computed: set[tuple[str, str]] = set()
+    for stage, name in provenance.nodes_of(kernel, call):
+        origin = stage.origins[name]
+        place = origin.location
+        node = stage.graph.node(name)
+        if node is not None:
+            where = f"{os.path.basename(place.filename)}:{place.line}" if place is not None else "no user line"
+            key = where, provenance.modules[origin.module].path if origin.module >= 0 else ""
+            groups.setdefault(key, []).append(node)
+            if not node.is_view:
+                computed.add(key)
+    for key, nodes in groups.items():
+        if key in computed or not computed:
+            yield *key, operations(nodes)
+
+
+def _folded_calls(calls: Sequence[_Call]) -> Iterator[str]:
+    """Yield the lines of all calls, repeated rows once."""
+    for at, length, times in repeated_rows([call.like for call in calls], _LONGEST_ROW):
+        for call in calls[at : at + length]:
+            yield from _shown(call)
+        if times > 1:
+            first, last = calls[at + length].call.call_line, calls[at + length * times - 1].call.call_line
+            what = "the call above" if length == 1 else f"the {length} calls above"
+            layers = _layers([[module for call in calls[at + number * length : at + (number + 1) * length]
+                               for _, module, _ in call.lines] for number in range(times)])
+            yield f"{first:>6}  ... {what}, {count(times - 1, 'more time')}{layers}, to line {last}"
+
+
+def _layers(rows: Sequence[Sequence[str]]) -> str:
+    """Return ``", for layers.1-31"`` of modules in rows that repeat; ``""`` where all have the same module."""
+    for modules in zip(*rows):
+        paths = {layer_numbers(module) for module in modules}
+        if len(paths) > 1:
+            # The outermost number that differs is the layer's.
+            at = next(index for index, each in enumerate(zip(*paths)) if len(set(each)) > 1)
+            layers = [up_to_layer(module, at) for module in modules[1:]]
+            return f", for {layer_ranges(layers)}"
+    return ""
+
+
+def _shown(call: _Call) -> Iterator[str]:
+    where = _LIBRARY if call.call.kind == _LIBRARY else f"{call.call.kind}, line {call.call.line}"
+    source = "; copies values for or of these, and computes none" if call.copies else \
+        "" if call.call.inferred else ", said by torch"
+    yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{source})"
+    for where, module, done in call.lines:
+        yield f"          {where}{f' in {module}' if module else ''}  {done}"

@@ -9,14 +9,10 @@ from __future__ import annotations
 from ...records.model import Capture
 from ..dump.folder import INDEX
 from ..markdown import code, count, link, prose, some
-from .sections.breaks import breaks
-from .sections.compiled import by_calls, functions, pieces, timeline
-from .sections.context import SectionContext
-from .sections.first import first
-from .sections.not_compiled import not_compiled
-from .sections.overview import cost, glossary, head, start
-from .sections.recompiles import recompiles
-from .sections.shapes import shapes
+from .breaks import breaks, not_compiled
+from .compiled import by_calls, functions, pieces, timeline
+from .overview import SectionContext, cost, first, glossary, head, start
+from .recompiles import recompiles, shapes
 from .written import NOTES
 
 FILE = INDEX

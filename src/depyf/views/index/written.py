@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ... import __version__, budgets, reading
 from ...records.run_directory import FILE as RECORDS
 from ..dump.folder import INDEX
-from ..markdown_blocks import Block, Bullets, Heading, Paragraph
+from ..markdown import Block, Bullets, Heading, Paragraph
 
 #: The sections that a terminal does without: the table is too wide, the words are those of the page.
 IN_ORDER, WORDS = "In order", "Words"

@@ -19,7 +19,7 @@ from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..dump.folder import PAGE
 from ..markdown import one_line
-from ..rank_classes import RankClass
+from ..ranks import RankClass
 from .data import FORMAT, run_data
 from .run import Json, ranks_head, run_head
 
@@ -47,7 +47,7 @@ def build(
 
     Args:
         capture: the records; for several ranks those of each by its name (``{"rank 0": ...}``), in order, or classes
-            of ranks that did the same (:mod:`depyf.views.rank_classes`).
+            of ranks that did the same (:mod:`depyf.views.ranks`).
         sources: the user's files to annotate. ``None``: those in the records, else what the records have of them.
         title: of the page; the command, its backends and the date, if empty.
         provenances: those of graphs that are known already, by name of the graph.

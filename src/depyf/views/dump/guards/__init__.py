@@ -1,6 +1,6 @@
 """Guards in readable form, from the conditions of :mod:`depyf.model.guards`.
 
 ``versions`` has the versions of a function with their conditions and the differences between two, ``sizes`` the open
-sizes, ``layers`` folds what repeats. ``call`` (what a call must satisfy, for the full code) and ``whole`` (all
-conditions, in a separate file) are made of these.
+sizes. ``call`` (what a call must satisfy, for the full code) and ``whole`` (all conditions, in a separate file) are
+made of these.
 """

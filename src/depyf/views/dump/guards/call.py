@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....model import guards
+from ....model.folding import Block, Item, fold_layers, spelled, unfolded
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor, is_loose
 from ....model.reading import keys_in
 from ....torch_text.user_expressions import stack_value
 from ....torch_text.wrapping import WIDTH, broken, comment
 from ...formatting import COMPUTED
 from ...markdown import count
-from .layers import Block, Item, fold, spelled, unfolded
 from .sizes import symbol_names
 from .versions import Fact, Version, fact_of, signature, state_in_words
 from .whole import definition, joined, sections
@@ -203,7 +203,7 @@ def _folded(items: Iterable[Item[Condition]]) -> list[Item[Condition] | Block[Co
     for item in items:
         payloads = by_text[item.text].payloads if item.text in by_text else ()
         by_text[item.text] = Item(item.text, item.subject, payloads + item.payloads)
-    return fold(list(by_text.values()))
+    return fold_layers(list(by_text.values()))
 
 
 def _shown(each: Item[Condition] | Block[Condition], remark: str = "") -> _Shown:
@@ -311,7 +311,7 @@ def _counted(version: Version, left: Mapping[int, Condition], decide: Collection
 
 def _of_object(root: str, left: Sequence[Condition]) -> Iterator[str]:
     """Yield lines such as ``480 on self.layers, by layer: 24 a layer, the same for layers 0 to 19``."""
-    folded = fold([Item(one.text, one.subject, (one,)) for one in left])
+    folded = fold_layers([Item(one.text, one.subject, (one,)) for one in left])
     blocks: dict[str, list[Block[Condition]]] = {}
     for each in folded:
         if isinstance(each, Block):

@@ -20,7 +20,7 @@ from ....model.arithmetic import Interval, least, number, polynomial, sizes_in, 
 from ....model.guards import Comparison, Condition, Range, Tensor, orders_of_dimensions
 from ....model.reading import in_shape_words
 from ....records.model import Compilation, Frame, SymbolDecision
-from ....torch_text.global_names import SYMBOL, bound_of_symbol
+from ....torch_text.global_names import bound_of_symbol, symbols_in
 from ....torch_text.parsed import parsed_expression
 from ....torch_text.user_expressions import user_expression
 
@@ -327,7 +327,7 @@ def symbol_table(text: str, compilation: Compilation | None, sizes: Sizes) -> li
     """Return comments on the symbols in the text of a graph."""
     if compilation is None:
         return []
-    used = dict.fromkeys(SYMBOL.findall("\n".join(line.partition("#")[0] for line in text.splitlines())))
+    used = dict.fromkeys(symbols_in("\n".join(line.partition("#")[0] for line in text.splitlines())))
     meanings = _meanings(compilation, sizes)
     return [f"# {symbol}: {meanings[symbol]}" for symbol in used if symbol in meanings]
 

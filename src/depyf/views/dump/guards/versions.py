@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Concatenate, ParamSpec, TypeVar
@@ -11,6 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ....decompiler.dynamo.global_names import BUILTINS_PREFIX, module_of_import
 from ....model import guards
 from ....model.arithmetic import substituted
+from ....model.folding import Item, fold_layers, unfolded
 from ....model.guards import (
     ARGUMENTS,
     CLOSURE,
@@ -28,14 +28,13 @@ from ....model.guards import (
 )
 from ....model.reading import Keys, Reader
 from ....records.model import CacheEntry, Compilation, Frame
-from ....records.naming import legal_identifier
+from ....records.naming import legal_identifier, transformed_function
 from ....torch_text.user_expressions import with_stack_names
 from ....torch_text.wrapping import comment
 from ...changes import in_words, made_anew_on_stack
-from ...inductor_ranges import with_causes
 from ...markdown import count
 from ...remembered import Same, once
-from .layers import Item, fold, unfolded
+from ...size_conditions import with_causes
 from .sizes import Sizes, equations, open_sizes
 
 Made = TypeVar("Made")
@@ -193,22 +192,14 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
 
 def in_order(frame: Frame) -> list[CacheEntry]:
     """Return the entries of a frame in the order in which they were compiled."""
-    def number(entry: CacheEntry) -> int:  # (of the transformed code)
-        name = _transformed_name(entry)
-        return int(name.split("_")[4]) if name else 0
-
-    return sorted(frame.entries, key=lambda entry: (number(entry), entry.compile_id.key))
+    return sorted(frame.entries, key=lambda entry: (
+        transformed_function(entry.transformed.source.text)[1], entry.compile_id.key))
 
 
 def guards_name(frame: Frame, entry: CacheEntry, number: int) -> str:
     """Return the name of the function with a version's guards: ``guards_0_for_f`` of ``__transformed_code_0_for_f``."""
     usual = f"__transformed_code_{number}_for_{legal_identifier(frame.name)}"
-    return (_transformed_name(entry) or usual).replace("__transformed_code", "guards", 1)
-
-
-def _transformed_name(entry: CacheEntry) -> str:
-    match = re.search(r"def (__transformed_code_\d+_\w+)\(", entry.transformed.source.text)
-    return match[1] if match else ""
+    return (transformed_function(entry.transformed.source.text)[0] or usual).replace("__transformed_code", "guards", 1)
 
 
 def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
@@ -338,7 +329,7 @@ def changes(old: Version, new: Version) -> list[Change]:
     items = [Item(_SEPARATOR.join((change.subject, change.was.value, change.now.value)), path, (
         replace(change, seen_by="", module="") if few and is_value else change,)) for change, path, is_value in found]
     result: dict[tuple[str, str], Change] = {}
-    for item, loops in unfolded(fold(items)):
+    for item, loops in unfolded(fold_layers(items)):
         subject, was, now = item.text.split(_SEPARATOR)
         first = item.payloads[0]
         result.setdefault((item.text, loops), replace(

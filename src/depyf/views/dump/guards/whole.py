@@ -11,13 +11,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ....model.folding import Block, Item, fold, fold_layers, spelled, unfolded
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from ....records.model import SourceLocation
 from ....torch_text.global_names import resumed_function
 from ....torch_text.wrapping import WIDTH, broken, comment, prose
 from ...formatting import no_version, short_names
 from ...markdown import count
-from .layers import Block, Item, fold, spelled, unfolded
 from .versions import MOST_LINES, Version, as_comment, cached, signature
 
 #: A line of text, and the user's line that made torch ask for the condition in it.
@@ -100,16 +100,14 @@ def definition(name: str, parameters: str) -> list[str]:
 @cached
 def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
     """Return the conditions of each section, folded by layer."""
-    return [fold([Item(version.sizes.text(one), one.subject, (one,)) for one in members])
+    return [fold_layers([Item(version.sizes.text(one), one.subject, (one,)) for one in members])
             for _, members in sections(version)]
 
 
 @cached
 def sections(version: Version) -> list[tuple[str, list[Condition]]]:
     """Return the conditions by subject, with a title for each section."""
-    groups: dict[tuple[str, str], list[Condition]] = {}
-    for one in version.conditions:
-        groups.setdefault((one.section, one.root if one.section == OBJECTS else ""), []).append(one)
+    groups = fold(version.conditions, lambda one: (one.section, one.root if one.section == OBJECTS else ""))
     titles = {ARGUMENTS: "arguments", CLOSURE: "variables of the enclosing function", GLOBALS: "modules and globals",
               STATE: "torch's state"}
     ordered = sorted(groups, key=lambda key: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE).index(key[0]))

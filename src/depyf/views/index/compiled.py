@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....model.graph_text import read_graph
-from ....records.model import Compilation, CompiledGraph, SourceLocation
-from ....records.naming import direction
-from ....torch_text.global_names import resumed_function
-from ... import compile_arguments
-from ...causes import cause
-from ...compile_arguments import functions_by_setting, is_among
-from ...formatting import OUTCOMES, WITHOUT_CODE, by_call, seconds, stage_name, without_frame
-from ...function_summary import FunctionSummary
-from ...grouping import path_to
-from ...markdown import code, count, link, prose, some, table
-from ..totals import Totals
-from ..written import IN_ORDER
-from .context import ROWS, SectionContext, left_out
+from ...model.graph_text import read_graph
+from ...records.model import Compilation, CompiledGraph, SourceLocation
+from ...records.naming import direction
+from ...torch_text.global_names import resumed_function
+from ..causes import cause, path_to
+from ..findings import Totals
+from ..formatting import OUTCOMES, WITHOUT_CODE, by_call, seconds, stage_name, without_frame
+from ..function_summary import FunctionSummary, arguments_section, functions_by_setting, is_among
+from ..markdown import code, count, link, prose, some, table
+from .overview import ROWS, SectionContext, left_out
+from .written import IN_ORDER
 
 
 def functions(run: SectionContext) -> list[str]:
@@ -25,7 +22,7 @@ def functions(run: SectionContext) -> list[str]:
     # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
     summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
     options = functions_by_setting(summaries, _options)
-    arguments = compile_arguments.section(summaries)
+    arguments = arguments_section(summaries)
     if not options and not arguments and len(summaries) < 2 and all(
             len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
         return []

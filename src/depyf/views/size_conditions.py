@@ -1,10 +1,16 @@
-"""Conditions on open sizes that Inductor made when it compiled a graph: no line of the program asks for them.
+"""Conditions on open sizes: those that Inductor made, and those that leave one value.
 
-Where Inductor generates other code for a short reduction than for a long one, each range of sizes has a version::
+Where Inductor generates other code for a short reduction than for a long one, each range of sizes has a version. No
+line of the program asks for it::
 
     s77 <= 4096     asked for at _inductor/codegen/cpp.py:2273, need_use_acc_helper
 
 A graph that comes from torch's compile cache brings its conditions along; where they were made is not known then.
+
+Torch says of some sizes and numbers that it fixed them, though they had symbols. Others stay open by name, while a
+condition on them leaves one value::
+
+    s51 created, 1;  Eq(IntTrueDiv(-s51, 10), -0.1)       step / 10 was computed in Python, so step has to be 1
 """
 
 from __future__ import annotations
@@ -13,15 +19,20 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.global_names import SYMBOL, bound_of_symbol
+from ..torch_text.global_names import bound_of_symbol, symbols_in, with_symbols
 from ..torch_text.guard_failures import number
-from ..torch_text.libraries import is_from_cache, is_of_backend
+from ..torch_text.libraries import is_from_cache, is_of_backend, short_path_of_torch
 from ..torch_text.parsed import as_python, parsed_expression
+from ..torch_text.user_expressions import sources_in_words
 from .changes import in_words
-from .formatting import file_in_torch, place_in_torch
+from .formatting import place_in_torch
+
+if TYPE_CHECKING:
+    from .dump.guards.versions import Version
 
 _SIGNS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
@@ -64,9 +75,8 @@ def condition_in_words(decision: SymbolDecision, compilation: Compilation, names
              for each in compilation.symbols if each.source}
     text = as_python(decision.symbol)
     # (A symbol can be a difference. Brackets that Python does not need are left out again.)
-    whole = parsed_expression(SYMBOL.sub(lambda symbol: f"({known.get(symbol[0], symbol[0])})", text))
-    return ast.unparse(whole) if whole is not None else (
-        SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), text))
+    whole = parsed_expression(with_symbols(text, lambda symbol: f"({known.get(symbol, symbol)})"))
+    return ast.unparse(whole) if whole is not None else with_symbols(text, lambda symbol: known.get(symbol, symbol))
 
 
 def with_causes(
@@ -81,21 +91,22 @@ def with_causes(
         symbol, sign, bound = bound_of_symbol(each.symbol) or ("", "", 0)
         if sign in ("<", "<=") and compilation is not None and each.location is not None and is_made_by_inductor(each):
             size = condition_in_words(replace(each, symbol=symbol), compilation, names)
-            bounds[size, bound - (sign == "<")] = replace(each.location, filename=file_in_torch(each.location))
+            bounds[size, bound - (sign == "<")] = replace(
+                each.location, filename=short_path_of_torch(each.location.filename))
     return [replace(one, cause=place) if isinstance(one, Range) and one.high is not None and (
         place := bounds.get((one.left, one.high))) else one for one in conditions]
 
 
 def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) -> bool:
     """Return whether a condition is on one size alone, the one of a name."""
-    symbols = set(SYMBOL.findall(decision.symbol))
+    symbols = set(symbols_in(decision.symbol))
     return len(symbols) == 1 and known.get(symbols.pop()) == subject
 
 
 def holds_at(condition: str, value: str) -> bool | None:
     """Return whether a condition on one symbol holds for a number; ``None`` where that is not known."""
-    is_one = number(value) is not None and len({*SYMBOL.findall(condition)}) == 1
-    node = parsed_expression(as_python(SYMBOL.sub(f"({value})", condition))) if is_one else None
+    is_one = number(value) is not None and len({*symbols_in(condition)}) == 1
+    node = parsed_expression(as_python(with_symbols(condition, lambda _: f"({value})"))) if is_one else None
     match node:
         case ast.Compare(left, [sign], [right]) if type(sign) in _SIGNS:
             one, other = _number(left), _number(right)
@@ -117,3 +128,62 @@ def _number(node: ast.expr) -> float | None:
                 return None
             return _OPERATORS[type(sign)](one, other)
     return None
+
+
+# --- Sizes and numbers that a version fixes ----------------------------------------------------------
+#: Functions of sympy's and torch's that give another result for each value.
+_ONE_TO_ONE = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat"})
+_MEMBERS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.expr_context, ast.unaryop, ast.Add, ast.Sub,
+            ast.Mult, ast.Div)
+
+
+def fixed_symbols(compilation: Compilation, version: Version | None) -> list[SymbolDecision]:
+    """Return the decisions that fix a symbol; for one that a condition fixes, such a decision is made."""
+    fixed = [each for each in compilation.symbols if each.kind == "fixed"]
+    known = {each.symbol for each in fixed}
+    created = {each.symbol: each for each in compilation.symbols if each.kind == "created"}
+    for each in compilation.symbols:
+        symbol = specialized_symbol(each.symbol) if each.kind == "guarded" else ""
+        if symbol in created and symbol not in known and holds(each, compilation, version):
+            known.add(symbol)
+            fixed.append(replace(created[symbol], kind="fixed", reason="a condition leaves one value",
+                                 location=each.location))
+    return fixed
+
+
+def holds(condition: SymbolDecision, compilation: Compilation, version: Version | None) -> bool:
+    """Return whether a condition that torch tested may hold for each call of the version."""
+    # (A backend tests, for a backward graph, too, whether what is open equals the numbers of the first call, and drops
+    # that again: such an equation is not among the guards.)
+    if version is None or not _equals_number(condition.symbol):
+        return True
+    symbols = set(symbols_in(condition.symbol))
+    return all(_is_fixed(version, each) for each in compilation.symbols
+               if each.kind == "created" and each.symbol in symbols)
+
+
+def _equals_number(condition: str) -> bool:
+    match parsed_expression(condition):
+        case ast.Call(ast.Name("Eq"), [_, right], []):
+            return not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(right))
+    return False
+
+
+def _is_fixed(version: Version, created: SymbolDecision) -> bool:
+    """Return whether the guards may leave one value of a size or number."""
+    expressions = sources_in_words(created.source, {})
+    return not any(each in version.sizes.names for each in expressions) or any(
+        each in version.equations for each in expressions)
+
+
+def specialized_symbol(condition: str) -> str:
+    """Return the symbol of which a condition of torch's leaves one value, ``"s51"``; ``""`` where there is none."""
+    symbols = set(symbols_in(condition))
+    node = parsed_expression(condition) if len(symbols) == 1 else None
+    match node:
+        case ast.Call(ast.Name("Eq"), [left, right], []) if not symbols_in(ast.unparse(right)):
+            if all(isinstance(each, _MEMBERS) for each in ast.walk(left)) and all(
+                    isinstance(each.func, ast.Name) and each.func.id in _ONE_TO_ONE
+                    for each in ast.walk(left) if isinstance(each, ast.Call)):
+                return symbols.pop()
+    return ""

@@ -1,20 +1,70 @@
-"""What the run came to, where the time went, the glossary, and where to begin to read."""
+"""The context of all sections; totals of the run, where the time went, where to begin, glossary, first changes."""
 
 from __future__ import annotations
 
-from ....records.store import NOT_ENDED, UNDER_STANCE
-from ....torch_text import global_names
-from ... import cache_keys
-from ...dump.folder import NOTHING, TITLE, versions
-from ...formatting import OUTCOMES, remarks, seconds, total
-from ...function_summary import FunctionSummary
-from ...markdown import code, count, link, prose, some
-from ...verdict import verdict
-from ..totals import Totals, seconds_by_phase
-from ..written import BROWSER, START, WORDS
-from .context import SectionContext
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...advice.source import is_own
+from ...records.model import Capture, Compilation, SourceLocation
+from ...records.store import NOT_ENDED, UNDER_STANCE
+from ...torch_text import global_names
+from ...torch_text.global_names import resumed_function
+from .. import cache_keys
+from ..advice import Adviser
+from ..causes import breaks_by_place
+from ..dump.folder import NOTHING, TITLE, versions
+from ..findings import Totals, lost_functions, seconds_by_phase
+from ..formatting import OUTCOMES, remarks, seconds, total
+from ..function_summary import FunctionSummary
+from ..markdown import code, count, link, prose, some
+from ..run_index import RunIndex
+from ..verdict import verdict
+from .written import BROWSER, START, WORDS
+
+#: How many of a kind are listed one by one.
+ROWS = 40
 
 
+class SectionContext(RunIndex):
+    """The facts, with the words for them."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self.advice = Adviser(self)
+        self.named: dict[str, None] = {}  # files that the text names, in order
+
+    def place(self, location: SourceLocation | None) -> str:
+        """Return ``model.py:12``; the list of files has its path."""
+        if location is None:
+            return ""
+        self.named[location.filename] = None
+        return code(self.short_place(location))
+
+    def called_through(self, wrappers: Sequence[SourceLocation]) -> str:
+        """Return ``called through 2 wrappers: `generic.py:1019` `merge_with_config_defaults.wrapper`, ...``."""
+        return f"called through {count(len(wrappers), 'wrapper')}: " + ", ".join(
+            f"{self.place(wrapper)} {code(wrapper.function)}" for wrapper in wrappers)
+
+    def subject(self, compilation: Compilation) -> str:
+        """Return the function of a compilation; of a resume function its name in the files, and where it goes on."""
+        frame, _ = self.entries.get(compilation.compile_id.key, (None, None))
+        if frame and resumed_function(compilation.function) and frame.name != compilation.function:
+            return f"{code(frame.name)} ({self.name_of(compilation)})"
+        return self.name_of(compilation)
+
+    def name_in_text(self, summary: FunctionSummary) -> str:
+        """Return the function in the user's words."""
+        first = next((c for c in summary.compilations if not resumed_function(c.function)), None)
+        return self.name_of(first) if first is not None else code(summary.title)
+
+
+def left_out(number: int, what: str) -> list[str]:
+    """Return the lines that say how many of a kind are not listed."""
+    return ["", f"... and {count(number, what)} more (`records.jsonl` has all)."] if number > 0 else []
+
+
+# --- Head, cost and words ----------------------------------------------------------------------------
 def head(run: SectionContext) -> list[str]:
     """Return the title, the verdict and the totals of the run."""
     capture = run.capture
@@ -164,3 +214,63 @@ def _guards(run: SectionContext) -> list[str]:
         lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
                       f"conditions{measured}."]
     return lines
+
+
+# --- First changes -----------------------------------------------------------------------------------
+#: A run with at most so many changes is read at once.
+MOST = 3
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change, as Markdown, with the functions, seconds and events that it is for."""
+
+    in_plain_python: int
+    seconds: float
+    times: int
+    text: str
+
+
+def first(run: SectionContext) -> list[str]:
+    """Return the section on what to change first; nothing for a run with few changes."""
+    texts, of_all = first_changes(run, run.advice, run.place)
+    return ["## What to change first", "", f"The first {MOST} of {of_all} changes: functions in plain Python "
+            "come first, then what took longest to compile:", "", *(f"* {each}" for each in texts)] if texts else []
+
+
+def first_changes(
+    run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str],
+) -> tuple[list[str], int]:
+    """Return the changes of a run that save most, as Markdown, and how many there are; none where they are few."""
+    changes = [*_of_lost(run, adviser), *_of_breaks(run, adviser, place), *_of_recompiles(run, adviser)]
+    changes.sort(key=lambda each: (each.in_plain_python, each.seconds, each.times), reverse=True)
+    return [each.text for each in changes[:MOST]] if len(changes) > MOST else [], len(changes)
+
+
+def _of_lost(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
+    for each in lost_functions(run.capture.compilations):
+        for text in adviser.on_lost(each)[:1]:
+            yield _Change(1, each.seconds, 1, f"{text} ({run.name_of(each)} runs in plain Python)")
+
+
+def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
+    pairs = [(broken, each) for each in run.capture.compilations for broken in each.breaks if not broken.skips_function]
+    for members in breaks_by_place(pairs):
+        broken, compilation = members[0]
+        advice = adviser.on_break(broken)
+        if advice is None or advice.leaves or broken.location is None or not is_own(broken.location.filename):
+            continue
+        after = {name for _, each in members for name in run.resume_names(each)}
+        spent = sum(each.seconds for each in run.capture.compilations
+                    if (frame := run.frame_of(each)) is not None and frame.name in after)
+        what = count(len(members), "graph break")
+        yield _Change(0, spent, len(members), f"{place(broken.location)}: {adviser.change_on(broken)} ({what}; "
+                                              f"what is compiled after it took {seconds(spent)})")
+
+
+def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
+    for summary in run.summaries:
+        again = summary.recompiles
+        for text in adviser.on(again, remedies_only=True)[:1]:
+            spent = sum(each.seconds for each in again)
+            yield _Change(0, spent, len(again), f"{text} ({count(len(again), 'recompile')}, {seconds(spent)})")
