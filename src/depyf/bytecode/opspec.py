@@ -15,6 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from . import operations as o
 from .operations import Op
@@ -221,3 +222,20 @@ def effect(op: Op) -> tuple[int, int]:
     """Return ``(popped, pushed)`` of an operation."""
     fixed = FIXED_EFFECTS.get(op.kind)
     return fixed if fixed is not None else _EFFECTS_OF_ARG[op.kind](op.arg)
+
+
+# --- tables of functions by kind ------------------------------------------------------------------------
+_F = TypeVar("_F")
+
+
+def registrar(rules: dict[str, _F]) -> Callable[..., Callable[[_F], _F]]:
+    """Return a decorator ``rule(*kinds)`` that puts functions into a table, by the kinds of operations they handle."""
+
+    def rule(*kinds: str) -> Callable[[_F], _F]:
+        def register(function: _F) -> _F:
+            rules.update(dict.fromkeys(kinds, function))
+            return function
+
+        return register
+
+    return rule

@@ -40,7 +40,7 @@ def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
 def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
     """Link the ``forward`` of a graph to ``text``, its view in the file ``path``.
 
-    That text then runs, with the releases that it leaves out (:mod:`.releases`), once it is proven to do what torch's
+    That text then runs, with the releases that it leaves out (:mod:`.lifetimes`), once it is proven to do what torch's
     code does (:mod:`.graph_code`). Returns whether the text has that graph; if not, nothing is changed.
     """
     plain = plain_function(function)

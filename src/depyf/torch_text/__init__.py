@@ -8,7 +8,7 @@
     cpp_fused_relu_0(in_out_ptr0)                              generated.py: a Launch, with what it reads and writes
     {"dynamo_start": {...}, "frame_id": 0, ...}                events.py: a Compilation
 
-``met`` says what torch met at a graph break; ``modules`` reads the stacks of modules, ``cache_keys`` lookups in caches;
+``met`` says what torch met at a graph break; ``modules`` reads stacks of modules, and lookups in caches;
 ``run_ids`` removes what differs between two runs of one program;
 ``libraries`` separates files of libraries from the user's; ``wrapping`` and ``parsed`` change the text of graphs.
 """

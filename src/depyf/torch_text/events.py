@@ -36,6 +36,7 @@ from ..records.model import (
 )
 from .libraries import asks_for_sizes, is_library, is_of_backend, is_polyfill
 from .met import FRAME, IN_LOOP
+from .modules import cache_bypass_reason, cache_key_parts
 
 if TYPE_CHECKING:
     from .guard_failures import Seen
@@ -514,10 +515,8 @@ class EventReader:
         known = builder.known
         cache = _CACHE.fullmatch(name) if "_cache_" in name else None
         if cache is not None:
-            from . import cache_keys
-
-            key = cache_keys.parts(payload)
-            lookup = CacheLookup(cache["cache"], cache["outcome"], cache_keys.bypass_reason(payload), key,
+            key = cache_key_parts(payload)
+            lookup = CacheLookup(cache["cache"], cache["outcome"], cache_bypass_reason(payload), key,
                                  tuple(options()) if key and options is not None else ())
             builder.update(caches=(*known.caches, lookup))
         elif name == "dynamo_graph_break_reason":

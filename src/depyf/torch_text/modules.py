@@ -1,13 +1,15 @@
-"""Torch's stacks of modules -> records of calls (``ModuleCall``), and of what called into torch's code (``Caller``)."""
+"""Torch's stacks of modules -> records of calls (``ModuleCall``, ``Caller``); its accounts of lookups in caches."""
 
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ..records.model import Caller, ModuleCall, SourceLocation
+from ..records.model import CacheKeyPart, Caller, ModuleCall, SourceLocation
 
 #: How torch reads a part of a module whose name is a number, where it traces ``torch.func.functional_call``.
 _GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
@@ -103,3 +105,41 @@ def _parts(expression: str) -> list[str] | None:
         parts.append(part[part.lastgroup])
         at = part.end()
     return parts
+
+
+# --- lookups in a compile cache (``fx_graph_cache_hit``, ``_miss``, ``_bypass``) -------------------------
+#     {"key": "fo2k…", "components": ["[ab3x…] gm: <lambda>()…", "[9kd0…] inductor_config[debug]: False", …]}
+#
+# The key has some 600 components (torch/_inductor/codecache.py, ``FxGraphHashDetails.debug_lines``), nearly all of them
+# options. They are put together by name.
+_COMPONENT = re.compile(r"\[(?P<digest>\w+)\] (?P<name>\w+)(?P<place>\[[^\]]*\])?")
+_LENGTH = 12
+
+
+def cache_key_parts(payload: str) -> tuple[CacheKeyPart, ...]:
+    """Return the parts of the key that was looked up; none where the payload has none."""
+    components = _field(payload, "components")
+    if not isinstance(components, list):
+        return ()
+    digests: dict[str, list[str]] = {}
+    for component in components:
+        match = _COMPONENT.match(component) if isinstance(component, str) else None
+        if match is not None:
+            digests.setdefault(match["name"], []).append(f"{match['place'] or ''}{match['digest']}")
+    import hashlib  # (most runs have no such key)
+
+    return tuple(CacheKeyPart(name, hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest()[:_LENGTH])
+                 for name, each in digests.items())
+
+
+def cache_bypass_reason(payload: str) -> str:
+    """Return why the cache was not asked; ``""`` where it was."""
+    return str(_field(payload, "cache_bypass_reason") or "")
+
+
+def _field(payload: str, name: str) -> Any:
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return value.get(name) if isinstance(value, dict) else None

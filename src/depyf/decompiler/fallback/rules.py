@@ -16,12 +16,11 @@ from collections.abc import Callable
 from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.operations import Op
-from ...bytecode.opspec import KEPT, UPDATES, effect
+from ...bytecode.opspec import KEPT, UPDATES, effect, registrar
 from ..errors import FALLBACK, CannotDecompile
 from ..generics import HIDDEN
 from ..lift import LOAD, Scope, State, SymbolicExecutor
 from ..names import legal
-from ..rules import registrar
 from ..unparse import unparse
 from .helpers import OF_THE_FRAME
 from .writer import BOUND, CELL, CELLS, CODE, CONSTRAINED, LASTI, MAYBE_UNBOUND, PLAIN, Writer

@@ -6,11 +6,11 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ...bytecode.opspec import registrar
 from ..errors import LIFT, CannotDecompile
 from ..generics import HIDDEN, GenericBase, TypeAlias, TypeParameter, parameters_of
 from ..names import is_name
 from ..nodes import BuildClassName, BuiltTuple, JoinedTuple, LiteralTuple, MergedDict, offset_of
-from ..rules import registrar
 from .definitions import build_class, import_star
 from .displays import has_star, long_f_string
 from .spelling import end_of

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
+from ...bytecode.opspec import registrar
 from ..errors import LIFT, CannotDecompile
 from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName
-from ..rules import registrar
 from .definitions import annotate, finish_import
 from .operators import tested_later
 from .spelling import negate, spelled

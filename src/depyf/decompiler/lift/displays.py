@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...bytecode import operations as o
+from ...bytecode.opspec import registrar
 from ..emit.new_syntax import Interpolation, template
 from ..errors import LIFT, CannotDecompile
 from ..nodes import (
@@ -22,7 +23,6 @@ from ..nodes import (
     offset_of,
     refined,
 )
-from ..rules import registrar
 from .definitions import reached
 from .operators import display_barrier, sequence_barrier
 from .spelling import start_of

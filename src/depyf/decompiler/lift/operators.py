@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ...bytecode.opspec import registrar
 from ..nodes import Literal, LiteralTuple, offset_of
-from ..rules import registrar
 from ..unparse import unparse
 from .spelling import contrary_comparison
 from .stack import STORE, Augmented, Rule, State, operand

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.code import Code
+from ...bytecode.opspec import registrar
 from ..nodes import AssertionErrorName, Comprehension, LiteralConstant, as_literal
-from ..rules import registrar
 from .operators import binary_barrier
 from .stack import (
     DEL,

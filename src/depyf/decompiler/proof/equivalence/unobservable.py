@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
+from ....bytecode.opspec import registrar
 from ...dynamo.global_names import OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
-from ...rules import registrar
 from . import objects
 from .objects import item_key, read
 from .states import (
