@@ -20,8 +20,8 @@ from typing import Any
 import torch
 
 from ..capture.torch_private import operations
+from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.private_api import MissingPrivateApi
-from ..capture.torch_private.quiet import without_side_effects
 
 
 @dataclasses.dataclass(frozen=True)
