@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.capture.torch_private import private_api
-from depyf.doctor import examine
+from depyf.cli.doctor import examine
 from depyf.records import store
 
 BREAK_LINE = 'if y.sum() < 0:'

@@ -9,7 +9,7 @@ import depyf
 
 SOURCE = pathlib.Path(depyf.__file__).parent
 #: Modules whose prints go through the streams of the command line (:mod:`depyf.cli.terminal`).
-COMMANDS = ("cli/", "doctor.py")
+COMMANDS = ("cli/",)
 #: The channels themselves; and what runs where depyf cannot be imported.
 CHANNELS = ("harmless.py", "cli/terminal.py", "views/terminal.py", "program/site/sitecustomize.py")
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
@@ -22,7 +22,7 @@ RUNS = {
     "__init__.py": {"importlib.import_module"},  # modules of depyf, at first use
     "cli/__init__.py": {"importlib.import_module"},  # the commands, which are listed
     "prepare.py": {"importlib.import_module"},  # torch
-    "doctor.py": {"importlib.import_module"},  # torch and what it needs
+    "cli/doctor.py": {"importlib.import_module"},  # torch and what it needs
     "capture/torch_private/private_api.py": {"importlib.import_module"},  # modules of torch
     "capture/apart.py": {"pickle.loads"},  # what a forked child of this process answered
     "decompiler/__init__.py": {"importlib.import_module"},  # depyf, for the names of 0.20

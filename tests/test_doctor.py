@@ -4,10 +4,11 @@ import importlib.util
 
 import pytest
 
-from depyf import cli, doctor
+from depyf import cli
 from depyf.capture.torch_private import versions
 from depyf.capture.torch_private.private_api import TABLE
-from depyf.doctor import Finding, Report
+from depyf.cli import doctor
+from depyf.cli.doctor import Finding, Report
 
 
 def report(**states):

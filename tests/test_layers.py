@@ -31,7 +31,7 @@ FLOORS = (
     "comparing",
     "run_files",
     # what people import
-    "source | page | logs | optimization | doctor | pausing | recorded_runs",
+    "source | page | logs | optimization | pausing | recorded_runs",
     "backends | debugging | report | prepare",
     "old_names",
     "notebook",
