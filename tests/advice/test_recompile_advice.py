@@ -44,8 +44,8 @@ PLACE = SourceLocation("m.py", 1, "f")
     (("mask", ("None",), "an object of type Tensor"), "none"), (("type(mask)", ("a tensor",), "NoneType"), "none"),
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "type"),
     (("cfg", ("the same object",), "another object"), "object"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
-    (("self.lora", ("there",), "missing"), ""), (("flag", ("True",), "False"), "bool"),
-    (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "computed"), (("seen", ("{1}",), "{1, 2}"), ""),
+    (("self.lora", ("there",), "missing"), "attribute"), (("flag", ("True",), "False"), "bool"),
+    (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "computed"), (("seen", ("{1}",), "{1, 2}"), "set"),
     (("self.best", ("inf",), "an object of type Tensor"), "type"),
     (("a guard could not be evaluated: 'x'", ("",), ""), ""), (("n", ("",), ""), "")])
 def test_events(change, event):
@@ -55,8 +55,8 @@ def test_events(change, event):
 def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
     known = {"bound-method", "size", "number", "string", "constant", "condition", "bool", "none", "key", "keywords",
-             "type", "function", "object", "length", "view", "alias", "layout", "dtype",
-             "iterator", "ndim", "device", "requires_grad", "training", "state"}
+             "packed", "attribute", "type", "function", "object", "length", "set", "view", "alias", "layout", "dtype",
+             "iterator", "ndim", "device", "requires_grad", "grad", "training", "inference", "state"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
 
@@ -76,10 +76,12 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (SIZE, Facts(fixed_at="`m.py:8`", limit=True), "what is computed with it at `m.py:8` needs its value", True),
     (NUMBER, Facts(fixed_at="`m.py:8`", is_fixed_once=True), "what is computed with it, or tested of it, at", False),
     (SIZE, Facts(fixed_at="`m.py:8`", fixed_with="`y.shape[0]`"), "torch took it for the same size as `y.shape[0]`", False),
+    (SIZE, Facts(static_at="`m.py:3`"), "no version leaves it open; calls of the program that mark sizes", False),
     (ValueChange("x.stride(0) == y.shape[1]", ("True",), "False"), Facts(is_duck=True), "they were equal when", True),
     (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "torch leaves it open from its second value on; with", True),
     (ValueChange("self.best", ("inf",), "an object of type Tensor"), Facts(), "each type has a version", False),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "torch leaves it open from its second value on, but for", True),
+    (SIZE, Facts(fixed_at="`m.py:8`", is_open=True, dynamic="True"), "some versions leave it open; in others", False),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(fixed_at="`m.py:8`", is_open=True), "torch compiles a ver", False),
     (SIZE, Facts(of_parameter=True, is_open=True), "torch leaves it open from its second value on; with", True),
     (SIZE, Facts(of_parameter=True, values=2), "torch keeps the sizes of parameters fixed, so each has", False),
@@ -87,7 +89,9 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     # Where it costs versions (vllm's and TensorRT-LLM's batch sizes), and where two values need two versions anyway.
     (SIZE, Facts(dynamic="False", values=3), "`dynamic=False` is set, so each size has a version of its own; without",
      True),
-    (NUMBER, Facts(dynamic="False", values=4), "each of its values has a version of its own", False),
+    (SIZE, Facts(dynamic="False", values=2), "`dynamic=False` is set", False),
+    (NUMBER, Facts(dynamic="False", values=4), "`dynamic=False` is set, so each number has a version of its own; without",
+     True),
     (ValueChange("x.shape[0]", ("2", "1"), "4"), Facts(dynamic="False", values=3), "`dynamic=False` is set", True),
     (ValueChange("x.shape[0]", ("1",), "2"), Facts(dynamic="False", values=9), "torch compiles a version of its own", False),
     (ValueChange("self.head.bias.shape[0]", ("3",), "1"), Facts(of_parameter=True), "torch compiles a version", False),
@@ -99,6 +103,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("self.n", ("1",), "2", owner="module", cause="y = x * self.n"), Facts(), "torch fixes whole", True),
     (ValueChange("self.i", ("1",), "2", owner="module", cause="k = keys[self.i]"), Facts(), "it is a key or an", False),
     (ValueChange("Layer.n", ("1",), "2"), Facts(is_set=True, values=3), "the compiled function changes it", True),
+    (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch fixes a whole number", True),
     (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and in", True),
     (ValueChange("len(log)", ("0",), "1"), Facts(lengths=(0,)), "when it is empty there is a version of its own", False),
     (ValueChange("len(log)", ("2",), "1"), Facts(lengths=(2, 1)), "each length that calls have needs", False),

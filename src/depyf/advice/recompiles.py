@@ -91,6 +91,7 @@ class Facts:
         limit: the function reached the recompile limit.
         is_duck: torch asks for the equality since the sizes were equal when it compiled, and no line compares them.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
+        static_at: those of calls that mark sizes as static.
         lengths: the lengths that versions are for, in their order.
         values: how many values of it the versions of the function met.
         is_moved: it is no longer where an earlier version read it: a module is in another place than ``None``.
@@ -112,6 +113,7 @@ class Facts:
     limit: bool = False
     is_duck: bool = False
     set_at: str = ""
+    static_at: str = ""
     lengths: tuple[int, ...] = ()
     values: int = 0
     is_moved: bool = False
@@ -133,7 +135,7 @@ STATES = {
     "the transforms of torch.func that are on": ("vmap", "grad", "vjp", "jvp"),
     "the modes of __torch_function__ that are on": (),
 }
-_OF_TENSOR = ("dtype", "requires_grad", "ndim", "device")
+_OF_TENSOR = {"dtype": "dtype", "requires_grad": "gradients", "ndim": "rank", "device": "device", "grad": "gradient"}
 #: What a version expects, and what the call had, of something that torch no longer finds where it was.
 PRESENCE = ("there", "missing")
 
@@ -169,8 +171,10 @@ def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
             return "size"
         case ast.Call(ast.Attribute(_, "stride")):
             return "layout"
-        case ast.Call(ast.Name("len"), [_]):
-            return "length"
+        case ast.Call(ast.Attribute(_, "is_inference")):
+            return "inference"
+        case ast.Call(ast.Name("len"), [of]):
+            return "packed" if isinstance(of, ast.Name) and of.id == "kwargs" else "length"
         case ast.Call(ast.Name("next"), [_]):
             return "iterator"
         case ast.Compare(ast.Constant(), [ast.In()]):
@@ -203,10 +207,12 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("function", SAME_CODE in values or A_FUNCTION in values),
         ("type", isinstance(subject, ast.Call) and ast.unparse(subject.func) == "type"),
         ("object", values[-1] == SAME_OBJECT),
+        ("attribute", set(values) <= set(PRESENCE)),
         ("bool", set(values) <= {"True", "False"}),
         ("number", number(change.now) is not None),
         ("type", bool(object_type(change.now))),
         ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
+        ("set", any(isinstance(each, ast.Set) for each in texts)),
         ("constant", all(isinstance(each, ast.Attribute) for each in texts)),
     )
     return next((event for event, holds in events if holds), "")
@@ -223,6 +229,11 @@ def _is_fixed(change: ValueChange, at: Facts) -> bool:
 
 def _is_of_parameter(change: ValueChange, at: Facts) -> bool:
     return at.of_parameter and not at.is_open and at.dynamic != "False"
+
+
+def _costs_versions(change: ValueChange, at: Facts) -> bool:
+    """Return whether `dynamic=False` costs versions: from the third value on."""
+    return at.dynamic == "False" and at.values > 2
 
 
 def _is_opened(change: ValueChange, at: Facts) -> bool:
@@ -314,9 +325,15 @@ ROWS = (
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at and not at.dynamic), _OPENED + ", but for "
         "versions in which what is computed with it at {fixed_at} fixes it; with `dynamic=True` in `torch.compile` the "
         "first version leaves it open, too, if nothing fixes it there", True),
-    Row("size", lambda change, at: at.dynamic == "False" and at.values > 2, "`dynamic=False` is set, so each "
-        "size has a version of its own; without it torch leaves a size open that has changed, unless it is one of a "
-        "parameter, or what is computed with it fixes it", True),
+    Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "
+        "what is computed with it at {fixed_at} fixes it, and those are for one value each"),
+    Row("size", _costs_versions, "`dynamic=False` is set, so each size has a version of its own; without it torch "
+        "leaves a size open that has changed, unless it is one of a parameter, or what is computed with it fixes it",
+        True),
+    Row("size", lambda change, at: at.dynamic == "False",
+        "`dynamic=False` is set, so each size has a version of its own"),
+    Row("size", lambda change, at: bool(at.static_at) and not at.is_open, "no version leaves it open; calls of the "
+        "program that mark sizes as static: {static_at}"),
     Row("size number", _all(_is_opened, lambda change, at: not are_numbers(change.was)),
         "a condition on it that torch tested while it compiled separates "
         "its values, and each outcome has a version of its own: the program asks for both"),
@@ -330,6 +347,9 @@ ROWS = (
     Row("size number", _all(_is_opened, lambda change, at: bool(at.others)), _OPENED + ", so it is the reason for one "
         "version; but the versions differ in {others}, too"),
     Row("size number", _is_opened, _OPENED + ", so it is the reason for one version in all"),
+    Row("number", lambda change, at: change.subject.endswith("param_groups[0]['lr']"), "each of its values has a "
+        "version of its own; an optimizer made with a tensor, `lr=torch.tensor(...)`, has one for all (as float32 the "
+        "rate is rounded)", True),
     Row("number", _all(_is_key, _limit), "it is a key or an index at {cause}, which needs its value, so each value has "
         "a version of its own" + _RAISE, True),
     Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
@@ -341,6 +361,12 @@ ROWS = (
     Row("number", lambda change, at: at.is_set and not at.is_open and at.values > 2,
         "the compiled function changes it itself, so that each call needs another version; "
         "where nothing else in the function reads it, do that in the caller, which is not compiled", True),
+    Row("number", lambda change, at: change.of_global and isinstance(number(change.now), int),
+        "torch fixes a whole number that it reaches from a global name, so "
+        "each value has a version of its own; as an argument of the function torch leaves it open from its second "
+        "value on, where nothing needs its value while torch compiles", True),
+    Row("number", _costs_versions, "`dynamic=False` is set, so each number has a version of its own; without it "
+        "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
     Row("number string constant", _always, "each of its values has a version of its own"),
     Row("condition", lambda change, at: at.is_duck, "they were equal when it compiled, so torch took both for one "
@@ -354,6 +380,9 @@ ROWS = (
         "`register_module(name, None)` (or `register_parameter`) in `__init__` in place of the assignment of `None` it "
         "does not", True),
     Row("none key keywords", _always, _EACH),
+    Row("packed", _always, "calls with another number of keyword arguments have a version of their own"),
+    Row("attribute", _always, "torch reads it from where it was when the version was compiled; assigned as a module, "
+        "parameter or buffer it is elsewhere, and deleted it is nowhere: each of these has a version"),
     Row("type", _always, "each type has a version of its own"),
     Row("function", _always, "each function's code has a version of its own (functions that one `def` or `lambda` "
         "makes share it), and so has what is called and is no Python function"),
@@ -366,10 +395,12 @@ ROWS = (
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version is for several "
         "lengths: a condition on it tells them apart"),
+    Row("length", _limit, "each length has a version of its own" + _RAISE, True),
     Row("length", _always, "each length that calls have needs a version of its own"),
     Row("iterator", _is_of_variable, "each place of the iterator has a version of its own; take its next value in the "
         "caller, which is not compiled, and pass that", True),
     Row("iterator", _always, "each place of the iterator has a version of its own"),
+    Row("set", _always, "each content of the set has a version of its own"),
     Row("view", _always, "guards look at the tensor that it is a view of, so views and other tensors have a version "
         "each"),
     Row("alias", _always, "calls that pass one tensor under two names have a version of their own"),
@@ -380,7 +411,9 @@ ROWS = (
         "`.contiguous()` before the call makes them one, for a copy of what is not contiguous", True),
     Row("dtype ndim device", _always, "each has a version of its own: what torch compiles depends on it"),
     Row("requires_grad", _always, "tensors with gradients and tensors without have a version each"),
+    Row("grad", _always, "tensors that have a `.grad` and tensors that have none have a version each"),
     Row("training", _always, "training and evaluation have a version each"),
+    Row("inference", _always, "tensors made in `torch.inference_mode()` and others have a version each"),
     Row("state", lambda change, at: bool(at.set_at),
         "torch looks at this state when the function is called, and each state has a "
         "version; calls of the program that set it: {set_at}"),
@@ -398,6 +431,6 @@ def on_change(change: ValueChange, at: Facts) -> RecompileAdvice | None:
         return None
     lengths = " → ".join(map(str, at.lengths[:4])) + (" → ..." if len(at.lengths) > 4 else "")
     text = row.text.replace("{lengths}", lengths).replace("{cause}", f"`{change.cause.strip()}`")
-    for field in ("fixed_at", "fixed_with", "broken_at", "others", "set_at"):
+    for field in ("fixed_at", "fixed_with", "broken_at", "others", "set_at", "static_at"):
         text = text.replace(f"{{{field}}}", getattr(at, field))
     return RecompileAdvice(text, row.is_remedy)

@@ -81,6 +81,7 @@ class Circumstances:
             equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
             is_duck=any(map(is_of_equal_sizes, change.failures)),
+            static_at=self._set_at(("mark_static",)) if ".shape[" in subject else "",
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
             values=len(versions.values.get(change.subject, ())),
             is_set=number(change.now) is not None and self._is_set(compilation, change.subject),
