@@ -33,8 +33,8 @@ _GIVE_SYMBOLS = frozenset({
 _TRUTHS = frozenset({"allclose", "equal", "is_nonzero"})
 _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
-#: The rule on what an earlier break in the same line makes.
-_FOLLOWS = "follows"
+#: The rules on what a library does at its first call only, and on what an earlier break in the same line makes.
+SET_UP, _FOLLOWS = "set up", "follows"
 #: The rules on a number whose value the program needs, so that no symbol may take its place.
 NEEDS_NUMBER = ("number_outside", "text_as_key")
 
@@ -62,6 +62,8 @@ _VERSIONS = f"a version for each combination of results; {_PARAMETER}"
 _DIVIDED = "two compiled functions in place of one; what both need is returned by the first"
 _OUTSIDE = "what follows the line is no part of the graph"
 _ENTERED = "torch does not trace how this context is entered and left"
+_TRACED = "torch then traces the backward pass into the same graph"
+_DETACHED = "tensors of the same graph of gradients that are used after the call have to be detached first"
 _UNROLLED = ("the loop over time is unrolled: compile time and kernels grow with the length of the sequence, and each "
              "length has a version of its own")
 
@@ -72,8 +74,8 @@ class Rule:
 
     Attributes:
         name: of the rule.
-        events: those of :data:`~depyf.torch_text.met.KINDS`.
-        change, why, cost, next_break, leaves: the sentence, as in :class:`~.model.Advice`.
+        events: those of :data:`~depyf.torch_text.met.KINDS`; ``"*"``: any.
+        change, why, cost, elsewhere, next_break, leaves: the sentence, as in :class:`~.model.Advice`.
         facts: whether the facts hold.
         setting: a line that sets an option of torch, which is the change.
         edit: gives the advice instead, or ``None``.
@@ -87,6 +89,7 @@ class Rule:
     facts: Callable[[Facts], object] = lambda at: True
     setting: str = ""
     edit: Callable[[Facts], Advice | None] | None = None
+    elsewhere: bool = False
     next_break: str = ""
     leaves: bool = False
 
@@ -101,7 +104,8 @@ class Rule:
             return None
         change, why, cost, after = (each.format(**known) for each in sentence)
         settings = (self.setting,) if self.setting else ()
-        return Advice(self.name, change, why, cost, settings=settings, next_break=after, leaves=self.leaves)
+        return Advice(self.name, change, why, cost, settings=settings, elsewhere=self.elsewhere, next_break=after,
+                      leaves=self.leaves)
 
 
 def _site(propose: Callable[[Site], Advice | None]) -> Callable[[Facts], Advice | None]:
@@ -133,7 +137,19 @@ def _steps(at: Facts) -> bool:
     return _is_in(at, "torch/optim/optimizer.py") or is_step_of_scheduler(at.broken)
 
 
+def _computes_loss(at: Facts) -> bool:
+    """Return whether the graph itself computes the loss: of another one torch 2.13 traces nothing, without an error."""
+    loss = at.loss
+    return not at.site.resumed and isinstance(loss, ast.Name) and at.values.is_tensor(loss.id) and (
+        not at.values.is_given(loss.id)) and not at.returns_gradients
+
+
 RULES: tuple[Rule, ...] = (
+    Rule(SET_UP, "parameter attribute context iterator",
+         "call the model once in plain Python before `torch.compile` sees a call: `model(*inputs)`",
+         "here the library makes modules or hooks, which it does at the first call only", "one more call",
+         facts=lambda at: at.sets_up, elsewhere=True),
+
     # Random numbers, loops that the data ends, branches.
     Rule("drawn", "branch item number", _TEST_BEFORE, _DRAWN, _VERSIONS,
          facts=lambda at: _is_drawn(at) and at.loop_test is None and len(at.draws) < 2),
@@ -197,9 +213,11 @@ RULES: tuple[Rule, ...] = (
          "a branch or a key that depends on the number may end the graph again", setting=SCALARS,
          facts=lambda at: at.is_number),
 
+    Rule("truth", "operator", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _TRUTH, _EACH_TURN,
+         facts=lambda at: at.met.name in _TRUTHS and at.loops),
     Rule("truth", "operator",
          "return what `{call}` compares, and call it outside of what is compiled", _TRUTH, _OUTSIDE,
-         facts=lambda at: at.met.name in _TRUTHS and not at.loops),
+         facts=lambda at: at.met.name in _TRUTHS),
 
     # Shapes that depend on the data.
     Rule("rest", "size",
@@ -283,6 +301,8 @@ RULES: tuple[Rule, ...] = (
     # Exceptions.
     Rule("text_as_key", "exception", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.met.needs_text),
     Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),
+    Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
+         "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
     Rule("raise", "exception", "test for it before the call of `{compiled}`, in code that is not compiled",
          "a graph cannot raise",
          "none, as long as the test needs nothing that the function computes",
@@ -292,7 +312,18 @@ RULES: tuple[Rule, ...] = (
          "while torch traces (as an address, or the name of a tensor's class), so do it before the call",
          "torch gives up a function in which an exception comes that it does not catch",
          "none, as long as the test needs nothing that the function computes"),
+    Rule("fails", "fails", "if the line fails in plain Python, too: mend it, or test for such input before the call",
+         "torch ran it on tensors without values, of the same sizes and dtypes, and met this error",
+         facts=lambda at: not at.met.is_custom),
+
     # Gradients, modules, classes.
+    Rule("trace_autograd_ops", "gradients", why=f"{_TRACED}; a compiled graph of AOTAutograd (`aot_eager`, `inductor`) "
+         "cannot be differentiated twice, which is an error (`double backward`) when the gradients of these gradients "
+         "are computed", cost="the captured graph grows by the backward pass, which the backend has to differentiate",
+         setting=_AUTOGRAD, facts=lambda at: "create_graph=True" in NAMED["line"](at)),
+    Rule("trace_autograd_ops", "gradients", why=_TRACED, cost=_DETACHED, setting=_AUTOGRAD),
+    Rule("trace_autograd_ops", "backward",  # (no setting to be tried: no run shows gradients that are missing)
+         f"{{also_if_leaves}}set `{_AUTOGRAD}`", _TRACED + "{also_lost}", _DETACHED, facts=_computes_loss),
     Rule("backward", "backward",
          "compile what computes `{loss}` as a function of its own, which returns it; `.backward()` and {plain} itself "
          "stay in plain Python",
@@ -305,22 +336,34 @@ RULES: tuple[Rule, ...] = (
     Rule("enable_trace_load_build_class", "class", why="torch then traces the definition of the class",
          cost="a class outside of the function is made once only, and costs nothing in a call",
          setting="torch._dynamo.config.enable_trace_load_build_class = True"),
+    Rule("graph_break_on_nn_param_ctor", "parameter", why="torch then makes the parameter in the graph",
+         cost="better is a parameter that is made once, outside of what is compiled",
+         setting="torch._dynamo.config.graph_break_on_nn_param_ctor = False",
+         facts=lambda at: at.met.kind != "no parameters"),
+
+    # A method of a library that torch gives up.
+    Rule("keep out", "*",
+         "leave it out of graphs: `{library_method} = torch.compiler.disable({library_method})` before the first call "
+         "(`from {library_module} import {library_class}`)", "torch gives the function up anyway, after a graph for "
+         "each piece of it; left out, it costs its caller one break", "nothing in it is compiled", elsewhere=True,
+         facts=lambda at: at.met.event != "exception"),  # (in plain Python it may be raised, too)
 )
 
 
 def on_break(site: Site) -> Advice | None:
     """Return the advice on a graph break; ``None`` where no row fits."""
-    at = Facts(site)
+    at, is_fixed = Facts(site), False
     for rule in RULES:
-        if at.met.event not in rule.events.split() or not rule.facts(at):
+        if {"*", at.met.event}.isdisjoint(rule.events.split()) or is_fixed and not rule.elsewhere or not rule.facts(at):
             continue
         if not rule.name:
             return None
         advice = rule.advice(at)
         if advice is not None:
-            # (Nobody changes a line of a library.)
-            is_own_line = site.where is None or is_own(site.where.filename)
-            return advice if is_own_line or advice.names_setting and not advice.next_break else None
+            alone = advice.elsewhere or advice.names_setting and not advice.next_break
+            if alone or site.where is None or is_own(site.where.filename):
+                return advice
+            is_fixed = True  # (It is a line of a library, which nobody changes.)
     return None
 
 

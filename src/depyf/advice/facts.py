@@ -11,6 +11,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Set
 
+from ..torch_text.libraries import installed_module
 from ..torch_text.met import is_drawn, met
 from .branches import unparsed
 from .source import (
@@ -43,6 +44,9 @@ _OF_DATA = frozenset({"nonzero", "where", "unique", "unique_consecutive", "maske
 #: Functions and methods that tell something of a tensor's elements.
 _TESTS = frozenset({"any", "all", "item", "equal", "allclose"})
 _SIZES = frozenset({"shape", "size", "numel", "nelement"})
+#: Parts of lines of libraries that make modules, parameters and hooks.
+_SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
+
 
 #: Torch's setting for sizes that depend on the data, as a line of a program.
 SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
@@ -184,6 +188,12 @@ class Facts:
         """Whether the statement sets what the innermost loop, a ``while``, tests."""
         return self.loop_test is not None and _reads(self.loop_test, names_set(self.statement))
 
+    @property
+    def sets_up(self) -> bool:
+        """Whether a line of a library makes modules, parameters or hooks."""
+        return self.where is not None and not is_own(self.where.filename) and any(
+            each in place.text for place in self.broken.stack[-1:] for each in _SETS_UP)
+
     # --- calls ------------------------------------------------------------------------------------------
     def calls(self, name: str) -> list[ast.Call]:
         """Return the calls of a function or method of this name in the statement."""
@@ -262,6 +272,16 @@ class Facts:
     def loss(self) -> ast.expr | None:
         """What ``.backward()`` is called on."""
         return next((each.func.value for each in self.calls("backward") if isinstance(each.func, ast.Attribute)), None)
+
+    @property
+    def returns_gradients(self) -> bool:
+        """Whether the function returns a tensor that requires a gradient and that it has made before this line."""
+        returned = [each for node in ast.walk(self.function or _NOTHING) if isinstance(node, ast.Return) and node.value
+                    for each in ast.walk(node.value)]
+        cut_off = {id(each.value) for each in returned if isinstance(each, ast.Attribute) and each.attr in (
+            "detach", "item", "tolist", "shape")}
+        return any(isinstance(each, ast.Name) and id(each) not in cut_off and self.values.requires_grad(
+            each.id) and not self.values.is_given(each.id) for each in returned)
 
     def made_of(self, node: ast.expr | None) -> str:
         """Return what an expression reads and compiled lines before it make or change, as Markdown; ``""`` for nothing.
@@ -677,6 +697,31 @@ def _in_turn(at: Facts) -> str:
     return "".join(clauses)
 
 
+def _given(at: Facts) -> list[str]:
+    """Return tensors from outside through which gradients may flow on; torch 2.13 does not check that."""
+    return [f"`{each.name}`" for each in at.site.values
+            if each.source and each.requires_grad and each.type != "Parameter"]
+
+
+def _none(at: Facts) -> str:
+    """Return the argument that is ``None`` where the line takes a part of it: the only one that it takes parts of."""
+    names = {each.value.id for each in ast.walk(at.statement)
+             if isinstance(each, (ast.Subscript, ast.Attribute)) and isinstance(each.value, ast.Name)}
+    given = {*parameters(at.function)} if at.function else names
+    return names.pop() if at.met.is_none and len(names) == 1 and names <= given else ""
+
+
+def _library_method(at: Facts) -> str:
+    if not at.broken.skips_function or at.broken.depth != 1 or at.function is None:
+        return ""
+    name = qualified_name(at.site.module, at.function)
+    return name if "." in name else ""
+
+
+def _library_module(at: Facts) -> str:
+    return installed_module(at.where.filename) if at.where is not None else ""
+
+
 #: How each is read. A row of whose sentence one is ``""`` is silent, but for those whose names begin with ``also_``,
 #: which are clauses that may be left out.
 NAMED: Mapping[str, Callable[[Facts], str]] = {
@@ -724,6 +769,13 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "next_test_of_size": lambda at: at.use("test", of_size=True),
     "numbers_of_size": lambda at: at.use("numbers", of_size=True),
     "looked_up": lambda at: at.text(at.first("text")),
+    "none": _none,
     "raised": lambda at: at.met.raised,
     "loss": lambda at: at.text(at.loss),
+    "also_if_leaves": lambda at: (f"if {' and '.join(_given(at))} {'are' if _given(at)[1:] else 'is'} not computed of "
+                                  "what requires a gradient: ") if _given(at) else "",
+    "also_lost": lambda at: "; through such a tensor no gradient flows on, without an error" * bool(_given(at)),
+    "library_method": _library_method,
+    "library_class": lambda at: _library_method(at).partition(".")[0],
+    "library_module": _library_module,
 }

@@ -62,20 +62,20 @@ KINDS: Mapping[str, Kind] = {
         "An opaque object was created", "torch.Generator method", "Failed to convert args/kwargs to proxy")),
     "running generator": Kind("", "", ("Generator reconstruction with mutations",)),
     "context": Kind("context", "GB0142", ("Unsupported context manager",)),
-    "iterator": Kind("", "GB0811", ("missing tp_iter",)),
-    "next": Kind("", "GB4347", ("Missing tp_iternext",)),
-    "attribute": Kind("", "GB0467", ("setattr() on unsupported type",)),
+    "iterator": Kind("iterator", "GB0811", ("missing tp_iter",)),
+    "next": Kind("iterator", "GB4347", ("Missing tp_iternext",)),
+    "attribute": Kind("attribute", "GB0467", ("setattr() on unsupported type",)),
     "exception": Kind("exception", "GB0088", ("Observed exception",)),
     "string": Kind("exception", "GB0021", ("BUILD_STRING type error",)),
-    "fails": Kind("", "GB4315", ("RuntimeError when making fake tensor call",)),
+    "fails": Kind("fails", "GB4315", ("RuntimeError when making fake tensor call",)),
     "fails on types": Kind("", "", ("TypeError when making fake tensor call",)),
     "no fake": Kind("", "", ("Operator does not support running with fake tensors",)),
     "backward": Kind("backward", "GB0123", ("Unsupported Tensor.backward()",)),
-    "gradients": Kind("", "GB9186", ("using `torch.autograd.grad`",)),
+    "gradients": Kind("gradients", "GB9186", ("using `torch.autograd.grad`",)),
     "recurrent": Kind("recurrent", "GB0014", ("Attempted to wrap RNN",)),
     "class": Kind("class", "GB8977", ("Invalid call to __build_class__",)),
-    "parameter": Kind("", "GB0264", ("Attempted to use `torch.nn.Parameter()`",)),
-    "no parameters": Kind("", "GB0119", ("Uninitialized nn",)),
+    "parameter": Kind("parameter", "GB0264", ("Attempted to use `torch.nn.Parameter()`",)),
+    "no parameters": Kind("parameter", "GB0119", ("Uninitialized nn",)),
     "backend": Kind("", "", ("Backend compiler exception", "Backend compiler failed")),
 }
 _BY_ID = {each: kind for kind, of in KINDS.items() for each in of.ids.split()}
@@ -113,6 +113,10 @@ _UNBACKED = re.compile(r"z?uf?\d+")
 _LONG = 200
 _TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
 _RAISED = re.compile(r"raised exception (?P<what>\w+)\(")
+#: Python's words where a part is taken of ``None``.
+_OF_NONE = re.compile(r"'NoneType' object (?:is not (?:subscriptable|iterable|callable)|has no attribute)")
+#: Calls of operators that are not torch's own.
+_CUSTOM = re.compile(r"\bcustom_op|call_function (?!<built-in|aten\.|prims\.|<function)")
 #: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
 _GENERATOR = ("(Generator)", "C.Generator", "torch.Generator")
@@ -139,6 +143,8 @@ class Met:
     types: tuple[str, ...] = ()  # of the arguments of a builtin
     raised: str = ""  # the exception that left the function: "TypeError"
     is_number: bool = False  # a Python number that torch represents as a tensor
+    is_none: bool = False  # a part was taken of ``None``
+    is_custom: bool = False  # an operator that is not torch's
     needs_text: bool = False  # a text needs the value of a number that torch leaves open
     is_generator: bool = False  # a ``torch.Generator``
     is_in_operator: bool = False  # a function that an operator calls (``torch.cond``) would do it
@@ -176,6 +182,8 @@ def met(broken: GraphBreak) -> Met:
         types=tuple(each.strip().strip("'") for each in types.split(",")) if types else (),
         raised=_first_match(context, _RAISED),
         is_number=_NUMBER in context,
+        is_none=_OF_NONE.search(context) is not None,
+        is_custom=_CUSTOM.search(explanation) is not None,
         needs_text=kind == "string" and context.startswith("SymNodeVariable")
         or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)
         is_generator=any(each in context for each in _GENERATOR),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, on_break
-from ..advice.breaks import NEEDS_NUMBER, on_left_method
+from ..advice.breaks import NEEDS_NUMBER, SET_UP, on_left_method
 from ..advice.edits import SCALARS
 from ..advice.recompiles import RecompileAdvice, on_change
 from ..advice.source import Site
@@ -120,7 +120,7 @@ class Adviser:
         if not texts and any(met(broken).kind == "next" for broken in causes):
             # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)
             texts = [self.on_outer_break(compilation)]
-        return list(dict.fromkeys(filter(None, texts)))
+        return list(dict.fromkeys(filter(None, texts or [self.on_set_up(compilation)])))
 
     def on_limit(self, compilations: Sequence[Compilation]) -> list[str]:
         """Return advice, as Markdown, on a function whose compilations torch refused at the recompile limit."""
@@ -136,17 +136,31 @@ class Adviser:
     def lines_on(self, broken: GraphBreak, compilation: Compilation) -> list[str]:
         """Return the advice on a graph break as the items of a list in Markdown: what to do, why, what it costs."""
         advice = self.on_break(broken)
-        if advice is None:
-            return []
-        label = "advice" if advice.leaves else "change"
-        return [f"**{label}**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
-                f"cost: {prose(advice.cost + advice.proven)}"]
+        if advice is not None:
+            label = "advice" if advice.leaves else "change"
+            return [f"**{label}**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
+                    f"cost: {prose(advice.cost + advice.proven)}"]
+        outer = self.on_set_up(compilation)
+        return [f"**change**: {outer}"] if outer else []
 
     def torchs_hints(self, group: Iterable[GraphBreak]) -> list[str]:
         """Return torch's own hints on breaks of one reason, less those that our advice on each of them contradicts."""
         broken = list(group)
         has_change = all(self.on_break(each) is not None for each in broken)
         return [hint for hint in in_order(broken[0].hints) if not (has_change and is_fundamental(hint))]
+
+    def on_set_up(self, compilation: Compilation) -> str:
+        """Return the advice, as Markdown, on what is in the way of what a library sets up at its first call.
+
+        ``""`` where the program asked for the compilation, or the run has no such advice. (Other breaks of a function
+        stay when its caller's are gone: it is then traced as a part of its caller.)
+        """
+        if is_outermost(self.run.summary_of[compilation.compile_id.key]):
+            return ""
+        advices = (self.on_break(broken) for summary in self.run.summaries if is_outermost(summary)
+                   for each in summary.compilations for broken in each.breaks)
+        return next((prose(advice.change) for advice in advices
+                     if advice is not None and advice.rule == SET_UP and not advice.leaves), "")
 
     def on_outer_break(self, compilation: Compilation) -> str:
         """Return where to begin for what is compiled by itself only since a graph broke before; ``""`` if not known."""
