@@ -15,7 +15,7 @@ CHANNELS = ("harmless.py", "cli/terminal.py", "views/terminal.py", "program/site
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
 WRITERS = {
     "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/trial.py", "old_names.py", "records/store.py",
-    "records/run_directory.py", "program/watch.py", "views/dump/folder.py", "views/page/assemble.py",
+    "records/run_directory.py", "program/recording.py", "views/dump/folder.py", "views/page/assemble.py",
     "watch/stop.py",
 }
 RUNS = {
@@ -28,7 +28,7 @@ RUNS = {
     "decompiler/__init__.py": {"importlib.import_module"},  # depyf, for the names of 0.20
     "old_names.py": {"importlib.import_module"},  # the same
     "finishing/texts.py": {"pickle.load"},  # between this process and a worker that it started
-    "program/watch.py": {"exec"},  # one line of its own
+    "program/recording.py": {"exec"},  # one line of its own
     "fixing/trial.py": {"exec"},  # the user's program, for `depyf fix`
 }
 MODULES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))

@@ -369,7 +369,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self._bar.done, self._bar.total = done, total
         self._bar.show(f"depyf: writing {what}")
 
-    # --- replaced where a whole program is watched (program/watch.py) ---
+    # --- replaced where a whole program is watched (program/recording.py) ---
     def _interrupted(self) -> None:
         self._say(f"depyf: interrupted while files were written; `depyf report {self.path} -o NEW_DIR` writes them")
 

@@ -401,14 +401,14 @@ def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):
 
 @pytest.mark.parametrize("shows", [True, False])
 def test_long_writing_is_shown_on_a_terminal(tmp_path, monkeypatch, shows):
-    from depyf.program import watch
+    from depyf.program import recording
     from depyf.views import progress
 
     terminal, now = Terminal(), [0.0]
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    one = watch.Recording(str(tmp_path / "dump"), (), "launch", shows_progress=shows)
+    one = recording.Recording(str(tmp_path / "dump"), (), "launch", shows_progress=shows)
     for done, now[0] in enumerate((0.1, 0.9, 9.0, 9.1)):
         one._progress("outlines", done, 4)
     assert ("3/4 depyf: writing outlines" in terminal.text) == shows

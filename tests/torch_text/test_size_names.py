@@ -3,7 +3,7 @@
 import pytest
 
 from depyf.records.model import GraphInput, GraphStage
-from depyf.torch_text.global_names import in_words, size_names, with_size_names
+from depyf.torch_text.size_names import in_words, size_names, with_size_names
 from depyf.views.dump.graph_file import graph_file
 from depyf.views.dump.graph_view import graph_view
 

@@ -80,6 +80,14 @@ def test_equal_statements_between_others_that_differ_are_compared_by_value():
     assert "#   - mul = add_1.div(w)" in lines and "#   + mul = add_1.div(w)" in lines
 
 
+def test_names_of_operations_in_place_are_counted_up_too():
+    """FX calls them ``add_``, ``add__1``, ``add__2``."""
+    rest = [f"t_{k} = x.add({k})" for k in range(24)]
+    old = [*rest, "add_ = y.add_(1)", "add__1 = y.add_(2)", "mul = add__1 * 3"]
+    new = [*rest, "add_ = y.add_(1)", "add__1 = add_.add_(7)", "add__2 = y.add_(2)", "mul = add__2 * 3"]
+    assert like_before(new, {"g": old}).splitlines()[1:] == ["#   + add__1 = add_.add_(7)"]
+
+
 def test_one_graph_that_is_called_twice():
     view = graph_view(COND.replace("false_0 = self.false_0\n        cond", "again = self.true_0\n        cond")
                       .replace("gt, true_0, false_0,", "gt, true_0, again,", 1))

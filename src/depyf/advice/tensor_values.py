@@ -178,7 +178,7 @@ class Values:
         shapes = [each.shape for each in kinds if each.shape]
         try:
             dim = ast.literal_eval(values[0])
-        except ValueError:
+        except (ValueError, TypeError):
             return None
         is_one = len({each.dtype for each in kinds}) == len({*map(len, shapes)}) == 1 and len(shapes) == len(kinds)
         if not is_one or type(dim) is not int or not -len(shapes[0]) <= dim < len(shapes[0]):

@@ -14,97 +14,20 @@ import importlib.machinery
 import os
 import sys
 import threading
-from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..capture import apart
 from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
 from ..guarded import unwarned
 from ..harmless import say
-from ..prepare import prepare_debug
-from ..records.run_directory import MARK
-from ..termination import at_sigterm, postponed
+from ..termination import postponed
 from .options import STAGES, Options
 from .start import LAUNCH
 
 if TYPE_CHECKING:
-    from ..records.model import Capture
-
-
-# --- ``prepare_debug`` in this process ---------------------------------------------------------------
-class Recording(prepare_debug):
-    """A ``prepare_debug`` with a choice and a launch.
-
-    Args:
-        directory: where the dump goes.
-        choice: what is written of it (:func:`depyf.run_files.choice_of`).
-        launch: the name of the launch, which goes into the mark of the directory: so the first process finds what the
-            others wrote.
-        first: this is the first process of the program, which reports for all.
-        shows_progress: show what is being written, on a terminal and if it takes long.
-        terminated: called when the process is about to end by SIGTERM.
-        **options: as of :class:`depyf.prepare_debug`.
-
-    Attributes:
-        capture: what was written.
-        kept: the number of compilations of which only records were written (``files="later"``).
-    """
-
-    def __init__(
-        self, directory: str, choice: tuple[str, ...], launch: str, *, first: bool = True, shows_progress: bool = False,
-        terminated: Callable[[], None] | None = None, **options: Any
-    ) -> None:
-        super().__init__(directory, **options)
-        self.capture: Capture | None = None
-        self.kept: int | None = None
-        self._choice = choice
-        self._launch = launch
-        self._first = first
-        self.shows_progress = shows_progress
-        self._on_sigterm = terminated
-
-    def __enter__(self) -> Recording:
-        """Begin at once: this is entered for the first compilation."""
-        super().__enter__()
-        self._begin()
-        try:
-            with open(os.path.join(self.path, MARK), "a", encoding="utf-8") as file:
-                file.write(f"launch {self._launch}\n")
-        except OSError:
-            pass  # the summary leaves this process out
-        return self
-
-    def _at_sigterm(self) -> Callable[[], None]:
-        return at_sigterm(self._on_sigterm) if self._on_sigterm is not None else lambda: None
-
-    def _interrupted(self) -> None:
-        """Say nothing: what watches the program does."""
-
-    def _warn_once(self, text: str) -> None:
-        if self._first:
-            super()._warn_once(text)
-
-    def _put_elsewhere(self, notice: str) -> None:
-        """Say nothing: the summary names the directory."""
-
-    def _shown(self, path: str) -> str:
-        from .start import shown
-
-        return shown(path)
-
-    def _say_wrong(self, text: str) -> None:
-        """Say nothing: it is the summary's first sentence."""
-
-    def _options(self) -> tuple[str, ...]:
-        return *super()._options(), *self._choice
-
-    def _kept(self, compilations: int) -> None:
-        self.kept = compilations
-
-    def _written(self, capture: Capture) -> None:
-        self.capture = capture
+    from .recording import Recording
 
 
 class Watch:
@@ -154,6 +77,7 @@ class Watch:
             if self._recording is not None or self._ended:
                 return
             from ..run_files import choice_of
+            from .recording import Recording
 
             given = self.options
             choice = choice_of(

@@ -35,7 +35,7 @@ from ..views.markdown import count, one_line
 from ..views.run_index import RunIndex
 
 if TYPE_CHECKING:
-    from ..program.watch import Recording
+    from ..program.recording import Recording
 
 #: The key by which workers of xdist get and send our data.
 _KEY = "depyf"
@@ -399,7 +399,7 @@ class CompileWatch:
             if not self._open or self._recording is not None:
                 return
             try:
-                from ..program.watch import Recording
+                from ..program.recording import Recording
 
                 if self._folder is None:
                     self._temporary = tempfile.mkdtemp(prefix="depyf-")

@@ -4,7 +4,7 @@
     +- TENSOR_MATCH: check_tensor(L['x'], Tensor, ...)         guards.py: Guard("check_tensor(L['x'], ...)")
     tensor 'x' size mismatch at index 0. expected 2, actual 3  guard_failures.py: x.size()[0] was 2 and is 3
     torch_dynamo_resume_in_f_at_9                              global_names.py: ("f", 9)
-    (((s53 - 1)//2)) + 1                                       global_names.py: (s53 - 1) // 2 + 1
+    (((s53 - 1)//2)) + 1                                       size_names.py: (s53 - 1) // 2 + 1
     cpp_fused_relu_0(in_out_ptr0)                              generated.py: a Launch, with what it reads and writes
     {"dynamo_start": {...}, "frame_id": 0, ...}                events.py: a Compilation
 

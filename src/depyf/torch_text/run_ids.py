@@ -34,7 +34,7 @@ _SET = re.compile(r"\{([^{}]*)\}")
 _COMMUTES = re.compile(r" [+*] |[\w)\]]\*|\bm(?:ax|in)\(")
 #: Lines of a generated module that say where torch keeps it, or when it was made.
 _OF_THIS_RUN = re.compile(r"^\s*(#|//).*|.*\b(kernel_path|compile_id|AOT ID)\b.*")
-_COUNTER = re.compile(r"(?<=[^\W_])(?:_\d+)+$")
+_COUNTER = re.compile(r"(?<=.)(?:_\d+)+$")
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 
 

@@ -64,8 +64,11 @@ class Adviser:
     def _reconstructed_for(self, broken: GraphBreak) -> GraphBreak | None:
         """Return the break in the same line after which torch could not reconstruct a value."""
         line = broken.location
-        of_line = [each for each in self._by_id[broken.compile_id.key].breaks if line is not None and each is not broken
-                   and any((place.filename, place.line) == (line.filename, line.line) for place in each.stack)]
+        known = self._by_id.get(broken.compile_id.key)
+        if known is None or line is None:
+            return None
+        of_line = [each for each in known.breaks if met(each).kind != "reconstruction" and any(
+            (place.filename, place.line) == (line.filename, line.line) for place in each.stack)]
         return of_line[-1] if of_line else None
 
     @cached_property

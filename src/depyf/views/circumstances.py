@@ -17,9 +17,9 @@ from ..advice.recompiles import PRESENCE, Facts, ValueChange, event_of, setters_
 from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.global_names import symbols_in
 from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
 from ..torch_text.parsed import parsed_expression
+from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
 from .markdown import code, some

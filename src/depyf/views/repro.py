@@ -24,9 +24,9 @@ from ..model.guards import State, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
-from ..torch_text.global_names import is_float, symbols_in
 from ..torch_text.libraries import installed_module
 from ..torch_text.parsed import parsed_expression
+from ..torch_text.size_names import is_float, symbols_in
 from ..torch_text.user_expressions import user_expression
 from ..torch_text.wrapping import NOT_PYTHON
 from .dump.graph_file import files_table, sizes_table, stage_view

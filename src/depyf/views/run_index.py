@@ -22,9 +22,10 @@ from ..records.model import (
     SourceLocation,
     SymbolDecision,
 )
-from ..torch_text.global_names import plain_name, resumed_function, symbols_in
+from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
+from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import user_expression
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left

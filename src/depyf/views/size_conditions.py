@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.global_names import bound_of_symbol, symbols_in, with_symbols
 from ..torch_text.guard_failures import number
 from ..torch_text.libraries import is_from_cache, is_of_backend, short_path_of_torch
 from ..torch_text.parsed import as_python, parsed_expression
+from ..torch_text.size_names import bound_of_symbol, symbols_in, with_symbols
 from ..torch_text.user_expressions import sources_in_words
 from .changes import in_words
 from .formatting import place_in_torch

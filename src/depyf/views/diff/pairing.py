@@ -18,8 +18,9 @@ from ...model.folding import fold, layer_pattern, layer_ranges
 from ...model.graph import Graph, Node, with_names
 from ...model.graph_text import read_graph
 from ...records.model import CacheEntry, CompiledFunction, Frame, GraphStage
-from ...torch_text.global_names import is_symbol, plain_name, resumed_function, with_symbols
+from ...torch_text.global_names import plain_name, resumed_function
 from ...torch_text.run_ids import without_counter, without_run_ids
+from ...torch_text.size_names import is_symbol, with_symbols
 from ..function_summary import FunctionSummary
 from ..markdown import code
 from ..user_source import UserSource

@@ -15,8 +15,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...torch_text.global_names import is_symbol
 from ...torch_text.run_ids import without_counter, words
+from ...torch_text.size_names import is_symbol
 from ...torch_text.wrapping import WIDTH
 
 #: Of the statements, how many may differ in more than a size.

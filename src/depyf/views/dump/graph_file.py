@@ -19,7 +19,7 @@ from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import GraphInput, GraphStage
 from ...records.naming import title
 from ...torch_text import wrapping
-from ...torch_text.global_names import symbols_in
+from ...torch_text.size_names import symbols_in
 from ..markdown import count, some
 from ..remembered import once
 from .graph_view import GraphView, graph_view, plain_view

@@ -20,7 +20,7 @@ where
   torch does (:mod:`depyf.link.lifetimes`);
 * subscripts have ``a:b`` and ``...``, for ``slice(a, b, None)`` and ``Ellipsis`` (:mod:`depyf.torch_text.parsed`);
 * a statement that sets a mode has a comment; that torch knows no user line for it has none;
-* paths of files, and sizes that are computed of others (:mod:`depyf.torch_text.global_names`), are at the head;
+* paths of files, and sizes that are computed of others (:mod:`depyf.torch_text.size_names`), are at the head;
 * no line is longer than :data:`.wrapping.WIDTH`.
 
 The full code has it as a function that is called as the transformed code calls it (:meth:`GraphView.function`). A graph
@@ -68,9 +68,10 @@ from ...model.graph_text import read_graph
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...records.naming import legal_identifier
 from ...torch_text import wrapping
-from ...torch_text.global_names import in_words, is_symbol, plain_name, size_names, with_size_names
+from ...torch_text.global_names import plain_name
 from ...torch_text.modules import parts_of_input
 from ...torch_text.parsed import parsed_expression, with_slices
+from ...torch_text.size_names import in_words, is_symbol, size_names, with_size_names
 from ...torch_text.user_expressions import user_expression, with_sizes
 from ...torch_text.wrapping import NOT_PYTHON
 from ..formatting import short_names

@@ -8,9 +8,10 @@ from typing import TypeAlias
 from ...model.arithmetic import Interval
 from ...model.folding import fold
 from ...records.model import Compilation, SymbolDecision
-from ...torch_text.global_names import is_of_torchs_own, resumed_function, symbols_in
+from ...torch_text.global_names import resumed_function
 from ...torch_text.guard_failures import number
 from ...torch_text.parsed import as_python
+from ...torch_text.size_names import is_of_torchs_own, symbols_in
 from ...torch_text.user_expressions import sources_in_words
 from ..causes import kind_of_failure
 from ..changes import Change, in_words, row

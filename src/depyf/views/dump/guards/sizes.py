@@ -20,8 +20,8 @@ from ....model.arithmetic import Interval, least, number, polynomial, sizes_in, 
 from ....model.guards import Comparison, Condition, Range, Tensor, orders_of_dimensions
 from ....model.reading import in_shape_words
 from ....records.model import Compilation, Frame, SymbolDecision
-from ....torch_text.global_names import bound_of_symbol, symbols_in
 from ....torch_text.parsed import parsed_expression
+from ....torch_text.size_names import bound_of_symbol, symbols_in
 from ....torch_text.user_expressions import user_expression
 
 #: How far above its least value a size is tried for where a condition begins to hold.
