@@ -41,7 +41,7 @@ _LEAVING = (
     "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP", "BEGIN_FINALLY", "WITH_CLEANUP_START",
     "WITH_CLEANUP_FINISH", "POP_FINALLY", "CALL_FINALLY",
 )
-#: What it takes to leave a ``with`` up to 3.10, besides (it stands in calls, too), and what comes behind handlers.
+#: Further operations that leave a ``with`` up to 3.10 (calls have them, too) or follow handlers.
 _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 #: One step of it.
 INDENTATION = 4
@@ -51,7 +51,7 @@ class Exit(NamedTuple):
     """A statement of one word.
 
     Attributes:
-        line: where it stands.
+        line: its line.
         column: of its first letter; ``None`` where that is not known.
         kind: ``continue``, ``break``, ``pass`` or ``return``; ``""`` for one of them; ``"return None"``.
     """
@@ -62,7 +62,7 @@ class Exit(NamedTuple):
 
 
 class _Opcodes:
-    """The opcodes of one version that tell what was written.
+    """The opcodes of one version that show what was written.
 
     Attributes:
         nop: of ``NOP``.
@@ -123,7 +123,7 @@ def _lines_of(places: set[Position | None]) -> set[int]:
 
 
 def _has_columns(positions: list[Position | None]) -> bool:
-    for position in positions:  # (mostly the first one tells)
+    for position in positions:  # (mostly the first one decides)
         if position is not None and position.column is not None:
             return True
     return False
@@ -151,7 +151,7 @@ class Evidence:
     """The facts of one code object.
 
     Attributes:
-        has_columns: whether there are positions (3.11 and later, and the table was kept).
+        has_columns: whether there are positions (3.11 and later, with the table in place).
         has_lines: whether there are lines.
         copies_exits: whether the compiler copies ends of functions to where jumps lead there (3.10 and later).
     """
@@ -186,7 +186,7 @@ class Evidence:
     # --- one-word statements ----------------------------------------------------------------------
     @cached_property
     def _more(self) -> set[Position | None]:
-        """The positions of what is more than one-word statements."""
+        """The positions of everything but one-word statements."""
         return self._positions_of(frozenset(self._units) - self._opcodes.leaving)
 
     def _exits_by_line(self, code: Code) -> list[Exit]:
@@ -333,8 +333,7 @@ class Evidence:
     def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
 
-        ``None`` if there is none, if it is known not to be of the kind that is asked for, or if one of the lines is not
-        known.
+        ``None`` if there is none, if it is known to be of another kind, or if one of the lines is not known.
         """
         if first is None or last is None:
             return None
@@ -352,7 +351,7 @@ class Evidence:
         """Return whether a ``return`` of nothing was written, and how.
 
         Returns:
-            ``return``, ``return None``; ``pass``, where it was, and what falls off the end behind it returns; ``?`` for
+            ``return``, ``return None``; ``pass``, where it was, and falling off the end after it returns; ``?`` for
             one of these; empty if it was not.
         """
         if self._left is not None and (ops := ops_of(stmt)) is not None and self._left.ends_by_itself(ops[1]):
@@ -387,7 +386,7 @@ class Evidence:
         return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
 
     def stands_at(self, stmt: ast.stmt, place: Exit) -> None:
-        """Let a statement of one word stand at a place."""
+        """Give a statement of one word its line and column."""
         at_line(stmt, place.line)
         self._columns[stmt] = place.column
 
@@ -400,7 +399,7 @@ class Evidence:
     def start_of_return(self, value: object, offset: int) -> tuple[int | None, int | None]:
         """Return line and column of the ``return`` of a constant, given the offset of the operation that returns it.
 
-        The compiler's own ``return None`` stands nowhere.
+        The compiler's own ``return None`` has no place.
         """
         place = self.place(offset)
         if place is None:
@@ -424,10 +423,10 @@ class Evidence:
             and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
 
     def falls_off(self, stmts: list[ast.stmt]) -> bool:
-        """Return whether a suite ends in a ``return`` that nobody wrote, on one of its paths.
+        """Return whether a suite ends in an implicit ``return``, on one of its paths.
 
-        What falls off the end of a function returns from there. Where that is copied (3.10 and later:
-        ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of what stands before them.
+        A function returns where control falls off its end. Where that is copied (3.10 and later:
+        ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of the preceding statement.
         """
         last = stmts[-1]
         if len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last) and not self.is_written(last):
@@ -460,7 +459,7 @@ class Evidence:
         return last or None
 
     def behind(self, stmts: list[ast.stmt]) -> int | None:
-        """Return the line behind a suite, as far as that is known."""
+        """Return the line after a suite, as far as that is known."""
         last = self.last_line(stmts)
         return None if last is None else last + 1
 
@@ -485,7 +484,7 @@ class Evidence:
         return sorted({each.line for each in self.positions if each is not None})
 
     def room(self, branch: list[ast.stmt], rest: list[ast.stmt]) -> int | None:
-        """Return the number of lines between a branch and what stands behind it, in which nothing lies.
+        """Return the number of unused lines between a branch and the statements after it.
 
         An ``else`` of more than one word takes one of them (*certain*: where there is none, there is no ``else``);
         so may a comment, an empty line, and a closing parenthesis. ``None`` where lines are not known.
@@ -498,12 +497,12 @@ class Evidence:
 
     # --- what the compiler left --------------------------------------------------------------------
     def count_in_else(self, stmt: ast.If | ast.Try, rest: list[ast.stmt]) -> int | None:
-        """Return how many of the statements behind one that control never falls out of were written in its ``else``.
+        """Return how many of the statements after one that control never falls out of were written in its ``else``.
 
         The compiler of 3.9 and before leaves jumps over an ``else`` (:mod:`.leftovers`; *certain*).
 
         Returns:
-            the number; ``None`` where nothing tells.
+            the number; ``None`` where it is unknown.
         """
         if self._left is None:
             return None
@@ -517,7 +516,7 @@ class Evidence:
         return None if self._returns(stmt) else 0
 
     def is_last(self, stmts: list[ast.stmt]) -> bool:
-        """Return whether the compiler is known to have left nothing behind a suite, so that it ends in no ``else``."""
+        """Return whether the compiler is known to have left nothing after a suite, so that it ends in no ``else``."""
         if self._left is None or not isinstance(stmts[-1], ast.Return):
             return False
         behind = self._last_offset(stmts)
@@ -529,7 +528,7 @@ class Evidence:
         return self._jumps(suites[-1][-1]) if suites else isinstance(stmt, (ast.Break, ast.Continue))
 
     def _returns(self, stmt: ast.stmt) -> bool:
-        """Return whether a suite of a statement ends in a ``return``, behind which the compiler leaves nothing."""
+        """Return whether a suite of a statement ends in a ``return``, after which the compiler leaves nothing."""
         return isinstance(stmt, ast.Return) or any(self._returns(suite[-1]) for suite in suites_of(stmt))
 
     def _first_offset(self, stmt: ast.stmt) -> int | None:
@@ -543,12 +542,12 @@ class Evidence:
 
     # --- columns ----------------------------------------------------------------------------------
     def column(self, stmt: ast.stmt) -> int | None:
-        """Return the column at which a statement begins; ``None`` where nothing tells."""
+        """Return the column at which a statement begins; ``None`` where it is unknown."""
         if not self.has_columns:
             return None
         if stmt not in self._columns:
             if hasattr(stmt, "body") and not isinstance(stmt, SCOPES):
-                return self._compound(stmt)  # (It follows from what is inside, which may still change.)
+                return self._compound(stmt)  # (It follows from the inner statements, which may still change.)
             self._columns[stmt] = self._simple(stmt)
         return self._columns[stmt]
 
@@ -578,7 +577,7 @@ class Evidence:
         """Return where a ``return`` of a value begins; ``None`` where that is not known.
 
         The operation has the span of the statement, or, for a constant, that of the value (``compiler_return`` in
-        compile.c). Behind the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
+        compile.c). After the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
         comes before it.
         """
         units = self._units_of(stmt)
@@ -624,7 +623,7 @@ class Evidence:
             column: of the outer one.
         """
         place = self.start_of_test(stmt)
-        # (``elif`` is as wide as ``if`` and two blanks; behind it may stand a parenthesis, and ``not``.)
+        # (``elif`` is as wide as ``if`` and two blanks; a parenthesis and ``not`` may follow it.)
         return place is not None and place - column in (5, 6, 9, 10)
 
     def start_of_test(self, stmt: ast.If) -> int | None:

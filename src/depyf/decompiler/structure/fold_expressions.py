@@ -60,7 +60,7 @@ class Reducer:
     """Folds the control flow of expressions in a graph, from the inside out.
 
     Attributes:
-        preds: blocks that control comes from, kept up to date.
+        preds: predecessors of each block, updated with the graph.
         cache: what each block does by itself.
         fixed: blocks that other passes refer to, which must stay.
     """
@@ -296,8 +296,8 @@ class Reducer:
     def unify_return(self, x: Block, y: Block, other: int) -> None:
         """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that.
 
-        The tests may stand on several lines where nobody wrote the ``return``: it has the line of the test then, and
-        stands behind what the test leads to. (So it is taken to be where no lines are known.)
+        The tests may be on several lines if the ``return`` is implicit: it has the line of the test then, and
+        follows what the test leads to. (Where no lines are known, it is taken to be implicit.)
         """
         if other in y.successors:
             return
@@ -468,7 +468,7 @@ class Reducer:
             block.end == "jump" and len(block.ops) == 1 and not self.single(block.successors[0]))
 
     def tested(self, summary: Summary) -> ast.expr | None:
-        """Return the value, if all a block does is to push one twice: once for the test, once to be kept."""
+        """Return the value, if a block does no more than push one twice: once for the test, once as the result."""
         if not summary.pure or len(summary.stack) != 2:
             return None
         shared = summary.stack[0]
@@ -508,7 +508,7 @@ class Reducer:
         if a.end == b.end == "jump":
             return a.successors == b.successors
         if a.end == b.end == "return":
-            # (``if c: pass`` on one line, at the end of a function: nobody writes ``return None if c else None``)
+            # (``if c: pass`` on one line, at the end of a function: ``return None if c else None`` is never written)
             return self.is_lambda or a.line is not None and a.line == b.line == x.line and not (
                 returns_nothing(a) and returns_nothing(b)
             ) and self.returns_once(a, b)
@@ -607,7 +607,7 @@ class Reducer:
         )
 
     def share_after(self, arm: Block, other: Block) -> None:
-        """Share what stands behind the value of one arm with the other, if that has a copy of it."""
+        """Share the operations after the value of one arm with the other, if that has a copy of them."""
         if arm.end != "jump" or arm.successors == other.successors:
             return
         k = self.cfg.blocks[arm.successors[0]]
@@ -617,7 +617,7 @@ class Reducer:
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Block) -> bool:
-        """Fold ``a < b < c``: the second operand is kept on the stack for the second comparison."""
+        """Fold ``a < b < c``: the second operand remains on the stack for the second comparison."""
         blocks = self.cfg.blocks
         ops = x.ops
         if len(ops) < 2:
@@ -658,7 +658,7 @@ class Reducer:
             return y.successors == k.successors
         if y.end == k.end == "return":
             return True
-        # a return behind the join, copied
+        # a return after the join, copied
         jumping, returning = (y, k) if y.end == "jump" else (k, y)
         if jumping.end != "jump" or returning.end != "return":
             return False
@@ -703,7 +703,7 @@ class Reducer:
         if parsed is None:
             return False
         generators, element, exit_id = parsed
-        # what stands between the iterator and the empty list is of this comprehension (others may be further up)
+        # the operations between the iterator and the empty list are of this comprehension (others may be further up)
         own = itertools.takewhile(lambda op: op.kind in SET_ASIDE, reversed(block.ops[:-3]))
         set_aside = [op for op in own if is_name(op.arg)][::-1]
         shown = self.executor.scope.plain_name
@@ -744,7 +744,7 @@ class Reducer:
 
         Args:
             head: its head.
-            before: the block that led there; where it goes now is behind the loop.
+            before: the block that led there; its present target is after the loop.
         """
         cfg, (behind,) = self.cfg, before.successors
         if head not in cfg.blocks:
@@ -787,7 +787,7 @@ def tests_case(block: Block) -> bool:
 
 
 def effect_of(op: Op) -> tuple[int, int]:
-    """Return ``(popped, pushed)`` of an operation of the compiler or of ours."""
+    """Return ``(popped, pushed)`` of an operation of the compiler or of depyf."""
     if op.kind == "CASE":
         return 1, 1 + op.arg.keeps
     return FOLDED.get(op.kind) or effect(op)

@@ -1,6 +1,6 @@
-"""The target of ``break``: which of the edges out of a loop leads to the place behind it.
+"""The target of ``break``: which of the edges out of a loop leads to the place after it.
 
-Nothing in the code says so. :func:`loop_exit` collects what the edges out of the loop tell (:class:`_Edges`), ranks the
+Nothing in the code says so. :func:`loop_exit` examines the edges out of the loop (:class:`_Edges`), ranks the
 places they lead to, and leaves the choice to the search.
 
 Example: ``for x in xs: if x: break`` with ``else: a()``, then ``b()``. The loop ends by itself at ``a()``; the other
@@ -69,13 +69,13 @@ def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set
     return result
 
 
-# --- what the edges out of a loop tell ------------------------------------------------------------------
+# --- evidence from the edges out of a loop --------------------------------------------------------------
 class _Edges:
-    """The places that the edges out of a loop lead to, once what is inside the loop is left.
+    """The places that the edges out of a loop lead to, once control has left the constructs inside.
 
     Attributes:
         targets: all of them.
-        strong: those that only a ``break`` leads to, as far as the path there tells.
+        strong: those that only a ``break`` leads to, as far as the path there shows.
     """
 
     def __init__(self, walker: Walker, loop: Loop) -> None:
@@ -122,7 +122,7 @@ class _Edges:
         elif self._keeps_inner_iterator(id, succ):
             return
         elif target != succ and blocks[loop.head].end == "branch" and (goal.end != "return" or len(goal.ops) > 1):
-            self.strong.append(target)  # no statement stands on an exit of a body, or of a handler
+            self.strong.append(target)  # an exit of a body or handler has no statement
         if not (id == loop.head and succ == loop.normal_exit):
             self._add(self.targets, target)
 
@@ -175,7 +175,7 @@ def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> 
 
 
 def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
-    """Yield the targets of breaks behind the statements that only the edge to ``start`` leads to."""
+    """Yield the targets of breaks after the statements that only the edge to ``start`` leads to."""
     blocks = walker.cfg.blocks
     seen: set[int] = set()
     work = [start]
@@ -284,7 +284,7 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
     mine = {normal_exit} if normal_exit in ends else reach(walker, [normal_exit], avoid)
     reached = reach(walker, [target for target in others if target not in ends], avoid - {normal_exit})
     if normal_exit in reached:
-        # statements behind a ``break`` that lead where the loop does: ``else: continue``
+        # statements after a ``break`` that lead where the loop does: ``else: continue``
         behind = [target for target in others if target in edges.strong and target not in ends] \
             if normal_exit in ends else []
         return max(behind, key=lambda id: analysis.weight[id]) if behind else normal_exit
@@ -309,11 +309,11 @@ def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) ->
 
 
 def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
-    """Return the exit of a loop that never ends by itself: the place behind it that most leads to."""
+    """Return the exit of a loop that never ends by itself: the place after it that most leads to."""
     analysis, blocks = walker.analysis, walker.cfg.blocks
     if len(candidates) == 1 and _is_all_behind(analysis, loop, candidates[0]) and (
             blocks[candidates[0]].end != "raise" and not is_small_exit(walker, candidates[0])):
-        return candidates[0]  # (no other could rank higher: so one loop behind another is not looked at once more)
+        return candidates[0]  # (no other could rank higher: so consecutive loops are not examined once more)
     avoid = loop.body | ends
     region = reach(walker, candidates, avoid)
     merged = [
@@ -356,9 +356,9 @@ def _leading_to(analysis: Analysis, region: set[int], goals: list[int]) -> set[i
 # The statements of a loop are indented, and so are those of its ``else``. What follows it is not: it begins
 # left of them. Without columns, what has a line between those of the loop is in it.
 #
-# Example: ``while True:`` / ``    x = f()`` / ``    if x: return x``. The ``return`` is indented as what is in the
-# loop, so no ``break`` leads there.
-#: What leaves loops, handlers and ``with``: it has the indentation of what is left.
+# Example: ``while True:`` / ``    x = f()`` / ``    if x: return x``. The ``return`` is indented like the loop body,
+# so no ``break`` leads there.
+#: Operations that leave loops, handlers and ``with``: they have the indentation of that statement.
 _UNWINDING = frozenset({
     "POP_EXCEPT", "LEAVE", "SWAP", "COPY", "PUSH_EXC_INFO", "WITH_EXCEPT_START", "END_ASYNC_FOR"})
 #: Ends of blocks that are no part of a statement: the jump back of a loop has its span.
@@ -431,8 +431,8 @@ def _start(
         evidence: the facts.
         id: of the block.
         avoid: blocks that are no part of the statement.
-        indentation: any column left of it does for those that are (``None``: none is asked for), so that not all that
-            comes behind a loop is looked at.
+        indentation: any column left of it does for those that are (``None``: no bound), so that not all code after a
+            loop is examined.
     """
     block = walker.cfg.blocks[id]
     ops = _statement_ops(block)

@@ -72,7 +72,7 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor) -> str:
 
 
 def normal_exit(walker: Walker, targets: list[int], cursor: Cursor) -> int | None:
-    """Return the exit that statements behind the protected body continue."""
+    """Return the exit that the statements after the protected body continue."""
     follow = cursor.follow
     normal = [target for target in targets if target != follow and exit_kind(walker, target, cursor) == "normal"]
     if follow is not None and follow in targets and (not normal or cursor.frame.jump(follow) is None):
@@ -189,7 +189,7 @@ def _joins(
 
 
 def _where_they_meet(walker: Walker, normal: int, after_handlers: int, cursor: Cursor) -> int:
-    """Return where control goes on behind the ``else`` and behind the handlers alike."""
+    """Return where control goes on after the ``else`` and after the handlers alike."""
     around = outer_ends(cursor.frame, cursor.follow)
     reached = reach(walker, [normal], around - {normal})
     if after_handlers in reached:
