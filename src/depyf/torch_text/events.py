@@ -110,7 +110,7 @@ def kind_of(metadata: Mapping[str, Any]) -> str:
 
 
 def unread_name(metadata: Mapping[str, Any]) -> str:
-    """Return the name of an event, or of the artifact that it holds, if nothing of depyf reads it; ``""`` otherwise."""
+    """Return the name of an event, or of its artifact, if nothing of depyf reads it; ``""`` otherwise."""
     kind = kind_of(metadata)
     about = metadata.get("artifact")
     artifact = str(about.get("name", "")) if kind == "artifact" and isinstance(about, dict) else ""
@@ -122,7 +122,7 @@ def is_known(kind: str, artifact: str = "") -> bool:
 
     Args:
         kind: the event's.
-        artifact: the name of what an ``artifact`` holds.
+        artifact: the name of the content of an ``artifact``.
     """
     if kind != "artifact":
         return not kind or kind in _KNOWN
@@ -484,7 +484,7 @@ class EventReader:
 
     def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
         stack = self._stack(event.get("user_stack"))
-        # (Layers of torch's ask for sizes; the user knows the line that called them.)
+        # (Layers of torch's evaluate sizes; the user knows the line that called them.)
         users = [place for place in stack if not is_library(place.filename)] or stack
         location = users[-1] if users else None
 
@@ -524,7 +524,7 @@ class EventReader:
             broken = replace(
                 graph_break(known.compile_id, payload, [SourceLocation(*place) for place in places]), values=values)
             if all(each.raw != broken.raw for each in known.breaks):
-                # (A frame ends at one break. Where tracing began again and comes to another one, that is before it.)
+                # (A frame ends at one break. Where a new trace meets another one, that is before it.)
                 same_attempt = [each for each in known.breaks if broken.skips_function or each.skips_function
                                 or each.compile_id.attempt == broken.compile_id.attempt]
                 builder.update(breaks=(*same_attempt, broken))
@@ -536,7 +536,7 @@ class EventReader:
                 if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen)))
 
     def _place_in_backend(self, frames: Any) -> SourceLocation | None:
-        """Return the place in Inductor that asks for a condition, of torch's own stack; ``None`` where another does."""
+        """Return the place in Inductor that evaluates a condition, of torch's stack; ``None`` where another does."""
         asks = next((place for place in reversed(self._stack(frames)) if asks_for_sizes(place.filename)), None)
         return asks if asks is not None and is_of_backend(asks.filename) else None
 
@@ -572,7 +572,7 @@ _END = r"(?m)^(?:User code traceback:|Traceback \(most recent call last\):)"
 _URL = r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?"
 _WRAPPED = (r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
             r"Encountered graph break that we cannot resume from)")
-#: The error that broke the graph there. (Where it is no account of a break, torch tells it in the traceback alone.)
+#: The error that broke the graph there. (If it does not describe a break, torch has that in the traceback alone.)
 _ERROR_IN_LOOP = (
     r"(?ms)^torch\._dynamo\.exc\.UserError: (?P<message>(?:(?!^Traceback ).)*?)"
     r"\n+The above exception was the direct cause of the following exception:\n(?!.*The above exception was)")
@@ -614,7 +614,7 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     stack = _with_inner([
         SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
         for frame in FRAME.finditer(tail)], inner)
-    # (The line that calls `any` is the place: that torch traces another function for it, nobody needs to know.)
+    # (The line that calls `any` is the place: that torch traces another function for it does not matter.)
     polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_polyfill(place.filename), reversed(stack)))
     polyfills *= polyfills < len(stack)
     return GraphBreak(

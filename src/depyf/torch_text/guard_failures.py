@@ -44,7 +44,7 @@ _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expec
 _ITERATOR = r"___normalize_(?:range|count)_iter\((?P<source>.*)\) == \((?P<next>[^,]*), .*\)\Z"
 _CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)\Z"
 
-#: What Python says of an expression that it cannot evaluate; of an exception that a guard raises torch tells the text.
+#: Python's messages on an expression that it cannot evaluate; of a guard's exception, torch gives only the text.
 _EXCEPTION = (
     r"(?s)'[\w.]+' object (?:has no attribute '.*|is not \w+.*)|object of type '.*' has no len\(\)"
     r"|\w+ index out of range|unsupported operand type\(s\) for .*|.* not supported between instances of .*"
@@ -54,7 +54,7 @@ NOT_EVALUATED = "a guard could not be evaluated: "
 
 _WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
 
-#: What torch says behind a condition that two sizes are the same: they were so at the call, and no line compares them.
+#: Torch's text after a condition that two sizes are the same: they were so at the call, and no line compares them.
 _DUCK_SIZED = "duck sizing added this equality"
 #: What a version expects of a function: a certain code, or only that it is one.
 SAME_CODE, A_FUNCTION, SAME_OBJECT = "the same code", "a function", "the same object"

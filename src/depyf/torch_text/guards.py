@@ -144,7 +144,7 @@ def _join_marks(guards: list[Guard]) -> Iterator[Guard]:
 def _marked_tensor(guard: Guard) -> tuple[str, SourceLocation | None] | None:
     """Return the tensor on which a guard tests a mark, and the cause; ``None`` for another guard.
 
-    (The owner that torch names may only hold the tensor: a dictionary of parameters.)
+    (The owner that torch names may only contain the tensor: a dictionary of parameters.)
     """
     mark = _MARK.fullmatch(guard.expression) if guard.kind == _MARKING else None
     return (mark["subject"], guard.cause) if mark is not None else None

@@ -3,7 +3,7 @@
     module: random, qualname: Random.choice, skip reason: ...     ->   module "random", name "Random.choice"
     builtin print [<class ...>] False                             ->   name "print", with the types of its arguments
     aten.nonzero.default                                          ->   module "aten", name "nonzero"
-    attempted to jump with UnspecializedPythonVariable()          ->   a number of Python's that torch holds as a tensor
+    attempted to jump with UnspecializedPythonVariable()          ->   a number of Python's that torch wraps in a tensor
 
 (torch/_dynamo/variables, each ``unimplemented(...)``.)
 """
@@ -113,10 +113,10 @@ _UNBACKED = re.compile(r"z?uf?\d+")
 _LONG = 200
 _TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
 _RAISED = re.compile(r"raised exception (?P<what>\w+)\(")
-#: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
+#: Python numbers that torch wraps in tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
 _GENERATOR = ("(Generator)", "C.Generator", "torch.Generator")
-#: Methods of a tensor, or of its shape, that came into what is compiled as a value.
+#: Methods of a tensor, or of its shape, that entered the compiled code as a value.
 _BOUND = re.compile(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:Tensor|Parameter|Size)\.\w+),")
 
 
@@ -235,7 +235,7 @@ def is_fundamental(hint: str) -> bool:
 
 
 def in_order(hints: Iterable[str]) -> list[str]:
-    """Return torch's hints with those last that ask for a report: no program is better for one."""
+    """Return torch's hints with those last that request a report: no program is better for one."""
     return sorted(hints, key=lambda hint: "report an issue" in hint)
 
 

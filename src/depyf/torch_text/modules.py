@@ -74,7 +74,7 @@ def module_path(expression: str) -> str:
     ``L['self'].layers[0].q_proj``, ``L['self']._modules['layers']._modules['0'].q_proj`` and
     ``L['self'].layers.0.q_proj`` are ``layers.0.q_proj``, and so is
     ``getattr(L['self'].layers, '0').q_proj``; ``G['model'].norm`` is ``model.norm``; a cell,
-    ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text stays as it is.
+    ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text is unchanged.
     """
     plain = _GETATTR.sub(r"\g<of>.\g<name>", expression) if "getattr(" in expression else expression
     parts = _parts(plain)

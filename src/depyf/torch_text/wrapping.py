@@ -1,7 +1,7 @@
 """Long statements and comments of generated code, broken at a column.
 
 Statements have the form of torch's prints: one a line, no comment after it, strings in simple quotes. The syntax tree
-stays the same. What cannot be broken (a name longer than a line) stays long.
+is unchanged. Parts that cannot be broken (a name longer than a line) remain long.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ NOT_PYTHON = "# (torch printed this graph in a form that is not Python)"
 def legal_graph(text: str) -> str:
     """Torch's print of a graph as Python: some of its classes are called ``<lambda>``.
 
-    What is not Python even then becomes a comment.
+    Text that is not Python even then becomes a comment.
     """
     if "class <" in text:
         text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text)

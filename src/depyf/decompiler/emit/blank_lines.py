@@ -1,6 +1,6 @@
-"""Blank lines between statements, where the line table of the code shows that something stood there.
+"""Blank lines between statements, where the line table of the code shows that there were lines.
 
-What stood there is gone: an empty line, or a comment. The proof says which line of the text each instruction became,
+An empty line or a comment there is lost. The proof says which line of the text each instruction became,
 and the line table where that was in the source; so the lines between two statements are known.
 
 Example: ``a = 1`` on line 3 and ``b = 2`` on line 5 have a blank line between them in the text.
@@ -23,8 +23,8 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 def with_blank_lines(result: Decompiled) -> str:
     """Return the text of a decompilation with blank lines where the source had lines that left nothing.
 
-    One at most; two at most beside the functions and classes of a module. A text that was not proven stays as it is:
-    nothing says where its statements stood.
+    One at most; two at most beside the functions and classes of a module. A text that was not proven is unchanged:
+    nothing says where its statements were.
     """
     spans = _spans(result)
     if not spans:

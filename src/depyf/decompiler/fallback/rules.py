@@ -464,7 +464,7 @@ def _(w: Writer, op: Op) -> None:
     manager, method = w.slot(1), f"{w.prefix}method"
     w.tags.append(PLAIN)
     entered, exit_ = w.slot(1), w.slot(2)
-    if w.code.version >= (3, 14):  # the exit is asked for first (``codegen_with_inner`` in codegen.c)
+    if w.code.version >= (3, 14):  # the exit is looked up first (``codegen_with_inner`` in codegen.c)
         hint = f" but it supports the {other} protocol. Did you mean to use '{'with' if is_async else 'async with'}'?"
         more = f"{protocol!r}, {tuple(others)!r}, {hint!r}"
         w.write(f"{method} = {w.prefix}manager_method({manager}, {leave!r}, {more})")
@@ -560,7 +560,7 @@ def _(w: Writer, op: Op) -> None:
     function = f"{w.prefix}function"
     w.write(f"{w.prefix}define_{index}\n{function} = {w.prefix}defined_{index}")
     if code.name.startswith(HIDDEN):
-        # What it defines is called as if it stood around it.
+        # What it defines is called as if that were around it.
         outer = code.qualname.rpartition(".")[0]
         w.write(f"{function}.__code__ = {w.prefix}requalified({function}.__code__, "
                 f"{function}.__qualname__ + '.<locals>', {outer!r})")

@@ -99,7 +99,7 @@ def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
     for part in parts:
         names: list[Any] = []
         value = ast.Dict([key for key, _ in part], [item for _, item in part]) if isinstance(part, list) else part
-        # keywords behind a mapping are merged in as a mapping of their own
+        # keywords after a mapping are merged in as a mapping of their own
         if isinstance(value, ast.Dict) and not isinstance(value, MergedDict) and (isinstance(part, list) or not named):
             names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
         named = bool(names) and all(isinstance(n, str) and is_name(n) for n in names)

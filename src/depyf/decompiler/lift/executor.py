@@ -61,7 +61,7 @@ class SymbolicExecutor:
         self.spill = spill
         self.temporaries = 0
         self.line: int | None = None
-        #: Offset of the present operation, and of the first behind the last statement of its block.
+        #: Offset of the present operation, and of the first after the last statement of its block.
         self.offset = self.since = -1
         self.serial = 0
         self.caught: Target | None = None
@@ -72,9 +72,9 @@ class SymbolicExecutor:
         """Run operations in order on ``state``, each by its rule in :data:`_RULES`, and push what the rules return.
 
         Args:
-            state: what is on the stack, and the statements.
+            state: the stack and the statements.
             ops: the operations.
-            to_statement: stop behind the first statement.
+            to_statement: stop after the first statement.
 
         Raises:
             CannotDecompile: an operation has no rule, or its rule cannot say it in source.
@@ -99,7 +99,7 @@ class SymbolicExecutor:
                 return
 
     def resolve(self, entry: Entry) -> ast.expr:
-        """Return the expression a stack entry stands for when something uses it."""
+        """Return the expression of a stack entry when something uses it."""
         if isinstance(entry, ast.expr):
             if isinstance(entry, Augmented):
                 raise CannotDecompile(LIFT, "an in-place operation that is not stored")
@@ -209,8 +209,8 @@ class SymbolicExecutor:
     def store_value(self, state: State, target: ast.expr, value: Entry) -> None:
         """Store an entry to ``target``: as a statement, or as part of the one that the entry belongs to.
 
-        A pending target is handed to its owner (``for``, ``with ... as``, an unpacking), the copy of a value becomes
-        one more target of it (``a = b = value``), and what no source can name is kept in :attr:`hidden`.
+        The owner of a pending target receives it (``for``, ``with ... as``, an unpacking), the copy of a value becomes
+        one more target of it (``a = b = value``), and :attr:`hidden` stores what no source can name.
         """
         stack = state.stack
         if isinstance(value, ast.expr):

@@ -47,7 +47,7 @@ class StackParameter(ast.expr):
 
 @dataclass(eq=False, slots=True)
 class Duplicate(Marker):
-    """A value of which the stack holds more than one copy."""
+    """A value with more than one copy on the stack."""
 
     value: Value
 
@@ -264,7 +264,7 @@ class State:
     def __init__(self, stack: list[Entry] | None = None, parameters: bool = False) -> None:
         self.stack: list[Entry] = stack if stack is not None else []
         self.stmts: list[ast.stmt] = []
-        #: what is missing on the stack is a parameter of the block; how many there are
+        #: missing entries of the stack are parameters of the block; how many there are
         self.parameters = parameters
         self.underflow = 0
         self.queue: list[tuple[ast.expr, ast.expr | Assigning]] = []
@@ -290,12 +290,12 @@ class State:
 
 
 def is_value(entry: Entry) -> bool:
-    """Return whether a stack entry is a value somebody evaluated (not a marker of the compiler)."""
+    """Return whether a stack entry is a value of the program (not a marker of the compiler)."""
     return isinstance(entry, (ast.expr, Assigning, Duplicate)) and not isinstance(entry, (StackParameter, Accumulator))
 
 
 def values(stack: list[Entry]) -> int:
-    """Return the number of values of the program (not of the compiler) that a stack holds."""
+    """Return the number of values of the program (not of the compiler) on a stack."""
     return sum(map(is_value, stack))
 
 

@@ -3,7 +3,7 @@
 CPython compiles the clean-up of a ``finally``, of a ``with`` and of ``except E as n`` once for the
 exception and once more on every exit of the protected body.  :func:`outline_cleanups` finds those copies by
 walking the handler and the exit in step, and replaces each by a single ``LEAVE`` operation, so that
-what is left is a graph in which each body and each clean-up stands once.
+the resulting graph contains each body and each clean-up once.
 
 Before (``try: a() finally: b()``, then ``c()``)::
 
@@ -66,8 +66,8 @@ def outline_cleanups(cfg: RegionCfg) -> None:
     """Replace each copy of a clean-up by ``LEAVE``."""
     blocks = cfg.blocks
     # inside out: a region comes before those around it
-    # clean-up code may hold statements with clean-up of their own: those are cut in all copies first, and
-    # of two ``finally`` on one level, the one that starts first holds copies of the other
+    # clean-up code may contain statements with clean-up of their own: those are cut in all copies first, and
+    # of two ``finally`` on one level, the one that starts first contains copies of the other
     around = {region: cfg.handlers_around(region) for region in cfg.kinds}
     begins: dict[int, float] = {}
     for id, block in blocks.items():
@@ -254,7 +254,7 @@ def _after_fixed(cfg: RegionCfg, kind: str, start: int, asynchronous: bool) -> i
 
 
 def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
-    """Return the block behind the copy of the clean-up of a ``finally`` that starts at ``start``."""
+    """Return the block after the copy of the clean-up of a ``finally`` that starts at ``start``."""
     copy = _Copy(cfg, region)
     copy.compare(start)
     if not copy.ends:

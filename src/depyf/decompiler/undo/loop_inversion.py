@@ -102,9 +102,9 @@ def _rough_place(cfg: RegionCfg, id: int) -> object:
 
 
 def _merge_comprehensions(cfg: RegionCfg) -> bool:
-    """Make one of copies of a comprehension that stands inline (3.12 on) in the test of a loop.
+    """Merge the copies of a comprehension that is inline (3.12 on) in the test of a loop.
 
-    The rest of the test, behind them, has been found before: both loops leave to it.
+    The rest of the test, after them, has been found before: both loops leave to it.
     """
     done = False
     loops = [block for block in cfg.blocks.values() if block.end == "for"]
@@ -269,7 +269,7 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
     if not exits:
         return merged
     seen: dict[tuple[object, ...], int] = {}
-    before: dict[int, list[int]] = {}  # of the graph before anything is merged, once it is asked for
+    before: dict[int, list[int]] = {}  # of the graph before anything is merged, computed on first use
     returning: dict[int, tuple[object, ...]] = {}
     if not all(block.ops for block in exits):
         before = cfg.predecessors()
@@ -315,8 +315,8 @@ def _rough_exit(block: Block) -> object:
 def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tuple[object, ...]]:
     """Return blocks that only return what was computed in the protected body they leave.
 
-    That is ``return (a, b if c else d)`` in a ``try``. With each comes what tells that two of them are of one
-    expression: its test, and what both arms end in.
+    That is ``return (a, b if c else d)`` in a ``try``. Two of them with equal values are of one
+    expression: the value is its test, and what both arms end in.
     """
     blocks = cfg.blocks
     result: dict[int, tuple[object, ...]] = {}
@@ -335,7 +335,7 @@ def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tu
 
 
 def _split_returns(cfg: RegionCfg) -> None:
-    """Make a block of its own of a ``return`` that stands behind other statements and alone elsewhere.
+    """Put a ``return`` into a block of its own if it follows other statements and is alone elsewhere.
 
     Where CPython copies a ``return``, the copy is joined to the statements that led to it (see :func:`_merge_equal`).
     """
@@ -364,7 +364,7 @@ def _split_returns(cfg: RegionCfg) -> None:
 
 
 def _is_statement(block: Block) -> bool:
-    """Return whether all that a ``return`` does stands in one block, on lines that say which statement it is of."""
+    """Return whether all operations of a ``return`` are in one block, on lines that show their statement."""
     depth = 0
     for op in block.ops:
         popped, pushed = effect(op)
