@@ -376,7 +376,7 @@ _Item = Callable[[str, str, int, int], list[str]]
 
 
 class _Parts(NamedTuple):
-    """The parts that an expression is broken into: what opens and closes it, its items, what follows each item."""
+    """The parts that an expression is broken into: its opening and closing text, its items, the text after each."""
 
     opening: str
     items: list[_Item]
@@ -450,7 +450,7 @@ def _parts_of_call(node: ast.Call) -> _Parts | None:
 
 
 def _inside(head: str, parts: _Parts | None, tail: str) -> _Parts | None:
-    """Return parts with ``head`` before what opens them and ``tail`` after what closes them."""
+    """Return parts with ``head`` before the opening text and ``tail`` after the closing text."""
     return None if parts is None else parts._replace(opening=head + parts.opening, closing=parts.closing + tail)
 
 

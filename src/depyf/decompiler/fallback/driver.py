@@ -132,7 +132,7 @@ Nested = Callable[[str, Code, str], list[ast.stmt]]
 
 
 def dispatch(graph: Cfg, nested: Nested, namespace: bool, mangled: bool) -> list[ast.stmt]:
-    """Return statements of a function body that do what the graph does.
+    """Return statements of a function body equivalent to the graph.
 
     Args:
         graph: any graph, reducible or not.

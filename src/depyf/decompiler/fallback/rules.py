@@ -1,6 +1,6 @@
 """One canonical operation -> statements on the slot variables, as text.
 
-A value never stays an expression, so nothing has to be known of the order of evaluation::
+A value never remains an expression, so nothing has to be known of the order of evaluation::
 
     GET_ITER, stack depth 1    ->    __s0 = iter(__s0)
 
@@ -219,7 +219,7 @@ def _(w: Writer, op: Op) -> None:
     if op.arg in w.fast:
         value = f"{w.prefix}load_name({op.arg!r}, {w.py}globals())"
     if op.arg in OF_THE_FRAME:
-        # ``locals`` and the like see the function's own locals, not what the loop keeps.
+        # ``locals`` and the like see the function's own locals, not the loop's variables.
         own = f"{w.prefix}own_locals({w.py}locals(), {tuple(sorted(w.fast))!r})"
         value = f"{w.prefix}frame_builtin({value}, {own}, {w.py}globals())"
     w.new(value)
@@ -548,8 +548,8 @@ def _(w: Writer, op: Op) -> None:
                 raise cannot(op, "a closure of cells from elsewhere")
             place += 1
     if not code.flags & 0x2 and not code.flags & 0x1:  # neither NEWLOCALS nor OPTIMIZED: a class body
-        # A class statement in a function that never runs: only its body is wanted. What the statement would
-        # bind is declared, so that the body means by that name what it meant.
+        # A class statement in a function that never runs: only its body is wanted. The names that the statement would
+        # bind are declared, so that they mean the same in the body.
         w.nested[index] = ("class", code)
         w.write(f"def {w.prefix}class():\n"
                 f"    {'nonlocal' if code.name in w.fast else 'global'} {legal(code.name)}\n"

@@ -77,8 +77,8 @@ class _Nested:
     def generic(self, code: Code, name: str) -> ast.stmt:
         """Return a function that contains a definition with type parameters, for the hidden one that makes them.
 
-        What cannot be written so (the proof may refuse it too) is a loop like any function, whose parameters are made
-        one by one. Defaults are what the function is given.
+        Where that is impossible (the proof may refuse it too), it is a loop like any function, whose parameters are
+        made one by one. Defaults are the arguments of the function.
         """
         passed: list[ast.expr] = [ast.Name(legal(parameter), ast.Load()) for parameter in code.arguments]
         generic: Any = self.scope.generic(FunctionExpr(code, {}), passed)
@@ -107,8 +107,8 @@ class _Nested:
     def declared(self, code: Code, name: str) -> list[ast.stmt]:
         """Return the declaration of a definition's name, if the definition means something by it.
 
-        It binds its name in its own function now: the declared one is what the program binds next, and no other
-        variable.
+        It binds its name in its own function now: the declaration means the variable that the program binds next, and
+        no other.
         """
         ops = [op for inner in (code, *inside(code)) for op in canonicalise(inner).ops]
         used = any(op.arg == name and op.kind in _VARIABLES for op in ops)

@@ -122,7 +122,7 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
 
 
 def type_parameter(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.expr:
-    """Return what an intrinsic of type parameters makes: a parameter, ``Generic[...]`` or an alias."""
+    """Return the result of an intrinsic of type parameters: a parameter, ``Generic[...]`` or an alias."""
     if name in ("typevar", "typevartuple", "paramspec") and (parameter := text_of(value)) is not None:
         return TypeParameter(name, executor.scope.plain_name(parameter))
     parameters = parameters_of(value)

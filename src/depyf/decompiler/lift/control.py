@@ -208,7 +208,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 
 
 def _is_null(stack: list[Entry]) -> bool:
-    """Return whether the marker of a variable that an inlined comprehension has to restore lies on top."""
+    """Return whether the marker of a variable that an inlined comprehension has to restore is on top."""
     return bool(stack) and isinstance(stack[-1], Special) and stack[-1].kind == "null"
 
 

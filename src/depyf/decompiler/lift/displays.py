@@ -246,7 +246,7 @@ def has_star(node: ast.Tuple | ast.Set) -> bool:
 STACK_USE_GUIDELINE = 30
 
 
-#: What ``optimize_format`` makes of width and precision; ``-`` in front of the width is no ``>``.
+#: The forms that ``optimize_format`` gives width and precision; ``-`` in front of the width is no ``>``.
 _SPEC = re.compile(r"(>)?([1-9]\d{0,2})?(\.\d{1,3})?")
 
 

@@ -69,7 +69,7 @@ class SymbolicExecutor:
         self.hidden: dict[str, Entry] = {}
 
     def run(self, state: State, ops: list[Op], to_statement: bool = False) -> None:
-        """Run operations in order on ``state``, each by its rule in :data:`_RULES`, and push what the rules return.
+        """Run operations in order on ``state``, each by its rule in :data:`_RULES`, and push the results.
 
         Args:
             state: the stack and the statements.
@@ -197,7 +197,7 @@ class SymbolicExecutor:
         state.stmts.append(stmt)
 
     def emit_before(self, state: State, stmt: ast.stmt) -> None:
-        """Append a statement before what waits on the stack, which it does not change."""
+        """Append a statement before the pending values on the stack, which it does not change."""
         from_ops(stmt, self.since, self.offset)
         self.since = self.offset + 2
         state.stmts.append(at_line(stmt, self.line))
@@ -246,7 +246,7 @@ class SymbolicExecutor:
         """Store a value of the compiler, which no source names."""
         top = state.stack[-1] if state.stack else None
         if value.kind == "locals" and isinstance(target, ast.Name) and target.id == "__classdict__":
-            return  # what annotation scopes in a class look names up in
+            return  # the mapping in which annotation scopes in a class look names up
         if value.kind == "null":
             if isinstance(top, Comprehension):
                 top.restored = (*(top.restored or ()), value.value)
@@ -329,7 +329,7 @@ def evaluated(value: Value) -> int:
     return order_of(value) if isinstance(value, ast.expr) else 0
 
 
-#: What the executor does for each kind of operation.
+#: The executor's rule for each kind of operation.
 _RULES: dict[str, Rule] = {
     **places.RULES,
     **operators.RULES,

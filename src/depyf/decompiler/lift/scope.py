@@ -88,7 +88,7 @@ class Scope:
         """Make an expression begin on another line than its statement."""
 
     def one_item(self, node: ast.expr) -> ast.expr:
-        """Return an expression in the form for what a ``with`` statement enters."""
+        """Return an expression in the form for the context manager of a ``with`` statement."""
         return node
 
     def annotation(self, node: ast.expr) -> ast.expr:
@@ -120,7 +120,7 @@ class Scope:
         return False
 
     def is_handed_over(self, node: ast.expr) -> bool:
-        """Return whether an expression is a value that lay on the stack when the graph broke (``___stack0``)."""
+        """Return whether an expression is a value that was on the stack when the graph broke (``___stack0``)."""
         return False
 
     annotates = False

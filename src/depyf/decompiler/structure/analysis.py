@@ -29,8 +29,8 @@ class RegionCfg(Cfg):
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
         ends: ``{handler id of a finally: where its clean-up ends}``.
         nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
-        present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, and
-            this says so at once.
+        present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, which
+            these show at once.
         handles: whether a block had an exception handler then.
     """
 

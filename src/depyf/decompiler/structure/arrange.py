@@ -114,7 +114,7 @@ class _Arrangement:
 
         Args:
             stmts: its statements.
-            end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
+            end: the effect of falling off its end: ``return`` (of nothing), ``continue``; empty for any other.
             after: the line of the next statement.
         """
         last = stmts[-1] if stmts[1:] else None
@@ -332,7 +332,7 @@ class _Arrangement:
 
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:
-        """Drop the ``return`` at the end of a suite that does what falling off it does, unless it was written."""
+        """Drop the ``return`` at the end of a suite that has the effect of falling off it, unless it was written."""
         for at, stmt in enumerate(stmts):
             if not isinstance(stmt, ast.Return) or not is_nothing(stmt):
                 continue

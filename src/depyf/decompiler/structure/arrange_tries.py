@@ -23,7 +23,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
         evidence: of the code.
         stmts: the suite.
         at: the place of the ``try`` in it.
-        end: what falling off the end of the suite does: ``continue``, ``return``; empty for anything else.
+        end: the effect of falling off the end of the suite: ``continue``, ``return``; empty for any other.
         after: the line of the statement after the suite.
     """
     stmt = stmts[at]
@@ -299,7 +299,7 @@ def _has_break(stmts: list[ast.stmt]) -> bool:
         _has_break, [stmt.orelse] if isinstance(stmt, _LOOPS) else suites_of(stmt))) for stmt in stmts)
 
 
-# --- Loops as their author wrote them: where ``break`` is, and what ends a loop -- ------------------
+# --- Loops as their author wrote them: where ``break`` is, and how a loop ends -- ------------------
 def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
     """Arrange an ``if`` with a ``break`` alone in one branch: a guard, or ``else: break``.
 

@@ -301,7 +301,7 @@ def _with_else(
     walker: Walker, cursor: Cursor, loop: ast.For | ast.AsyncFor, out: list[ast.stmt], normal_exit: int,
     exit_: int | None, rest: list[object],
 ) -> Construct:
-    """Write what the loop does when it ends by itself, if a ``break`` leads elsewhere."""
+    """Write the ``else`` of a loop, for its normal exit, if a ``break`` leads elsewhere."""
     out.append(loop)
     if exit_ is None or exit_ == normal_exit:
         return Construct(out, normal_exit, rest)

@@ -81,7 +81,7 @@ class _Loop:
     """A ``for`` of a comprehension, and the tests after it.
 
     Attributes:
-        target: the target, or what receives it.
+        target: the target, or its receiver.
     """
 
     target: Target | ast.expr
@@ -276,6 +276,6 @@ def async_head(reducer: Reducer, block: Block) -> bool:
 
 
 def async_exit(reducer: Reducer, block: Block) -> int:
-    """Return the normal exit of an ``async for``: what follows its ``END_ASYNC_FOR``."""
+    """Return the normal exit of an ``async for``: the block after its ``END_ASYNC_FOR``."""
     assert block.handler is not None
     return reducer.cfg.blocks[block.handler].successors[0]

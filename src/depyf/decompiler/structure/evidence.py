@@ -5,11 +5,11 @@ Code of 3.11 and later has a position for each instruction (line, column, end). 
 * the column of a statement: its indentation (*certain*: the compiler gives operations the span of their node);
 * the statements ``continue``, ``break``, ``pass``, ``return`` that leave nothing but a jump, a NOP or the load of
   ``None`` (*certain*: no other node has their span and does no more than that. A constant may be as wide as one of
-  them, but then it is loaded). What the compiler adds by itself has the position of what comes before it
+  them, but then it is loaded). Operations that the compiler adds have the position of the preceding ones
   (``propagate_line_numbers`` in compile.c), or none;
 * the column of a compound statement: one step of indentation left of its first line (*likely*).
 
-Code of 3.10 and before has lines only. A line on which nothing but such operations lies is one of these statements
+Code of 3.10 and before has lines only. A line with nothing but such operations is one of these statements
 (*likely*: which of them, is not known).
 
 Example: ``for x in y:`` / ``    if x: continue`` / ``    f(x)`` has a jump with the position ``2:10-2:18``. It is eight
@@ -34,7 +34,7 @@ from .leftovers import Leftovers, one_line_guards
 
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
-#: What these leave, and what it takes to leave loops, handlers and ``with`` on the way.
+#: Operations that these leave, and those that leave loops, handlers and ``with`` before them.
 _LEAVING = (
     "NOP", "JUMP_ABSOLUTE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "POP_TOP", "POP_EXCEPT",
     "POP_ITER", "SWAP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO", "EXTENDED_ARG",
@@ -83,7 +83,7 @@ class _Opcodes:
 
         self.nop = opcodes["NOP"]
         self.leaving = numbers(*_LEAVING, *(_LEAVING_WITH if version < (3, 11) else ()))
-        # (A ``None`` among operands is a load by itself, as wide as ``pass``.)
+        # (A ``None`` among operands is a separate load, as wide as ``pass``.)
         self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE", *_LEAVING_WITH)
         self.returning = numbers("RETURN_VALUE", "RETURN_CONST")
         self.calling = numbers(*(name for name in opcodes if name.startswith("CALL")))
@@ -174,7 +174,7 @@ class Evidence:
         self._guards = one_line_guards(instructions)
         self._left = Leftovers(instructions) if instructions and not self.copies_exits else None
         self.has_columns = _has_columns(self.positions)
-        if is_resumed and self.has_columns:  # (What torch adds to the user's code has a line and no columns.)
+        if is_resumed and self.has_columns:  # (Code that torch adds to the user's has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
                               for position in self.positions]
         self.has_lines = _count_lines(self.positions) > 1
@@ -190,11 +190,11 @@ class Evidence:
         return self._positions_of(frozenset(self._units) - self._opcodes.leaving)
 
     def _exits_by_line(self, code: Code) -> list[Exit]:
-        """Return the lines on which nothing but one-word statements lies."""
+        """Return the lines with nothing but one-word statements."""
         known = set(self.positions) - {None}
         other = set(self._more)
         units, nop = self._units, self._opcodes.nop
-        if code.exceptiontable:  # (``try:`` leaves a NOP before what it protects.)
+        if code.exceptiontable:  # (``try:`` leaves a NOP before the protected body.)
             other |= {self.positions[entry.start // 2 - 1] for entry in parse_exception_table(code.exceptiontable)
                       if 0 < entry.start <= 2 * len(units) and units[entry.start // 2 - 1] == nop}
         other |= {self.positions[at] for at, opcode in enumerate(units)
@@ -228,7 +228,7 @@ class Evidence:
         return sorted(exits, key=_place_of_exit)
 
     def _word(self, position: Position, units: list[int]) -> str:
-        """Return the word that a span is, by its width and what its code units do; empty if it is something else."""
+        """Return the word that a span is, by its width and its code units; empty if it is something else."""
         opcodes, word = self._opcodes, _word_as_wide(position)
         done = {self._units[at] for at in units}
         stored, deleted = ({self._argument(at) for at in units if self._units[at] in some}
@@ -269,7 +269,7 @@ class Evidence:
     def _load_behind(self, at: int) -> int | None:
         """Return the load of the constant that is returned when a construct around a code unit was left.
 
-        It has the place of what leaves the construct; the constant is at the unit. ``None`` if there is none.
+        Its place is that of the exit of the construct; the constant is at the unit. ``None`` if there is none.
         """
         opcodes = self._opcodes
         for after in range(at + 1, len(self._units)):
@@ -381,7 +381,7 @@ class Evidence:
         if units is None:
             return []
         first, last = max(units[0], 0), units[1]
-        if first > 0 and self._units[first - 1] not in self._opcodes.returning:  # (``NOP``, or what was left there.)
+        if first > 0 and self._units[first - 1] not in self._opcodes.returning:  # (``NOP``, or a leftover.)
             first -= 1
         return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
 
@@ -495,7 +495,7 @@ class Evidence:
         lines = self._lines_in_order
         return first - 1 - max(lines[bisect_left(lines, first) - 1] if lines and lines[0] < first else last, last)
 
-    # --- what the compiler left --------------------------------------------------------------------
+    # --- unreachable code of the compiler ----------------------------------------------------------
     def count_in_else(self, stmt: ast.If | ast.Try, rest: list[ast.stmt]) -> int | None:
         """Return how many of the statements after one that control never falls out of were written in its ``else``.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Summary:
-    """A block evaluated by itself: whether it is pure, what it leaves on the stack, how many values it takes."""
+    """A block evaluated separately: whether it is pure, its results on the stack, how many values it takes."""
 
     __slots__ = ("inputs", "pure", "stack")
 
@@ -61,8 +61,8 @@ class Reducer:
 
     Attributes:
         preds: predecessors of each block, updated with the graph.
-        cache: what each block does by itself.
-        fixed: blocks that other passes refer to, which must stay.
+        cache: the summary of each block.
+        fixed: blocks that other passes refer to; never removed.
     """
 
     def __init__(self, cfg: RegionCfg, executor: SymbolicExecutor, is_lambda: bool) -> None:
@@ -81,7 +81,7 @@ class Reducer:
         return len(self.preds[id]) == 1 and id != self.cfg.entry
 
     def changed(self, block: Block, succs: list[int], end: str) -> None:
-        """Give a block new successors, and drop what only it led to."""
+        """Give a block new successors, and drop blocks that only it led to."""
         before = block.successors
         for succ in succs:
             self.preds[succ].append(block.id)
@@ -103,7 +103,7 @@ class Reducer:
         return id in self.cfg.kinds
 
     def summary(self, id: int) -> Summary:
-        """Return what a block does by itself."""
+        """Return the summary of a block."""
         result = self.cache.get(id)
         if result is None:
             block = self.cfg.blocks[id]
@@ -200,7 +200,7 @@ class Reducer:
         return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
 
     def step(self, block: Block) -> bool:
-        """Fold what ends in a block, if anything does."""
+        """Fold an expression that ends in a block, if any does."""
         if block.end == "branch":
             if block.ops and is_copied(block.ops[-1]):  # (a value, not only a test)
                 return (
@@ -456,7 +456,7 @@ class Reducer:
         return self.single(id) and only_drops and block.successors == [goal]
 
     def goes_on_elsewhere(self, id: int) -> bool:
-        """Return whether a value is only dropped here, and other edges too lead to what comes then.
+        """Return whether a value is only dropped here, and other edges lead to the next operations, too.
 
         So it is with ``b`` in ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11,
         3.14).
@@ -729,7 +729,7 @@ class Reducer:
         return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
 
     def cut(self, k: Block, start: int) -> Block:
-        """Split ``k`` at ``start`` and return the block of what it does from there on."""
+        """Split ``k`` at ``start`` and return the block of its operations from there on."""
         if not start:
             return k
         tail = self.cfg.add(k, k.ops[start:], k.end, [], k.region, k.arg)

@@ -94,7 +94,7 @@ class Suite:
 
     Attributes:
         statements: in their order.
-        falls: whether control falls through to what follows.
+        falls: whether control falls through to the next statement.
         stack: the values on the symbolic stack at the end.
     """
 
@@ -114,7 +114,7 @@ def leave(kind: str, line: int | None) -> ast.stmt:
 
 
 def leaves_by(stmt: ast.stmt, end: str) -> bool:
-    """Return whether a statement does what falling off the end of its suite does."""
+    """Return whether a statement has the effect of falling off the end of its suite."""
     return end == "continue" and isinstance(stmt, ast.Continue) \
         or end == "return" and isinstance(stmt, ast.Return) and is_nothing(stmt)
 

@@ -144,7 +144,7 @@ def one_line_guards(instructions: list[Instruction]) -> dict[int, str]:
 
 
 def _leaves_nothing(names: list[str]) -> bool:
-    """Return whether instructions keep the stack but for what they return: they are no operand of ``x if a``."""
+    """Return whether instructions change the stack only by what they return: they are no operand of ``x if a``."""
     if names[-1] == "RETURN_VALUE":
         return names[-2:-1] == ["LOAD_CONST"]
     return "LOAD_CONST" not in names or "POP_BLOCK" in names

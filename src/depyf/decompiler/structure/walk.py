@@ -110,7 +110,7 @@ class Walker:
             raise CannotDecompile(STRUCTURE, "too many copies")
 
     def walk(self, cursor: Cursor, entered: int | None = None) -> Suite:
-        """Write statements until control reaches what follows or goes elsewhere.
+        """Write statements until control reaches the next ones or goes elsewhere.
 
         Args:
             cursor: where to begin; it moves on.
@@ -148,7 +148,7 @@ _Step = tuple[Callable[..., Construct], tuple[Any, ...]]
 
 
 class _Path:
-    """One walk: where it is, and what it has written."""
+    """One walk: its position, and the statements written."""
 
     def __init__(self, walker: Walker, cursor: Cursor, entered: int | None) -> None:
         self.walker = walker
@@ -196,7 +196,7 @@ class _Path:
     def _region_entered(self, block: Block, begun: bool) -> int | None:
         """Return the handler of the outermost region that begins here, unless a loop comes first.
 
-        The block is in another region than what was written before.
+        The block is in another region than the statements before it.
         """
         cursor, walker = self.cursor, self.walker
         around = cursor.frame.handler

@@ -41,7 +41,7 @@ class _Members:
                 self.asynchronous.update(region for region in regions if region is not None)
 
     def inside(self, region: int) -> set[int]:
-        """Return the blocks that lie in the region, or in one inside it."""
+        """Return the blocks in the region, or in one inside it."""
         cfg = self.cfg
         for id in range(self.entered, cfg.next_id):
             if id in cfg.blocks:
@@ -106,7 +106,7 @@ def outline_cleanups(cfg: RegionCfg) -> None:
         if kind == "finally":
             _end_finally(cfg, region)
     _leave_empty_named(cfg)
-    # a running handler ends at POP_EXCEPT: what follows is a block of its own
+    # a running handler ends at POP_EXCEPT: the rest is a block of its own
     for id in list(blocks) if "POP_EXCEPT" in cfg.present else ():
         block = blocks[id]
         for index, op in enumerate(block.ops):
@@ -273,7 +273,7 @@ def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
 
 
 class _Copy:
-    """The clean-up of a ``finally`` and what may be a copy of it, walked in step.
+    """The clean-up of a ``finally`` and a possible copy of it, walked in step.
 
     Attributes:
         ends: ``(block, index)`` of each place where the copy ends: the clean-up re-raises there.

@@ -7,7 +7,7 @@ path on which all tests succeed: the operations on a value show which pattern it
 of the pattern ends in a branch on ``CASE``, one edge for success and one for failure, and the rest of the structuring
 sees an ``if`` (:func:`cases` makes ``match`` statements of those in the end).
 
-Each case but the last works on a copy of the subject, which lies below while the guard and the failure go on.
+Each case but the last works on a copy of the subject, which is below while the guard and the failure go on.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Value:
         is_open: a part takes the rest of the sequence.
         star: index of that part; ``None`` where it is not bound, and parts are looked up by index.
         names: attribute names of a class's keyword patterns.
-        rest: what takes the rest of a mapping.
+        rest: the target of the rest of a mapping.
         copies: values that are this one again: one for ``as``, several for alternatives.
         store: the operation that binds it.
         twins: values of other alternatives that are bound with it.
@@ -449,7 +449,7 @@ def find_patterns(cfg: RegionCfg) -> bool:
     changed = False
     pending = deque(sorted(cfg.blocks, key=cfg.order.__getitem__))
     tried: set[tuple[int, int, bool]] = set()
-    following: set[int] = set()  # where a failed case leads: the subject lies on the stack there
+    following: set[int] = set()  # where a failed case leads: the subject is on the stack there
     while pending:
         at = pending.popleft()
         block = cfg.blocks.get(at)
@@ -540,7 +540,7 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
 def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
     """Split off the block that the guard of a pattern that always matches leads to when it fails, and return it.
 
-    Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
+    Its tests do not change the values below. Only where it succeeds the subject is popped; where it fails the next
     case begins with it.
     """
     failure: _Place | None = None
@@ -573,14 +573,14 @@ def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
 
 #: Larger ones are not looked through.
 _BLOCKS_OF_A_GUARD = 50
-#: What the ends of its blocks do to the depth of the stack, on each edge.
+#: The effect of the ends of its blocks on the depth of the stack, on each edge.
 _IN_GUARDS = {"branch": (-1, -1), "jump": (0,), "for": (1, -1)}
 
 
 def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]:
-    """Return the index of the first operation that takes, or looks at, what lay on the stack before, if one does.
+    """Return the index of the first operation that takes, or reads, an earlier value on the stack, if one does.
 
-    That of the first which makes what this one needs; and how much more lies on the stack at the end.
+    That of the first operation which makes its operands; and how much deeper the stack is at the end.
     """
     begins = start
     for index in range(start, len(ops)):
@@ -626,7 +626,7 @@ def _is_wildcard(cfg: RegionCfg, path: _Path, at: int, stack: _Stack) -> bool:
 def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
     """Return the place that a failed test leads to, and the stack there.
 
-    What the pattern had on the stack is popped along the path, as far as it is.
+    Values of the pattern on the stack are popped along the path, as far as it is.
     """
     index = 0
     for _ in range(10_000):
@@ -641,7 +641,7 @@ def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, 
 
 
 def _same_place(cfg: RegionCfg, a: _Place, b: _Place) -> bool:
-    """Return whether two places go on in the same way: since 3.12 small blocks that leave the function are copied.
+    """Return whether two places continue alike: since 3.12 small blocks that leave the function are copied.
 
     (Such copies have the same lines; two cases may have equal bodies.)
     """
