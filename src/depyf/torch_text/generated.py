@@ -299,7 +299,7 @@ class _Reader:
         return self._values_in(*taken), outputs
 
     def _kernel_call(self, kernel: Definition, call: ast.Call) -> tuple[tuple[int, ...], list[str]]:
-        """Return the same for a call of a generated kernel, whose parameters say what it does with each buffer."""
+        """Return the same for a call of a generated kernel, whose parameters show its use of each buffer."""
         arguments: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords
                                                   if keyword.arg not in ("stream", "grid"))]
         uses = list(kernel.parameters)
@@ -367,7 +367,7 @@ def _parameters(source: str, kind: str) -> tuple[str, ...]:
 
 
 def _allocated(function: str, call: ast.Call) -> Buffer | None:
-    """Return the type of what ``empty_strided_cpu((2, 4), (4, 1), torch.float32)`` allocates."""
+    """Return the type of the buffer that ``empty_strided_cpu((2, 4), (4, 1), torch.float32)`` allocates."""
     if not function.rpartition(".")[2].startswith("empty") or not call.args:
         return None
     sizes = call.args[0]

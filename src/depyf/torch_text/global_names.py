@@ -86,7 +86,7 @@ def _variables(namespace: Mapping[str, Any], local_variables: Mapping[str, Any])
 # h = random.random()
 #: Its name, a global of the function. (torch/_dynamo/output_graph.py)
 BEGINNING = "__gen_rand_values"
-#: What it does, as a clause after its name.
+#: Its effect, as a clause after its name.
 MEANING = ("draws the random numbers of random.random, randint, randrange and uniform that the lines of the function "
            "draw: all at once, in their order, before the graph runs")
 
@@ -97,9 +97,9 @@ def random_values(text: str) -> list[str]:
 
 
 # --- resume functions --------------------------------------------------------------------------------
-#: What ``co_name`` of a resume function starts with (torch/_dynamo/resume_execution.py).
+#: The prefix of ``co_name`` of a resume function (torch/_dynamo/resume_execution.py).
 RESUME_CODE = "torch_dynamo_resume_in_"
-#: By what name transformed code calls one: the offset at which it goes on, and a number.
+#: The name by which transformed code calls one: the offset at which it goes on, and a number.
 RESUME_NAME = re.compile(r"__resume_at_(?P<offset>\d+)_(?P<number>\d+)")
 _CODE = re.compile(rf"{RESUME_CODE}(?P<function>.*)_at_(?P<line>\d+)")
 
@@ -153,7 +153,7 @@ _TERM = "Max("
 def is_of_torchs_own(source: str) -> bool:
     """Return whether a size is that of a tensor that no argument or variable of the program's leads to.
 
-    Such is the state of the random generator that a checkpoint keeps.
+    Such is the state of the random generator that a checkpoint saves.
     """
     return bool(source) and all(each.startswith(_UNKNOWN_TENSOR) for each in source.split(", "))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 #: Folders that pip installs packages into, with torch's own.
 _TORCH = ("/site-packages/torch/", "/dist-packages/torch/")
-#: The standard library, but what pip installs below it.
+#: The standard library, without packages that pip installs below it.
 _STANDARD = re.compile(r"/lib/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages)|/Lib/(?!site-packages)|^<frozen ")
 
 

@@ -79,7 +79,7 @@ KINDS: Mapping[str, Kind] = {
     "backend": Kind("", "", ("Backend compiler exception", "Backend compiler failed")),
 }
 _BY_ID = {each: kind for kind, of in KINDS.items() for each in of.ids.split()}
-#: The forms of the context, then those of the explanation, that name what was called.
+#: The forms of the context, then those of the explanation, that name the called object.
 _IN_CONTEXT = (
     re.compile(r"module: (?P<module>[^,]*), qualname: (?P<name>[\w.<>]+),"),
     re.compile(r"qualname: (?P<name>[\w.<>]+), name: "),
@@ -127,7 +127,7 @@ class Met:
     kind: str = ""  # key of :data:`KINDS`, by the id or (versions without ids) by the heading
     event: str = ""  # its name in the rules of advice; "" for an id that they do not know
     heading: str = ""  # torch's, without its full stop; of the message of an error the first sentence
-    name: str = ""  # of what was called: "Random.choice", "print", "nonzero"
+    name: str = ""  # of the called object: "Random.choice", "print", "nonzero"
     module: str = ""  # its module, or the namespace of an operator
     overload: str = ""  # of an operator: "default"
     shown: str = ""  # its name in torch's explanation (or context, where there is none): "random.choice"
@@ -147,7 +147,7 @@ class Met:
 
     @property
     def last(self) -> str:
-        """The name without what it is an attribute of."""
+        """The name without the object or class before it."""
         return self.name.rpartition(".")[2]
 
 
@@ -199,7 +199,7 @@ def _heading(reason: str) -> str:
 
 
 def what_blocks(broken: GraphBreak) -> str:
-    """Return what keeps torch from going on after a graph break.
+    """Return why torch cannot go on after a graph break.
 
     ``"loop"``, ``"context"`` (one that cannot be left and entered again), ``"other"``; ``""`` where nothing does.
     """
@@ -210,7 +210,7 @@ def what_blocks(broken: GraphBreak) -> str:
 def bound_method(broken: GraphBreak) -> str:
     """Return the method of a tensor, or of its shape, that torch met as a value: ``Tensor.index_fill``; else ``""``.
 
-    Torch traces ``x.index_fill(...)`` as a call of a method. A bound method that comes into what it compiles as a value
+    Torch traces ``x.index_fill(...)`` as a call of a method. A bound method that enters the compiled code as a value
     (on the stack of a resume function, in a variable) is to it a built-in of no module, which it skips
     (``torch/_dynamo/variables/builder.py``, ``bound_builtin_method_descriptor``).
     """

@@ -191,7 +191,7 @@ _STACK_VALUE = re.compile(r"___stack\d+")
 _STACK = re.compile(r"\b(?P<place>___stack\d+)\b(?:\[(?P<index>\d+)\])?")
 #: The text around an expression that is part of no larger one than a call, or of a row in words.
 _OPENED, _CLOSED = re.compile(r"(?:^|[(\[{,:]|->)\s*$"), re.compile(r"\s*(?:$|[)\]},:]|->)")
-#: What a wrapper of the user's function takes by name.
+#: The arguments of a wrapper of the user's function, by name.
 _KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 
 
@@ -286,7 +286,7 @@ _STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]
 
 @lru_cache(maxsize=4096)
 def path_steps(source: str) -> list[str]:
-    """Return a guarded object as the way to it.
+    """Return the steps of the path to a guarded object.
 
     ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x.
     """

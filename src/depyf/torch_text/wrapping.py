@@ -153,7 +153,7 @@ def legal_graph(text: str) -> str:
 # --- Long expressions on several lines ---------------------------------------------------------------
 _OPERATORS = {"and", "or", "is", "in", "not", "if", "else", "for", "==", "!=", "<=", ">=", "<", ">"}
 _ARITHMETIC = {"+", "-", "*", "**", "/", "//", "%", "@", "&", "|", "^", "<<", ">>"}
-#: What a break at arithmetic or at a dot costs against one at another operator or a comma, in levels of nesting.
+#: The cost of a break at arithmetic or at a dot against one at another operator or a comma, in levels of nesting.
 _AT_ARITHMETIC, _AT_DOT = 100, 200
 
 
