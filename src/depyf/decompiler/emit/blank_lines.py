@@ -1,6 +1,6 @@
-"""Blank lines between statements, where the line table of the code shows that there were lines.
+"""Blank lines between statements, where the line table of the code shows lines without code.
 
-An empty line or a comment there is lost. The proof says which line of the text each instruction became,
+Their text is lost: an empty line, or a comment. The proof says which line of the text each instruction became,
 and the line table where that was in the source; so the lines between two statements are known.
 
 Example: ``a = 1`` on line 3 and ``b = 2`` on line 5 have a blank line between them in the text.

@@ -3,7 +3,7 @@
 Both are the same jumps. The gap between the operands shows the text between them (*likely*: there may be more
 blanks and parentheses than needed). Where it shows nothing, ``not`` precedes each operand; but three operands or more
 that all would need one share it, as they do in most sources, and ``not (a == b and c)`` is likelier than
-``not a == b or not c``. No negation is written twice.
+``not a == b or not c``. Nothing is negated twice.
 
 Example: in ``if not (a or b):`` the spans of ``a`` and ``b`` are four columns apart, `` or ``; `` and not `` has nine.
 """

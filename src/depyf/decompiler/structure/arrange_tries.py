@@ -59,7 +59,7 @@ def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str) -> None:
     """Arrange ``except E: return`` and the rest after the ``try``, or ``except E: pass`` with the rest in an ``else``.
 
-    Without columns, the lines of the handlers' exits decide. (Otherwise an ``else`` is taken to have a line: of 45
+    Without columns, the lines of the handlers' exits decide. (Failing that, an ``else`` is taken to have a line: of 45
     such statements with room for it 28 have one, and of 48 without none.)
     """
     stmt = stmts[at]
