@@ -257,7 +257,7 @@ def _merge_equal(cfg: RegionCfg) -> None:
     exits = [block for block in blocks.values()
              if block.end in ("jump", "return") and block.id != cfg.entry and block.id not in cfg.kinds]
     merged = _merge_exits(cfg, exits)
-    while merged:  # (merging may have made their successors equal)
+    while merged:  # (blocks that lead there may be equal now)
         merged = _merge_exits(cfg, [block for block in exits if block.id in blocks and (
             not block.ops or block.end == "jump" and block.successors[0] in merged)])
 
