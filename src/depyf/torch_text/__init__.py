@@ -1,4 +1,4 @@
-"""Readers of what torch prints: from its text to plain values. Nothing here imports torch.
+"""Readers of torch's printed texts: from text to plain values. Nothing here imports torch.
 
     L['self']._modules['layers']._modules['0']                 user_expressions.py: self.layers[0]
     +- TENSOR_MATCH: check_tensor(L['x'], Tensor, ...)         guards.py: Guard("check_tensor(L['x'], ...)")
@@ -8,7 +8,7 @@
     cpp_fused_relu_0(in_out_ptr0)                              generated.py: a Launch, with what it reads and writes
     {"dynamo_start": {...}, "frame_id": 0, ...}                events.py: a Compilation
 
-``met`` says what torch met at a graph break; ``modules`` reads stacks of modules, and lookups in caches;
-``run_ids`` removes what differs between two runs of one program;
+``met`` reads what torch met at a graph break; ``modules`` reads stacks of modules, and lookups in caches;
+``run_ids`` removes the differences between two runs of one program;
 ``libraries`` separates files of libraries from the user's; ``wrapping`` and ``parsed`` change the text of graphs.
 """

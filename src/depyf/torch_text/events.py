@@ -5,7 +5,7 @@ wrote (:mod:`depyf.capture.trace_log`), so they are read in one place. An event 
 names its kind, ``frame_id``, ``frame_compile_id`` and ``attempt``, and for some kinds a text, the payload
 (torch/_logging/_internal.py, ``trace_structured``).
 
-What an event lacks, because its torch is older or the log was cut off, is left empty in the record.
+Data that an event lacks, because its torch is older or the log was cut off, is empty in the record.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ ARTIFACTS = frozenset({
 #: Artifacts of which it is enough to know that they were: their texts say no more.
 WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 
-#: Kinds of events that say what others say, too: guards and inputs once more, times, what other tools are to show.
+#: Kinds of events that repeat others: guards and inputs once more, times, data for other tools.
 REPEATED = frozenset({
     "dynamo_guards", "describe_source", "describe_storage", "describe_tensor", "link", "dump_file",
     "inductor_output_code", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
-#: Ends of names of artifacts, the same: the error with which a compilation ended, what the transformed code does to
-#: objects. (Inductor ties kernels to lines; we do that ourselves.)
+#: Ends of names of artifacts, the same: the error that ended a compilation, the side effects of transformed code on
+#: objects. (Inductor maps kernels to lines; depyf does that itself.)
 _REPEATED_ARTIFACTS = (
     "torch_version", "_functorch.config", "dynamo_error", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
     "_code_state", "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
@@ -97,9 +97,9 @@ _COUNTS = {
 }
 #: Shorter ones are left out of the timeline, in seconds.
 _SHORTEST = 0.001
-#: So many compilations that are over stay in memory: they nest, and a backward graph follows its forward graph.
+#: Number of finished compilations in memory: they nest, and a backward graph follows its forward graph.
 AT_HAND = 8
-#: Name and place of a frame's function, and what the user means by it.
+#: Name and place of a frame's function, and the user's function.
 _Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
 _LIMIT = r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded"
 
@@ -110,7 +110,7 @@ def kind_of(metadata: Mapping[str, Any]) -> str:
 
 
 def unread_name(metadata: Mapping[str, Any]) -> str:
-    """Return the name of an event, or of the artifact that it holds, if nothing of depyf reads it; ``""`` otherwise."""
+    """Return the name of an event, or of its artifact, if nothing of depyf reads it; ``""`` otherwise."""
     kind = kind_of(metadata)
     about = metadata.get("artifact")
     artifact = str(about.get("name", "")) if kind == "artifact" and isinstance(about, dict) else ""
@@ -118,11 +118,11 @@ def unread_name(metadata: Mapping[str, Any]) -> str:
 
 
 def is_known(kind: str, artifact: str = "") -> bool:
-    """Return whether depyf reads events of a kind, or shows their graphs on request, or they repeat what others say.
+    """Return whether depyf reads events of a kind or shows their graphs on request, or they repeat other events.
 
     Args:
         kind: the event's.
-        artifact: the name of what an ``artifact`` holds.
+        artifact: the name of the content of an ``artifact``.
     """
     if kind != "artifact":
         return not kind or kind in _KNOWN
@@ -200,12 +200,12 @@ class _Builder:
 
 
 class EventReader:
-    """Collects what the events say of each compilation.
+    """Collects the data of the events on each compilation.
 
     Args:
         string_of: the file name of torch's number of it, where no ``str`` event explains that.
         full_path: path as torch shortened it -> path (see ``full_paths.FullPaths``).
-        spill: takes the records of finished compilations (:meth:`ended`), which need not stay in memory then.
+        spill: takes the records of finished compilations (:meth:`ended`), which then need not be in memory.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class EventReader:
         return None if builder is None else self._record(builder)
 
     def without_frame(self, compile_id: CompileId) -> None:
-        """Note that what torch traces is not a frame: there is no record of it as a compilation."""
+        """Note that torch traces a call, not a frame: there is no record of it as a compilation."""
         self._without_frame.add(compile_id.key)
 
     def goes_on(self, compile_id: CompileId) -> None:
@@ -326,7 +326,7 @@ class EventReader:
         return self._without_other_functions(builder.record())
 
     def _without_other_functions(self, record: Compilation) -> Compilation:
-        """Leave out the failed guards of versions of other functions, which torch keeps with those of this one.
+        """Leave out the failed guards of versions of other functions, which torch stores with those of this one.
 
         Bound methods, partial functions and the like are compiled with one wrapper of torch's, whose versions are those
         of all of them. At the limit they all count.
@@ -357,7 +357,7 @@ class EventReader:
         Args:
             metadata: the event.
             payload: its text, if it has one.
-            seen: for ``recompile_reasons``: what a guarded expression is now, as text; ``""`` if unknown.
+            seen: for ``recompile_reasons``: the present value of a guarded expression, as text; ``""`` if unknown.
             broken_at: for ``dynamo_graph_break_reason``: ``(file, line, function, text)`` of the compiled frame and of
                 each function that was inlined on the way to the break, and the local variables there.
             callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
@@ -484,7 +484,7 @@ class EventReader:
 
     def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
         stack = self._stack(event.get("user_stack"))
-        # (Layers of torch's ask for sizes; the user knows the line that called them.)
+        # (Layers of torch's evaluate sizes; the user knows the line that called them.)
         users = [place for place in stack if not is_library(place.filename)] or stack
         location = users[-1] if users else None
 
@@ -524,7 +524,7 @@ class EventReader:
             broken = replace(
                 graph_break(known.compile_id, payload, [SourceLocation(*place) for place in places]), values=values)
             if all(each.raw != broken.raw for each in known.breaks):
-                # (A frame ends at one break. Where tracing began again and comes to another one, that is before it.)
+                # (A frame ends at one break. Where a new trace meets another one, that is before it.)
                 same_attempt = [each for each in known.breaks if broken.skips_function or each.skips_function
                                 or each.compile_id.attempt == broken.compile_id.attempt]
                 builder.update(breaks=(*same_attempt, broken))
@@ -536,7 +536,7 @@ class EventReader:
                 if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen)))
 
     def _place_in_backend(self, frames: Any) -> SourceLocation | None:
-        """Return the place in Inductor that asks for a condition, of torch's own stack; ``None`` where another does."""
+        """Return the place in Inductor that evaluates a condition, of torch's stack; ``None`` where another does."""
         asks = next((place for place in reversed(self._stack(frames)) if asks_for_sizes(place.filename)), None)
         return asks if asks is not None and is_of_backend(asks.filename) else None
 
@@ -572,7 +572,7 @@ _END = r"(?m)^(?:User code traceback:|Traceback \(most recent call last\):)"
 _URL = r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?"
 _WRAPPED = (r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
             r"Encountered graph break that we cannot resume from)")
-#: The error that broke the graph there. (Where it is no account of a break, torch tells it in the traceback alone.)
+#: The error that broke the graph there. (If it does not describe a break, torch has that in the traceback alone.)
 _ERROR_IN_LOOP = (
     r"(?ms)^torch\._dynamo\.exc\.UserError: (?P<message>(?:(?!^Traceback ).)*?)"
     r"\n+The above exception was the direct cause of the following exception:\n(?!.*The above exception was)")
@@ -596,7 +596,7 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     begin = re.search(_HEADING, text)
     end = re.compile(_END).search(text, begin.end() if begin else 0)
     account = text[begin.start("reason") if begin else 0 : end.start() if end else len(text)]
-    # A heading of torch's that says what it tried comes before the break itself.
+    # A heading of torch's with its attempt comes before the break itself.
     skips = account.startswith("Failed to handle graph break gracefully")
     gave_up = account.partition(".")[0] if account.startswith("Encountered graph break that we cannot resume") else ""
     if re.match(_WRAPPED, account):
@@ -614,7 +614,7 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     stack = _with_inner([
         SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
         for frame in FRAME.finditer(tail)], inner)
-    # (The line that calls `any` is the place: that torch traces another function for it, nobody needs to know.)
+    # (The line that calls `any` is the place: that torch traces another function for it does not matter.)
     polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_polyfill(place.filename), reversed(stack)))
     polyfills *= polyfills < len(stack)
     return GraphBreak(

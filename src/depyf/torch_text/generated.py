@@ -9,7 +9,7 @@ torch's (torch/_inductor/codegen/wrapper.py, cpp.py, triton.py):
 * ``call`` unpacks its arguments, allocates buffers, calls kernels and returns; parts of it may be functions
   ``partition_0``, ``partition_1``, ... A comment before a call of a library or a Triton kernel names its source nodes.
 
-Nothing here raises for any text: what is not understood is left out.
+Nothing here raises for any text: unknown forms are left out.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Launch:
         line: of the call, from 1.
         reads, writes: values, each a number of its own: what the call takes, in order, and what it makes. Buffers are
             reused; a value never is.
-        perhaps: values that it may read: its memory held them before, and nothing tells whether they are needed.
+        perhaps: values that it may read: its memory contained them before, and whether they are needed is unknown.
         changes: names of arguments of ``call`` that it writes to.
         sources, aten: as torch names them above the call.
     """
@@ -299,13 +299,13 @@ class _Reader:
         return self._values_in(*taken), outputs
 
     def _kernel_call(self, kernel: Definition, call: ast.Call) -> tuple[tuple[int, ...], list[str]]:
-        """Return the same for a call of a generated kernel, whose parameters say what it does with each buffer."""
+        """Return the same for a call of a generated kernel, whose parameters show its use of each buffer."""
         arguments: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords
                                                   if keyword.arg not in ("stream", "grid"))]
         uses = list(kernel.parameters)
         tensors = [item for item in arguments if self._names_buffer(item)]
         if len(uses) < len(tensors) or not uses:
-            # (What is not known of an argument: it is read if it was written before.)
+            # (Of an argument without a known use: it is read if it was written before.)
             uses += ["in_out"] * (len(tensors) - len(uses))
         reads = self._values_in(*(item for item, use in zip(tensors, uses) if use != "out"))
         return reads, [next(_names(item)) for item, use in zip(tensors, uses) if use != "in"]
@@ -367,7 +367,7 @@ def _parameters(source: str, kind: str) -> tuple[str, ...]:
 
 
 def _allocated(function: str, call: ast.Call) -> Buffer | None:
-    """Return the type of what ``empty_strided_cpu((2, 4), (4, 1), torch.float32)`` allocates."""
+    """Return the type of the buffer that ``empty_strided_cpu((2, 4), (4, 1), torch.float32)`` allocates."""
     if not function.rpartition(".")[2].startswith("empty") or not call.args:
         return None
     sizes = call.args[0]

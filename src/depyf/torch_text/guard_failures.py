@@ -5,7 +5,7 @@ Torch says of each version which of its guards failed first (``torch/_dynamo/gua
     0/1: tensor 'x' size mismatch at index 0. expected 4, actual 6
     0/0: len(cache) == 1  # cache.append(x)  # model.py:14 in forward
 
-Each form of these is read into what was compared, what it was expected to be, and what it is now::
+Each form of these is read into the compared expression, its expected value, and its present value::
 
     x.size()[0]    4    6
     len(cache)     1    2
@@ -34,7 +34,7 @@ _OBJECT_ID = r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>
 _TENSOR = r"(?s)tensor '(?P<source>.*?)' (?P<rest>.*)"
 _NO_TENSOR = r"(?s)expected type of '(?P<source>.*?)' to be a tensor type,?\W*but found (?P<seen>.*)"
 _STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
-#: What torch reads of a function (``__code__``, ``__defaults__``), of something that is none.
+#: Function attributes that torch reads (``__code__``, ``__defaults__``) of another object.
 _NO_FUNCTION = r"\w+Accessor(?:\(\))?: Not a function on (?P<source>.*)\.__\w+__"
 _GONE = r"Cache line invalidated because (?P<source>.*) got deallocated"
 _MISSING = r"(?:KeyError on|IndexError on|getattr failed on source) (?P<source>.*)"
@@ -44,7 +44,7 @@ _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expec
 _ITERATOR = r"___normalize_(?:range|count)_iter\((?P<source>.*)\) == \((?P<next>[^,]*), .*\)\Z"
 _CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)\Z"
 
-#: What Python says of an expression that it cannot evaluate; of an exception that a guard raises torch tells the text.
+#: Python's messages on an expression that it cannot evaluate; of a guard's exception, torch gives only the text.
 _EXCEPTION = (
     r"(?s)'[\w.]+' object (?:has no attribute '.*|is not \w+.*)|object of type '.*' has no len\(\)"
     r"|\w+ index out of range|unsupported operand type\(s\) for .*|.* not supported between instances of .*"
@@ -54,11 +54,11 @@ NOT_EVALUATED = "a guard could not be evaluated: "
 
 _WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
 
-#: What torch says behind a condition that two sizes are the same: they were so at the call, and no line compares them.
+#: Torch's text after a condition that two sizes are the same: they were so at the call, and no line compares them.
 _DUCK_SIZED = "duck sizing added this equality"
-#: What a version expects of a function: a certain code, or only that it is one.
+#: Expectations of a version for a function: a certain code, or only that it is one.
 SAME_CODE, A_FUNCTION, SAME_OBJECT = "the same code", "a function", "the same object"
-#: What a call had in the place of an object: one that is not described, none any more, or one of a type.
+#: The replacement of an object in a call: one that is not described, none any more, or one of a type.
 ANOTHER_OBJECT, _NO_OBJECT, _OF_TYPE = "another object", "gone", "an object of type "
 #: Types of objects that Python makes anew each time that an attribute is read.
 _BOUND = ("builtin_function_or_method", "method", "method-wrapper")
@@ -67,7 +67,7 @@ _NUMBER = re.compile(r"(?P<whole>-?\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
 _CLOSURE = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 
-#: What torch adds to a size that differs, and as a hint on a whole number.
+#: Torch's additions to a size that differs, and its hint on a whole number.
 _OF_PARAMETER = "Guard failed on a parameter"
 _OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be static"
 
@@ -77,7 +77,7 @@ _DTYPES = {
     "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
     "ComplexDouble": "complex128", "ComplexHalf": "complex32", "Float8_e4m3fn": "float8_e4m3fn",
     "Float8_e5m2": "float8_e5m2"}
-#: What torch compares of a tensor: its words, how Python says it, and what that makes of a value.
+#: Comparisons of a tensor: torch's words, the Python expression, and how a value is converted.
 _OF_A_TENSOR: tuple[tuple[str, str, Callable[[str], str]], ...] = (
     (r"size mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)",
      "{source}.size()[{index}]", str),
@@ -127,7 +127,7 @@ class Comparison:
     seen: str = ""
 
 
-#: Returns what an expression is in the frame that is about to be compiled again, ``""`` if unknown.
+#: Returns the value of an expression in the frame that is about to be compiled again, ``""`` if unknown.
 Seen = Callable[[str], str]
 
 
@@ -186,7 +186,7 @@ def is_of_equal_sizes(failure: GuardFailure) -> bool:
 
 
 def is_of_tensor(failure: GuardFailure) -> bool:
-    """Return whether what failed is a condition on all that a tensor is."""
+    """Return whether a failed guard is a condition on a tensor as a whole."""
     return bool(re.match(_TENSOR, failure.text) and "mismatch" in failure.text or re.match(_NO_TENSOR, failure.text))
 
 
@@ -207,7 +207,7 @@ def is_made_anew(failure: GuardFailure) -> bool:
 
 
 def closure_variable(failure: GuardFailure) -> str:
-    """Return the variable of a closure that torch's hint names as what failed; ``""`` where it names none."""
+    """Return the variable of a closure that torch's hint names as the failed part; ``""`` where it names none."""
     match = _CLOSURE.search(failure.hint)
     return match["name"] if match is not None else ""
 
@@ -217,7 +217,7 @@ def is_autocast(subject: str) -> bool:
     return subject.startswith(_AUTOCAST_CALL)
 
 
-# --- what was expected, and what the call had ---------------------------------------------------------
+# --- expected values, and those of the call -----------------------------------------------------------
 def number(value: str) -> int | float | None:
     """Return the number that a value is; ``None`` where it is none."""
     match = _NUMBER.fullmatch(value)
@@ -245,7 +245,7 @@ def comparison(condition: str, seen: Seen) -> Comparison:
 
     Args:
         condition: ``"tensor 'x' rank mismatch. expected 2, actual 3"``, ``"len(cache) == 1"``.
-        seen: what an expression is now.
+        seen: the present value of an expression.
     """
     for form, read in _FORMS:
         match = re.match(form, condition)
@@ -315,7 +315,7 @@ def _of_state(match: re.Match[str], seen: Seen) -> Comparison:
     others = [name.replace("_", " ") for name, call in calls.items() if not call]
     if not now:
         return Comparison("torch's global state: " + ", ".join(others))
-    if others:  # (what it was and is, nothing says of all)
+    if others:  # (nothing gives the old and new values of all)
         return Comparison(", ".join((*now, *others)))
     # (Torch says what changed, not from what: of two values it was the other one.)
     turned = {call: state for call, state in now.items() if state in ("True", "False")}
@@ -327,7 +327,7 @@ def _of_state(match: re.Match[str], seen: Seen) -> Comparison:
 
 
 def _state_call(name: str) -> str:
-    """Return the call that says what a part of torch's state is; ``""`` where there is none."""
+    """Return the call that returns a part of torch's state; ``""`` where there is none."""
     autocast = re.fullmatch(_AUTOCAST, name)
     return f"{_AUTOCAST_CALL}'{autocast['device']}')" if autocast is not None else STATES.get(name, "")
 

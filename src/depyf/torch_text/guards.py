@@ -41,7 +41,7 @@ _MARK = re.compile(r"hasattr\((?P<subject>.*), '(?P<mark>_dynamo_\w+)'\) == Fals
 _SAVED_TENSORS_HOOKS = re.compile(r".*\btop_saved_tensors_hooks ids == (?P<ids>.*)")
 _DICT_VERSION = re.compile(r"___(?:dict_version\((?P<subject>.*)\) == \d+|check_dict_version\((?P<other>.*), \d+\))")
 _ENUM = re.compile(r"(?P<left>.* (?:==|is) )<(?P<member>[A-Za-z_]\w*\.[A-Za-z_]\w*): [^<>]*>")
-#: Where an object lies in memory.
+#: The address of an object in memory.
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}|\b\d{12,}\b")
 #: First key of a tensor's dispatch keys -> its device type.
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
@@ -144,7 +144,7 @@ def _join_marks(guards: list[Guard]) -> Iterator[Guard]:
 def _marked_tensor(guard: Guard) -> tuple[str, SourceLocation | None] | None:
     """Return the tensor on which a guard tests a mark, and the cause; ``None`` for another guard.
 
-    (The owner that torch names may only hold the tensor: a dictionary of parameters.)
+    (The owner that torch names may only contain the tensor: a dictionary of parameters.)
     """
     mark = _MARK.fullmatch(guard.expression) if guard.kind == _MARKING else None
     return (mark["subject"], guard.cause) if mark is not None else None

@@ -1,4 +1,4 @@
-"""Paths of files that nobody wrote for the program: torch's own and those of the standard library."""
+"""Paths of files that are not part of the program: torch's own and those of the standard library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 #: Folders that pip installs packages into, with torch's own.
 _TORCH = ("/site-packages/torch/", "/dist-packages/torch/")
-#: The standard library, but what pip installs below it.
+#: The standard library, without packages that pip installs below it.
 _STANDARD = re.compile(r"/lib/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages)|/Lib/(?!site-packages)|^<frozen ")
 
 
@@ -36,7 +36,7 @@ _CACHES = (
 
 @functools.lru_cache(4096)
 def asks_for_sizes(filename: str) -> bool:
-    """Return whether a frame of a file asks for a condition on sizes itself, and does not only pass it on.
+    """Return whether a frame of a file evaluates a condition on sizes itself, and does not only pass it on.
 
     (Called for a dozen frames of each condition, while the program is compiled.)
     """

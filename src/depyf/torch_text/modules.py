@@ -15,7 +15,7 @@ from ..records.model import CacheKeyPart, Caller, ModuleCall, SourceLocation
 _GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
 _PART = re.compile(
     r"\[(?P<quote>['\"])(?P<key>.*?)(?P=quote)\]|\[(?P<index>[^\]'\"][^\]]*)\]|\.?(?P<name>[^.\[ ()]+)")
-#: What torch writes for them in the name of an input: ``L_self_modules_up_parameters_weight_``.
+#: Torch's form of them in the name of an input: ``L_self_modules_up_parameters_weight_``.
 _HOLDER_IN_NAME = re.compile(r"_(?:modules|parameters|buffers)_")
 #: Dictionaries in which a module has its parts: the name of the part follows.
 _HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
@@ -58,7 +58,7 @@ def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Ca
 
 
 def parts_of_input(name: str) -> list[str]:
-    """Return the names in what torch calls an input: ``["self", "up", "weight"]`` of ``L_self_modules_up_...``."""
+    """Return the names in torch's name of an input: ``["self", "up", "weight"]`` of ``L_self_modules_up_...``."""
     return _HOLDER_IN_NAME.split(name[2:] if name.startswith(("L_", "G_")) else name)
 
 
@@ -74,7 +74,7 @@ def module_path(expression: str) -> str:
     ``L['self'].layers[0].q_proj``, ``L['self']._modules['layers']._modules['0'].q_proj`` and
     ``L['self'].layers.0.q_proj`` are ``layers.0.q_proj``, and so is
     ``getattr(L['self'].layers, '0').q_proj``; ``G['model'].norm`` is ``model.norm``; a cell,
-    ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text stays as it is.
+    ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text is unchanged.
     """
     plain = _GETATTR.sub(r"\g<of>.\g<name>", expression) if "getattr(" in expression else expression
     parts = _parts(plain)
@@ -133,7 +133,7 @@ def cache_key_parts(payload: str) -> tuple[CacheKeyPart, ...]:
 
 
 def cache_bypass_reason(payload: str) -> str:
-    """Return why the cache was not asked; ``""`` where it was."""
+    """Return why the cache was bypassed; ``""`` where it was not."""
     return str(_field(payload, "cache_bypass_reason") or "")
 
 

@@ -30,7 +30,7 @@ class _AsPython(ast.NodeTransformer):
     """Writes operators in place of their names."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Return the comparison or the operation that a call stands for."""
+        """Return the comparison or the operation that a call represents."""
         self.generic_visit(node)
         match node:
             case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:

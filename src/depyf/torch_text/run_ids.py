@@ -1,4 +1,4 @@
-"""Torch's texts without what differs between two runs of the same program: addresses, ids, hashes, counters.
+"""Torch's texts without the differences between two runs of the same program: addresses, ids, hashes, counters.
 
 Texts of graphs, generated modules, guards and reasons are compared in this form.
 """
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 _IDS = re.compile(
     r"0x[0-9a-f]+|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?\b|\b[a-z0-9]{40,}\b|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?"
     r"|(?<=__builtins_dict__)_\d+|(?<=__resume_at_)\d+_\d+")
-#: What differs between ranks that run the same.
+#: Differences between ranks that run the same program.
 _IDS_OF_RANK = re.compile(
     r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=/rank_)\d+|__compiled_fn_\d+(?:_[0-9a-f_]{36,})?"
     r"|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?|(?<![\w.])\d{9,}(?![\w]|\.\d)")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _VALUE = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
-#: Numbers that torch gives to what a guard names, another in each compilation.
+#: Torch's numbers of guarded objects, different in each compilation.
 _NUMBER_OF_OBJECT = re.compile(r"0x[0-9a-f]+|\b\d{9,}\b|(?<=__builtins_dict___)\d+|(?<=___)\d+\b")
-#: In a guard a whole number like that is where an object lies. (In a graph it is a number.)
+#: In a guard a whole number like that is the address of an object. (In a graph it is a number.)
 _OBJECT = re.compile(r"(?<![\w.])\d{12,}\b(?!\.)")
 #: Python counts up the version of a dictionary with each change of any.
 _DICT_VERSION = re.compile(r"(\bdict_version\(.*\) == )\d+")
-#: What a set or a dictionary shows of itself.
+#: The contents of a set or a dictionary.
 _SET = re.compile(r"\{([^{}]*)\}")
 _COMMUTES = re.compile(r" [+*] |[\w)\]]\*|\bm(?:ax|in)\(")
-#: Lines of a generated module that say where torch keeps it, or when it was made.
+#: Lines of a generated module with its path, or the time it was made.
 _OF_THIS_RUN = re.compile(r"^\s*(#|//).*|.*\b(kernel_path|compile_id|AOT ID)\b.*")
 _COUNTER = re.compile(r"(?<=.)(?:_\d+)+$")
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 
 
 def without_run_ids(text: str) -> str:
-    """Return a text with ``_`` for what differs between two runs."""
+    """Return a text with ``_`` for the differences between two runs."""
     return _IDS.sub("_", text)
 
 
 def without_rank_ids(text: str) -> str:
-    """Return a text with ``_`` for what differs between two ranks of a run."""
+    """Return a text with ``_`` for the differences between two ranks of a run."""
     return _IDS_OF_RANK.sub("_", text)
 
 

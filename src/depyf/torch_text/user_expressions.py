@@ -25,7 +25,7 @@ def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
     """Return a source expression of torch's in the user's words.
 
     Args:
-        source: an expression, ``L['self']._modules['norm']``; a longer one (a condition) may hold such expressions.
+        source: an expression, ``L['self']._modules['norm']``; a longer one (a condition) may contain such expressions.
         names: what other globals of torch's are, by their name: ``{"_140084081999072_c3": "my_config"}``.
 
     Returns:
@@ -80,7 +80,7 @@ def _plain(source: str) -> str | None:
 
 @lru_cache(maxsize=16384)
 def _plain_path(path: str) -> str | None:
-    """Return the same for what is read from a frame step by step."""
+    """Return the same for a path that is read from a frame step by step."""
     scope = _SCOPE.match(path)
     assert scope is not None
     members = path[scope.end() :]
@@ -189,9 +189,9 @@ def _name(key: str) -> ast.expr | None:
 _SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
 _STACK_VALUE = re.compile(r"___stack\d+")
 _STACK = re.compile(r"\b(?P<place>___stack\d+)\b(?:\[(?P<index>\d+)\])?")
-#: What is before and after an expression that is part of no larger one than a call, or of a row in words.
+#: The text around an expression that is part of no larger one than a call, or of a row in words.
 _OPENED, _CLOSED = re.compile(r"(?:^|[(\[{,:]|->)\s*$"), re.compile(r"\s*(?:$|[)\]},:]|->)")
-#: What a wrapper of the user's function takes by name.
+#: The arguments of a wrapper of the user's function, by name.
 _KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 
 
@@ -286,7 +286,7 @@ _STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]
 
 @lru_cache(maxsize=4096)
 def path_steps(source: str) -> list[str]:
-    """Return a guarded object as the way to it.
+    """Return the steps of the path to a guarded object.
 
     ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x.
     """

@@ -1,7 +1,7 @@
 """Long statements and comments of generated code, broken at a column.
 
 Statements have the form of torch's prints: one a line, no comment after it, strings in simple quotes. The syntax tree
-stays the same. What cannot be broken (a name longer than a line) stays long.
+is unchanged. Parts that cannot be broken (a name longer than a line) remain long.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ NOT_PYTHON = "# (torch printed this graph in a form that is not Python)"
 def legal_graph(text: str) -> str:
     """Torch's print of a graph as Python: some of its classes are called ``<lambda>``.
 
-    What is not Python even then becomes a comment.
+    Text that is not Python even then becomes a comment.
     """
     if "class <" in text:
         text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text)
@@ -153,7 +153,7 @@ def legal_graph(text: str) -> str:
 # --- Long expressions on several lines ---------------------------------------------------------------
 _OPERATORS = {"and", "or", "is", "in", "not", "if", "else", "for", "==", "!=", "<=", ">=", "<", ">"}
 _ARITHMETIC = {"+", "-", "*", "**", "/", "//", "%", "@", "&", "|", "^", "<<", ">>"}
-#: What a break at arithmetic or at a dot costs against one at another operator or a comma, in levels of nesting.
+#: The cost of a break at arithmetic or at a dot against one at another operator or a comma, in levels of nesting.
 _AT_ARITHMETIC, _AT_DOT = 100, 200
 
 

@@ -1,6 +1,6 @@
-"""Blank lines between statements, where the line table of the code shows that something stood there.
+"""Blank lines between statements, where the line table of the code shows lines without code.
 
-What stood there is gone: an empty line, or a comment. The proof says which line of the text each instruction became,
+Their text is lost: an empty line, or a comment. The proof says which line of the text each instruction became,
 and the line table where that was in the source; so the lines between two statements are known.
 
 Example: ``a = 1`` on line 3 and ``b = 2`` on line 5 have a blank line between them in the text.
@@ -23,8 +23,8 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 def with_blank_lines(result: Decompiled) -> str:
     """Return the text of a decompilation with blank lines where the source had lines that left nothing.
 
-    One at most; two at most beside the functions and classes of a module. A text that was not proven stays as it is:
-    nothing says where its statements stood.
+    One at most; two at most beside the functions and classes of a module. A text that was not proven is unchanged:
+    nothing says where its statements were.
     """
     spans = _spans(result)
     if not spans:
@@ -80,7 +80,7 @@ def _first_text_line(stmt: ast.stmt) -> int:
 
 
 def _room(spans: dict[int, tuple[int, int]], one: ast.stmt, other: ast.stmt, ends_known: bool) -> int:
-    """Return how many lines of the source lie between two statements; 0 where that is not known."""
+    """Return how many lines of the source are between two statements; 0 where that is not known."""
     before, behind = ([spans[line] for line in range(_first_text_line(stmt), (stmt.end_lineno or 0) + 1)
                        if line in spans] for stmt in (one, other))
     ends, begins = [last for _, last in before], [first for first, _ in behind]

@@ -1,4 +1,4 @@
-"""Text of a syntax tree with lines that fit a screen: what is too long gets a line for each of its parts.
+"""Text of a syntax tree with lines that fit a screen: a longer line is broken into one for each of its parts.
 
 ``ast.unparse`` writes each statement on one line, however long. A statement that is too long is broken at its outermost
 bracket, one item a line with a comma after each; an item that is still too long is broken in the same way.
@@ -24,7 +24,7 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
     """Return the text of a module.
 
     Args:
-        tree: the module, with line numbers as ``ast.unparse`` asks for.
+        tree: the module, with line numbers as ``ast.unparse`` requires.
         width: columns that no line should exceed. (A long name is not broken.)
     """
     text = unparse(tree)
@@ -67,7 +67,7 @@ def _write_definition(
     lines += head
     body = statement.body
     if _is_text(body[0]):
-        # as it is: what stands in its lines is what it says
+        # as it is: its lines are its content
         text = unparse(ast.FunctionDef("_", ast.arguments([], [], None, [], [], None, []), body[:1], [], lineno=1))
         first, *inside = text.splitlines()[1:]
         lines += [margin + first, *inside]
@@ -228,7 +228,7 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
 
     Args:
         indent: of the statement or item that it belongs to.
-        fits: whether it may stand on one line, if it fits there.
+        fits: whether it may be on one line, if it fits there.
     """
     text = unparse(node)
     if fits and "\n" not in text and len(head) + len(text) + len(tail) <= width:
@@ -265,7 +265,7 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
 
 def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, indent: int, width: int) -> list[str]:
     """Return the lines of a string, as several literals that Python joins; of any other constant as it is."""
-    alone = bool(head.strip())  # else it stands in brackets, on a line of its own
+    alone = bool(head.strip())  # else it is in brackets, on a line of its own
     margin = " " * (indent + 4) if alone else head
     pieces = _pieces(node, width - len(margin) - len(tail))
     if not pieces or len(pieces) == 1 and not alone:
@@ -319,7 +319,7 @@ def _piece(group: list[Any]) -> str:
 
 
 def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> list[str]:
-    """Return the lines of what is called, where that alone is too long for one."""
+    """Return the lines of a called expression that is too long for one."""
     if isinstance(node, ast.Attribute):
         return _called_broken(node.value, head, f".{node.attr}{tail}", indent, width)
     return _broken(node, head, tail, indent, width)
@@ -352,7 +352,7 @@ def _together(node: ast.expr) -> list[str]:
 
 
 def _is_simple(node: ast.expr) -> bool:
-    """Return whether a value says so little that others may stand beside it."""
+    """Return whether a value says so little that others may be on its line."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     if isinstance(node, ast.Call):
@@ -376,7 +376,7 @@ _Item = Callable[[str, str, int, int], list[str]]
 
 
 class _Parts(NamedTuple):
-    """The parts that an expression is broken into: what opens and closes it, its items, what follows each item."""
+    """The parts that an expression is broken into: its opening and closing text, its items, the text after each."""
 
     opening: str
     items: list[_Item]
@@ -450,7 +450,7 @@ def _parts_of_call(node: ast.Call) -> _Parts | None:
 
 
 def _inside(head: str, parts: _Parts | None, tail: str) -> _Parts | None:
-    """Return parts with ``head`` before what opens them and ``tail`` after what closes them."""
+    """Return parts with ``head`` before the opening text and ``tail`` after the closing text."""
     return None if parts is None else parts._replace(opening=head + parts.opening, closing=parts.closing + tail)
 
 
@@ -471,7 +471,7 @@ def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
 
 
 def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
-    """Return the item of an operand of ``outer``, in parentheses where the operator asks for them."""
+    """Return the item of an operand of ``outer``, in parentheses where the operator requires them."""
     other = ast.Name("_", ast.Load())
     pair = ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node)
     alone = unparse(node)

@@ -54,7 +54,7 @@ def constant(value: Any) -> ast.expr:
 
 
 def complex_constant(value: complex) -> ast.expr:
-    """Return a complex number as an expression that keeps the signs of its zeros."""
+    """Return a complex number as an expression that preserves the signs of its zeros."""
     real, imag = value.real, value.imag
     imaginary: ast.expr = ast.Constant(complex(0, abs(imag)))
     negative = str(imag)[0] == "-"

@@ -1,8 +1,8 @@
 """Syntax that the running interpreter's :mod:`ast` may not have.
 
-Code of a newer Python can hold what the host has no nodes for: template strings (3.14), type parameters
+Code of a newer Python can contain what the host has no nodes for: template strings (3.14), type parameters
 (3.12), ``except*`` (3.11).  Such syntax is put into the tree as its own text, in the place of a name:
-``ast.unparse`` writes a name as it stands.  The text says from which Python on it can be read; where the
+``ast.unparse`` writes a name unchanged.  The text says from which Python on it can be read; where the
 host is older the tree is left as it was made (see :func:`depyf.decompiler.emit.text.emit`), and nothing can be
 compiled, so nothing is ever called proven there.
 """
@@ -68,7 +68,7 @@ class Interpolation(ast.expr):
 def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:
     """Return a template string, ``t"..."``, whose expressions are written as the code object says they were."""
     for field in fields if sys.version_info >= TEMPLATES else ():
-        try:  # a string of the code object: it may hold anything (and an older host cannot tell)
+        try:  # a string of the code object: it may be anything (and an older host cannot decide)
             check(ast.parse(field.text.strip(), mode="eval"))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise CannotDecompile(EMIT, f"{shown(field.text)} is no expression") from None

@@ -12,7 +12,7 @@ from .new_syntax import too_new
 
 
 def number(stmts: list[ast.stmt]) -> None:
-    """Give statements the line numbers that ``ast.unparse`` and compilers ask for."""
+    """Give statements the line numbers that ``ast.unparse`` and compilers require."""
     for stmt in stmts:
         at_line(stmt, line_of(stmt) or 1)
         for field in ("body", "orelse", "finalbody"):

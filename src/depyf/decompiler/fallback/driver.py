@@ -40,7 +40,7 @@ from .writer import LASTI, PLAIN, Writer
 
 # --- segments: blocks that run at one exception level ------------------------------------------------
 # A *level* is the number of exceptions being handled.  ``PUSH_EXC_INFO`` raises it, ``POP_EXCEPT``
-# lowers it, so blocks are cut behind every ``POP_EXCEPT`` and before every ``PUSH_EXC_INFO`` that is not
+# lowers it, so blocks are cut after every ``POP_EXCEPT`` and before every ``PUSH_EXC_INFO`` that is not
 # at the start of its block.  Numbers are given so that the segments of a level are consecutive.
 FALL = "fall"  # end of a segment that was cut: goes on with the next one
 
@@ -132,7 +132,7 @@ Nested = Callable[[str, Code, str], list[ast.stmt]]
 
 
 def dispatch(graph: Cfg, nested: Nested, namespace: bool, mangled: bool) -> list[ast.stmt]:
-    """Return statements of a function body that do what the graph does.
+    """Return statements of a function body equivalent to the graph.
 
     Args:
         graph: any graph, reducible or not.
@@ -272,7 +272,7 @@ class _Driver:
             lines += [(indent + 1, f"{outside}{but}:"), (indent + 2, "break")]
 
     def _cases(self, segments: list[Segment], indent: int, lines: list[tuple[int, str]]) -> None:
-        """Write segments as a binary tree of ``if``, whose depth stays small."""
+        """Write segments as a binary tree of ``if`` with a small depth."""
         if len(segments) == 1:
             lines += [(indent + extra, text) for extra, text in self.text[segments[0].number]]
             return

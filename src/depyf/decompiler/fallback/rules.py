@@ -1,6 +1,6 @@
 """One canonical operation -> statements on the slot variables, as text.
 
-A value never stays an expression, so nothing has to be known of the order of evaluation::
+A value never remains an expression, so nothing has to be known of the order of evaluation::
 
     GET_ITER, stack depth 1    ->    __s0 = iter(__s0)
 
@@ -219,7 +219,7 @@ def _(w: Writer, op: Op) -> None:
     if op.arg in w.fast:
         value = f"{w.prefix}load_name({op.arg!r}, {w.py}globals())"
     if op.arg in OF_THE_FRAME:
-        # ``locals`` and the like see the function's own locals, not what the loop keeps.
+        # ``locals`` and the like see the function's own locals, not the loop's variables.
         own = f"{w.prefix}own_locals({w.py}locals(), {tuple(sorted(w.fast))!r})"
         value = f"{w.prefix}frame_builtin({value}, {own}, {w.py}globals())"
     w.new(value)
@@ -464,7 +464,7 @@ def _(w: Writer, op: Op) -> None:
     manager, method = w.slot(1), f"{w.prefix}method"
     w.tags.append(PLAIN)
     entered, exit_ = w.slot(1), w.slot(2)
-    if w.code.version >= (3, 14):  # the exit is asked for first (``codegen_with_inner`` in codegen.c)
+    if w.code.version >= (3, 14):  # the exit is looked up first (``codegen_with_inner`` in codegen.c)
         hint = f" but it supports the {other} protocol. Did you mean to use '{'with' if is_async else 'async with'}'?"
         more = f"{protocol!r}, {tuple(others)!r}, {hint!r}"
         w.write(f"{method} = {w.prefix}manager_method({manager}, {leave!r}, {more})")
@@ -548,8 +548,8 @@ def _(w: Writer, op: Op) -> None:
                 raise cannot(op, "a closure of cells from elsewhere")
             place += 1
     if not code.flags & 0x2 and not code.flags & 0x1:  # neither NEWLOCALS nor OPTIMIZED: a class body
-        # A class statement in a function that never runs: only its body is wanted. What the statement would
-        # bind is declared, so that the body means by that name what it meant.
+        # A class statement in a function that never runs: only its body is wanted. The names that the statement would
+        # bind are declared, so that they mean the same in the body.
         w.nested[index] = ("class", code)
         w.write(f"def {w.prefix}class():\n"
                 f"    {'nonlocal' if code.name in w.fast else 'global'} {legal(code.name)}\n"
@@ -560,7 +560,7 @@ def _(w: Writer, op: Op) -> None:
     function = f"{w.prefix}function"
     w.write(f"{w.prefix}define_{index}\n{function} = {w.prefix}defined_{index}")
     if code.name.startswith(HIDDEN):
-        # What it defines is called as if it stood around it.
+        # What it defines is called as if that were around it.
         outer = code.qualname.rpartition(".")[0]
         w.write(f"{function}.__code__ = {w.prefix}requalified({function}.__code__, "
                 f"{function}.__qualname__ + '.<locals>', {outer!r})")

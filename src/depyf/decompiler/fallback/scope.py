@@ -1,4 +1,4 @@
-"""The total fallback as a form of a scope's body: ``dispatch``, with what is nested in the usual way."""
+"""The total fallback as a form of a scope's body: ``dispatch``, with nested code in the usual way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_THE_CLASS = frozenset({o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DERE
 
 
 class _Nested:
-    """Writer of what a function written as a dispatch loop holds, which is decompiled in the usual way."""
+    """Writer of the code nested in a function written as a dispatch loop, which is decompiled in the usual way."""
 
     def __init__(self, scope: CodeScope) -> None:
         self.scope = scope
@@ -75,10 +75,10 @@ class _Nested:
         return self.scope.nested(code, "function").statements(), [], None, asynchronous
 
     def generic(self, code: Code, name: str) -> ast.stmt:
-        """Return a function that holds a definition with type parameters, for the hidden one that makes them.
+        """Return a function that contains a definition with type parameters, for the hidden one that makes them.
 
-        What cannot be written so (the proof may refuse it too) is a loop like any function, whose parameters are made
-        one by one. Defaults are what the function is given.
+        Where that is impossible (the proof may refuse it too), it is a loop like any function, whose parameters are
+        made one by one. Defaults are the arguments of the function.
         """
         passed: list[ast.expr] = [ast.Name(legal(parameter), ast.Load()) for parameter in code.arguments]
         generic: Any = self.scope.generic(FunctionExpr(code, {}), passed)
@@ -107,8 +107,8 @@ class _Nested:
     def declared(self, code: Code, name: str) -> list[ast.stmt]:
         """Return the declaration of a definition's name, if the definition means something by it.
 
-        It binds its name in a function of its own now: what is meant is what the program binds next, and no other
-        variable.
+        It binds its name in its own function now: the declaration means the variable that the program binds next, and
+        no other.
         """
         ops = [op for inner in (code, *inside(code)) for op in canonicalise(inner).ops]
         used = any(op.arg == name and op.kind in _VARIABLES for op in ops)
@@ -126,7 +126,7 @@ class _Nested:
 
     def class_body(self, code: Code) -> list[ast.stmt]:
         body = self.scope.nested(code, "class", code.name).statements()
-        # The class statement stands in a function of its own.
+        # The class statement is in a function of its own.
         at = int(bool(body) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant))
         return [*body[:at], *_qualified_name(code), *_type_parameters(code), *body[at:]]
 

@@ -10,7 +10,7 @@ from ...bytecode.errors import shown
 from ..errors import FALLBACK, CannotDecompile
 from ..names import is_name, is_private, legal, of_the_compiler
 
-# What a slot is known to hold (the tag of its value).
+# Known contents of a slot (the tag of its value).
 PLAIN = ""
 LASTI = "lasti"
 MAYBE_UNBOUND = "maybe unbound"  # from LOAD_FAST_AND_CLEAR
@@ -111,5 +111,5 @@ class Writer:
         return f"{self.prefix}names"
 
     def mapping(self) -> str:
-        """Return the mapping that holds the program's names."""
+        """Return the mapping that contains the program's names."""
         return f"{self.prefix}names" if self.namespace else f"{self.py}locals()"

@@ -99,7 +99,7 @@ def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
     for part in parts:
         names: list[Any] = []
         value = ast.Dict([key for key, _ in part], [item for _, item in part]) if isinstance(part, list) else part
-        # keywords behind a mapping are merged in as a mapping of their own
+        # keywords after a mapping are merged in as a mapping of their own
         if isinstance(value, ast.Dict) and not isinstance(value, MergedDict) and (isinstance(part, list) or not named):
             names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
         named = bool(names) and all(isinstance(n, str) and is_name(n) for n in names)
@@ -122,7 +122,7 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
 
 
 def type_parameter(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.expr:
-    """Return what an intrinsic of type parameters makes: a parameter, ``Generic[...]`` or an alias."""
+    """Return the result of an intrinsic of type parameters: a parameter, ``Generic[...]`` or an alias."""
     if name in ("typevar", "typevartuple", "paramspec") and (parameter := text_of(value)) is not None:
         return TypeParameter(name, executor.scope.plain_name(parameter))
     parameters = parameters_of(value)

@@ -208,7 +208,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 
 
 def _is_null(stack: list[Entry]) -> bool:
-    """Return whether the marker of a variable that an inlined comprehension has to restore lies on top."""
+    """Return whether the marker of a variable that an inlined comprehension has to restore is on top."""
     return bool(stack) and isinstance(stack[-1], Special) and stack[-1].kind == "null"
 
 
@@ -274,7 +274,7 @@ def sequence(executor: SymbolicExecutor, value: Value) -> list[ast.pattern]:
                 part = ast.MatchStar(part.name)
             patterns.append(part)
         return patterns
-    # ``[a, *_, b]``: parts are looked up by index, what is between is not looked at
+    # ``[a, *_, b]``: parts are looked up by index, those between are not looked at
     after = -min([0, *value.parts])
     before = max(value.length - after, 0)
     first, last = range(before), range(-after, 0)

@@ -74,7 +74,7 @@ def _(executor: SymbolicExecutor, state: State, keys: tuple[Any, ...]) -> ast.ex
 
 @rule(o.BUILD_UNPACK)
 def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> ast.expr:
-    """Join parts of a display (3.8 and before): what stands between two stars is a tuple or dict of its own."""
+    """Join parts of a display (3.8 and before): items between two stars are a separate tuple or dict."""
     kind, count = arg
     parts = executor.popn(state, count)
     if kind in ("dict", "keywords"):
@@ -97,7 +97,7 @@ def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> ast.exp
 
 
 def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
-    """Return a dictionary of parts: displays are spliced in, and other mappings stand behind ``**``."""
+    """Return a dictionary of parts: displays are spliced in, and other mappings follow ``**``."""
     merged = MergedDict([], [])
     merged.parts = []
     spliced = False
@@ -206,7 +206,7 @@ _FULL_PART = 15
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     owner = display(state, depth, ast.Dict)
-    # Entries come in a part of their own behind ``**``, and where a part is full (``compiler_dict`` in compile.c).
+    # Entries are a separate part after ``**``, and where a part is full (``compiler_dict`` in compile.c).
     is_part = bool(owner.keys) and (owner.keys[-1] is None or len(owner.keys) >= _FULL_PART)
     if is_part and isinstance(value, ast.Dict) and value.values and None not in value.keys:
         owner.keys.extend(value.keys)
@@ -246,7 +246,7 @@ def has_star(node: ast.Tuple | ast.Set) -> bool:
 STACK_USE_GUIDELINE = 30
 
 
-#: What ``optimize_format`` makes of width and precision; ``-`` in front of the width is no ``>``.
+#: The forms that ``optimize_format`` gives width and precision; ``-`` in front of the width is no ``>``.
 _SPEC = re.compile(r"(>)?([1-9]\d{0,2})?(\.\d{1,3})?")
 
 
@@ -312,7 +312,7 @@ def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: lis
 
 
 def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
-    """Return whether the field that formats a value was written as one of ``%``; ``None`` where nothing tells.
+    """Return whether the field that formats a value was written as one of ``%``; ``None`` where it is unknown.
 
     ``optimize_format`` in ast_opt.c (3.11 to 3.13) gives the field the span of its value. That of an f-string has the
     span of all the string in 3.11, and from 3.12 on the one with its braces.
@@ -325,7 +325,7 @@ def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
     start = start_of(executor.scope, value)
     if start is None or start < (field.line, field.column):
         return None
-    if isinstance(value, (ast.BoolOp, ast.IfExp, ast.Compare)):  # their first part may stand in parentheses
+    if isinstance(value, (ast.BoolOp, ast.IfExp, ast.Compare)):  # their first part may be in parentheses
         return True if start == (field.line, field.column) else None
     return start == (field.line, field.column)
 

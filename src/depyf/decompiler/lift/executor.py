@@ -61,7 +61,7 @@ class SymbolicExecutor:
         self.spill = spill
         self.temporaries = 0
         self.line: int | None = None
-        #: Offset of the present operation, and of the first behind the last statement of its block.
+        #: Offset of the present operation, and of the first after the last statement of its block.
         self.offset = self.since = -1
         self.serial = 0
         self.caught: Target | None = None
@@ -69,12 +69,12 @@ class SymbolicExecutor:
         self.hidden: dict[str, Entry] = {}
 
     def run(self, state: State, ops: list[Op], to_statement: bool = False) -> None:
-        """Run operations in order on ``state``, each by its rule in :data:`_RULES`, and push what the rules return.
+        """Run operations in order on ``state``, each by its rule in :data:`_RULES`, and push the results.
 
         Args:
-            state: what is on the stack, and the statements.
+            state: the stack and the statements.
             ops: the operations.
-            to_statement: stop behind the first statement.
+            to_statement: stop after the first statement.
 
         Raises:
             CannotDecompile: an operation has no rule, or its rule cannot say it in source.
@@ -99,7 +99,7 @@ class SymbolicExecutor:
                 return
 
     def resolve(self, entry: Entry) -> ast.expr:
-        """Return the expression a stack entry stands for when something uses it."""
+        """Return the expression of a stack entry when something uses it."""
         if isinstance(entry, ast.expr):
             if isinstance(entry, Augmented):
                 raise CannotDecompile(LIFT, "an in-place operation that is not stored")
@@ -197,7 +197,7 @@ class SymbolicExecutor:
         state.stmts.append(stmt)
 
     def emit_before(self, state: State, stmt: ast.stmt) -> None:
-        """Append a statement before what waits on the stack, which it does not change."""
+        """Append a statement before the pending values on the stack, which it does not change."""
         from_ops(stmt, self.since, self.offset)
         self.since = self.offset + 2
         state.stmts.append(at_line(stmt, self.line))
@@ -209,8 +209,8 @@ class SymbolicExecutor:
     def store_value(self, state: State, target: ast.expr, value: Entry) -> None:
         """Store an entry to ``target``: as a statement, or as part of the one that the entry belongs to.
 
-        A pending target is handed to its owner (``for``, ``with ... as``, an unpacking), the copy of a value becomes
-        one more target of it (``a = b = value``), and what no source can name is kept in :attr:`hidden`.
+        The owner of a pending target receives it (``for``, ``with ... as``, an unpacking), the copy of a value becomes
+        one more target of it (``a = b = value``), and :attr:`hidden` stores what no source can name.
         """
         stack = state.stack
         if isinstance(value, ast.expr):
@@ -246,7 +246,7 @@ class SymbolicExecutor:
         """Store a value of the compiler, which no source names."""
         top = state.stack[-1] if state.stack else None
         if value.kind == "locals" and isinstance(target, ast.Name) and target.id == "__classdict__":
-            return  # what annotation scopes in a class look names up in
+            return  # the mapping in which annotation scopes in a class look names up
         if value.kind == "null":
             if isinstance(top, Comprehension):
                 top.restored = (*(top.restored or ()), value.value)
@@ -329,7 +329,7 @@ def evaluated(value: Value) -> int:
     return order_of(value) if isinstance(value, ast.expr) else 0
 
 
-#: What the executor does for each kind of operation.
+#: The executor's rule for each kind of operation.
 _RULES: dict[str, Rule] = {
     **places.RULES,
     **operators.RULES,

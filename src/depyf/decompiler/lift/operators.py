@@ -29,7 +29,7 @@ COMPARE_OPS: dict[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, "==": ast.Eq, "!=": ast.NotEq, ">": ast.Gt, ">=": ast.GtE,
 }
 
-#: What ``optimize_format`` in ast_opt.c (3.11) understands in a ``%`` format.
+#: The ``%`` formats that ``optimize_format`` in ast_opt.c (3.11) understands.
 _FORMAT = re.compile(r"(?:[^%]|%%|%-?\d{0,3}(?:\.\d{0,3})?[sra])*")
 
 RULES: dict[str, Rule] = {}
@@ -78,7 +78,7 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     if isinstance(left, ast.Name) and executor.scope.is_handed_over(left) and all(
         isinstance(entry, ast.expr) and executor.scope.is_handed_over(entry) for entry in state.stack
     ):
-        # (The place that it is to be stored in lies on the stack, too: its value is not read there again.)
+        # (The place that it is to be stored in is on the stack, too: its value is not read there again.)
         executor.emit_before(state, ast.AugAssign(ast.Name(left.id, STORE), BINARY_OPS[op](), right))
         return left
     return Augmented(left, op, right)

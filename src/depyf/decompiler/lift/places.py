@@ -42,7 +42,7 @@ rule = registrar(RULES)
 @rule(o.CONST)
 def _(executor: SymbolicExecutor, state: State, value: Any) -> ast.expr | None:
     kind = type(value)
-    if kind in _PLAIN:  # (what :func:`as_literal` would make of it)
+    if kind in _PLAIN:  # (as :func:`as_literal` would write it)
         node = LiteralConstant(value)
         node.literal = value
         return node

@@ -11,7 +11,7 @@ from .stack import FunctionExpr, Iter
 
 
 class Scope:
-    """The code object around the executor, as far as operations ask for it (see ``scopes``)."""
+    """The code object around the executor, as far as operations need it (see ``scopes``)."""
 
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt | None:
         """Return the definition of a function; ``None`` where its name is another than the variable's."""
@@ -50,7 +50,7 @@ class Scope:
         raise NotImplementedError
 
     def behind_barrier(self, node: ast.expr) -> ast.expr:
-        """Return a constant behind a fold barrier, so that the compiler does not fold it with others."""
+        """Return a constant inside a fold barrier, so that the compiler does not fold it with others."""
         return node
 
     def joins_long_f_strings(self) -> bool:
@@ -88,7 +88,7 @@ class Scope:
         """Make an expression begin on another line than its statement."""
 
     def one_item(self, node: ast.expr) -> ast.expr:
-        """Return an expression in the form for what a ``with`` statement enters."""
+        """Return an expression in the form for the context manager of a ``with`` statement."""
         return node
 
     def annotation(self, node: ast.expr) -> ast.expr:
@@ -96,11 +96,11 @@ class Scope:
         return node
 
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
-        """Return the name, annotation and number that a number in the set ``name`` stands for (3.14)."""
+        """Return the name, annotation and number for a number in the set ``name`` (3.14)."""
         return None
 
     def position(self, offset: int) -> Position | None:
-        """Return where the operation at a byte offset stands in the source; ``None`` where that is not known."""
+        """Return where the operation at a byte offset is in the source; ``None`` where that is not known."""
         return None
 
     def has_columns(self) -> bool:
@@ -112,7 +112,7 @@ class Scope:
         return None
 
     def line_of_jump(self, offset: int) -> int | None:
-        """Return the line of the jump behind the operation at a byte offset, if it is not that of the operation."""
+        """Return the line of the jump after the operation at a byte offset, if it is not that of the operation."""
         return None
 
     def formats_percent(self) -> bool:
@@ -120,7 +120,7 @@ class Scope:
         return False
 
     def is_handed_over(self, node: ast.expr) -> bool:
-        """Return whether an expression is a value that lay on the stack when the graph broke (``___stack0``)."""
+        """Return whether an expression is a value that was on the stack when the graph broke (``___stack0``)."""
         return False
 
     annotates = False

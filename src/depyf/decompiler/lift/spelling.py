@@ -1,9 +1,9 @@
 """Tests spelled as the columns of their operands say: ``not (a or b)`` or ``not a and not b``.
 
-Both are the same jumps. How far the operands stand apart tells what stands between them (*likely*: there may be more
-blanks and parentheses than needed). Where nothing tells, ``not`` stands before each operand; but three operands or more
+Both are the same jumps. The gap between the operands shows the text between them (*likely*: there may be more
+blanks and parentheses than needed). Where it shows nothing, ``not`` precedes each operand; but three operands or more
 that all would need one share it, as they do in most sources, and ``not (a == b and c)`` is likelier than
-``not a == b or not c``. What would be negated twice is not.
+``not a == b or not c``. Nothing is negated twice.
 
 Example: in ``if not (a or b):`` the spans of ``a`` and ``b`` are four columns apart, `` or ``; `` and not `` has nine.
 """
@@ -20,7 +20,7 @@ from .stack import CaseTest, is_none
 _MANY = 3
 #: A text that is too narrow for a spelling speaks more against it than one that is wider.
 _NARROW = 3
-#: One that is wider by more than this tells nothing (an operation may have the span of another one, in 3.13).
+#: A gap wider by more than this shows nothing (an operation may have the span of another one, in 3.13).
 _SLACK = 6
 
 
@@ -65,7 +65,7 @@ def _groups(scope: Scope, test: FoldedBool) -> list[tuple[int, int]]:
 
 
 def _tells(scope: Scope, test: FoldedBool, contrary: FoldedBool, at: int) -> int:
-    """Return how much better the space behind an operand fits ``not (contrary)`` than ``test``; 0 if nothing tells."""
+    """Return how much better the gap after an operand fits ``not (contrary)`` than ``test``; 0 if it is unknown."""
     gap = _gap(scope, test.values[at], test.values[at + 1])
     needed, otherwise = _between(test, at), _between(contrary, at)
     if gap is None or gap > max(needed, otherwise) + _SLACK:
@@ -91,7 +91,7 @@ def _misfit(gap: int, needed: int) -> int:
 
 
 def _between(test: FoldedBool, at: int) -> int:
-    """Return how many characters at least stand between what :func:`_gap` measures."""
+    """Return the least number of characters between the places that :func:`_gap` measures."""
     word = len(" and " if isinstance(test.op, ast.And) else " or ")
     left, right = test.values[at], test.values[at + 1]
     return (_last(left)[1] + _is_enclosed(left, test) + word + _is_enclosed(right, test) + _first(right)[1])
@@ -125,7 +125,7 @@ def _first(test: ast.expr) -> tuple[ast.expr, int]:
 
 
 def _last(test: ast.expr) -> tuple[ast.expr, int]:
-    """Return the last part of a test whose end is known, and the number of characters behind it."""
+    """Return the last part of a test whose end is known, and the number of characters after it."""
     behind = 0
     while True:
         if _is_negated(test) and offset_of(test) < 0:
@@ -152,8 +152,8 @@ def begins_statement(
 ) -> bool:
     """Return whether an operand was the test of a statement of its own, in the one whose test comes before it.
 
-    It stands on a line below, where the test of such a statement does (*likely*: continuation lines begin elsewhere).
-    Before 3.11 the jump behind an operand that is no comparison has the line of its statement, or of a comparison
+    It is on a line below, where the test of such a statement is (*likely*: continuation lines begin elsewhere).
+    Before 3.11 the jump after an operand that is no comparison has the line of its statement, or of a comparison
     before it (``compiler_jump_if`` in compile.c; *certain*).
 
     Args:
@@ -161,8 +161,8 @@ def begins_statement(
         test: the outer one.
         before: the last operand of it.
         operand: the one that may begin a statement, as it is written there.
-        outer: what may stand before the outer test.
-        inner: what would stand before the operand.
+        outer: text that may precede the outer test.
+        inner: text that would precede the operand.
     """
     left, right = _last(before)[0], _first(operand)[0]
     end, start, begin = end_of(scope, left), start_of(scope, right), start_of(scope, _first(test)[0])
@@ -178,7 +178,7 @@ def begins_statement(
 
 
 def begins_guard(scope: Scope, test: ast.expr, before: ast.expr, operand: ast.expr) -> bool:
-    """Return whether an operand of ``or`` was the test of an ``if`` behind the one of those before it.
+    """Return whether an operand of ``or`` was the test of an ``if`` after the one of those before it.
 
     That ends on a line of its own, and this begins as far right (*likely*: no continuation line is two lines below).
     """
@@ -219,7 +219,7 @@ def _before(test: ast.expr) -> int:
 
 
 def _jumping(test: ast.expr) -> ast.expr:
-    """Return the part of a test that its last jump stands behind."""
+    """Return the part of a test that its last jump follows."""
     while True:
         if _is_negated(test) and offset_of(test) < 0:
             assert isinstance(test, ast.UnaryOp)
@@ -243,7 +243,7 @@ _CONTRARY: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 def contrary_comparison(test: ast.expr) -> ast.Compare | None:
-    """Return ``a is not b`` for ``a is b`` and so on; ``None`` for what is no such comparison."""
+    """Return ``a is not b`` for ``a is b`` and so on; ``None`` for any other expression."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         contrary = _CONTRARY.get(type(test.ops[0]))
         if contrary is not None:
@@ -283,7 +283,7 @@ def negate(test: ast.expr) -> ast.expr:
 # The compiler gives an operation the span of the node that it is made for. Exceptions:
 #
 # * an attribute on a line of its own has the span of its name, as has a method's call (3.11:
-#   ``update_start_location_to_match_attr`` in compile.c), so the start of what is left of it counts, too;
+#   ``update_start_location_to_match_attr`` in compile.c), so the start of the expression before it counts, too;
 # * ``and``, ``or``, ``x if c else y`` and chained comparisons are jumps: they begin where their first part does;
 # * ``x is None`` in a condition is a jump, whose span is that of the statement;
 # * two loads in one instruction (3.13) have the span of the first.

@@ -1,4 +1,4 @@
-"""The symbolic stack, and the entries that lie on it.
+"""The symbolic stack, and its entries.
 
 An entry is either an expression that has been evaluated at that point of the program, or one of the markers below
 for values that have no spelling of their own (an iterator, the exit of a ``with``, a value on its way into a target).
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOAD = ast.Load()
 STORE = ast.Store()
 DEL = ast.Del()
-#: Expressions that anything may use, as they are: most of what lies on the stack.
+#: Expressions that anything may use, as they are: most of the entries of a stack.
 AS_THEY_ARE = frozenset({
     ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.Constant, LiteralConstant})
 #: Those that are inlined from 3.12 on.
@@ -37,7 +37,7 @@ class Marker:
 
 
 class StackParameter(ast.expr):
-    """A value from below the block's own stack (only while a block is looked at by itself)."""
+    """A value from below the block's own stack (only while a block is executed separately)."""
 
     _fields = ()
 
@@ -47,7 +47,7 @@ class StackParameter(ast.expr):
 
 @dataclass(eq=False, slots=True)
 class Duplicate(Marker):
-    """A value of which the stack holds more than one copy."""
+    """A value with more than one copy on the stack."""
 
     value: Value
 
@@ -250,9 +250,9 @@ class Accumulator(ast.expr):
 
 #: A value that the program evaluated.
 Value = ast.expr | Assigning | Subject
-#: What lies on the stack.
+#: The entries.
 Entry = ast.expr | Assigning | Duplicate | Iter | PendingTarget | Exit | Caught | Subject | Special
-#: What a comprehension collects: an expression, or a key and a value.
+#: The element of a comprehension: an expression, or a key and a value.
 Element = ast.expr | tuple[ast.expr, ast.expr]
 
 
@@ -264,7 +264,7 @@ class State:
     def __init__(self, stack: list[Entry] | None = None, parameters: bool = False) -> None:
         self.stack: list[Entry] = stack if stack is not None else []
         self.stmts: list[ast.stmt] = []
-        #: what is missing on the stack is a parameter of the block; how many there are
+        #: missing entries of the stack are parameters of the block; how many there are
         self.parameters = parameters
         self.underflow = 0
         self.queue: list[tuple[ast.expr, ast.expr | Assigning]] = []
@@ -290,12 +290,12 @@ class State:
 
 
 def is_value(entry: Entry) -> bool:
-    """Return whether a stack entry is a value somebody evaluated (not a marker of the compiler)."""
+    """Return whether a stack entry is a value of the program (not a marker of the compiler)."""
     return isinstance(entry, (ast.expr, Assigning, Duplicate)) and not isinstance(entry, (StackParameter, Accumulator))
 
 
 def values(stack: list[Entry]) -> int:
-    """Return the number of values of the program (not of the compiler) that a stack holds."""
+    """Return the number of values of the program (not of the compiler) on a stack."""
     return sum(map(is_value, stack))
 
 

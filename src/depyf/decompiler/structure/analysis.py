@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 # --- the graph with its exception handlers -----------------------------------------------------------
-#: The end of a block that control never comes to: an edge into a ``finally`` that never ends.
+#: The end of a block that control never reaches: an edge into a ``finally`` that never ends.
 NOWHERE = "nowhere"
 
 
 class RegionCfg(Cfg):
-    """A control-flow graph with what is known of its exception handlers.
+    """A control-flow graph with its exception handlers.
 
     Attributes:
         groups: ids of the handlers of ``except*``.
@@ -29,8 +29,8 @@ class RegionCfg(Cfg):
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
         ends: ``{handler id of a finally: where its clean-up ends}``.
         nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
-        present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, and
-            this says so at once.
+        present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, which
+            these show at once.
         handles: whether a block had an exception handler then.
     """
 
@@ -58,7 +58,7 @@ class RegionCfg(Cfg):
     def is_duplicate(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
         """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations.
 
-        Then one is a copy of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)
+        Then one is a copy of the other. (Small exits are copied; nothing longer than ``depth`` blocks is.)
         """
         if a == b and not skip:
             return True
@@ -75,8 +75,8 @@ class RegionCfg(Cfg):
     def is_copy(self, a: int, b: int) -> bool:
         """Return whether one block is a copy that the compiler made of the other, or both are one.
 
-        The compiler of 3.9 and before copies no exits: what stands twice was written twice. (Where paths to one
-        operation were told apart when the code was read, both copies have its place.)
+        The compiler of 3.9 and before copies no exits: code that occurs twice was written twice. (Where paths to one
+        operation were separated when the code was read, both copies have its place.)
         """
         if not self.is_duplicate(a, b):
             return False
@@ -104,7 +104,7 @@ def is_leave(block: Block) -> bool:
 def handler_steps(block: Block) -> Iterator[int]:
     """Yield 1 for each handler that begins to run in a block, -1 for each that ends there, in order.
 
-    ``LEAVE`` stands for the end of ``except E as n`` where its clean-up was cut.
+    ``LEAVE`` marks the end of ``except E as n`` where its clean-up was cut.
     """
     for op in block.ops:
         if op.kind == "PUSH_EXC_INFO":
@@ -146,11 +146,11 @@ def reached(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> It
 
 
 class Analysis:
-    """Dominators, loops and regions of a graph that does not change any more; all but loops when first asked for.
+    """Dominators, loops and regions of a graph that no longer changes; all but loops are computed on first use.
 
     Attributes:
         cfg: the graph.
-        loops: ``{head: the blocks of its loop}``, with what stands in it and never leads back.
+        loops: ``{head: the blocks of its loop}``, including those inside it that never lead back.
     """
 
     def __init__(self, cfg: RegionCfg) -> None:
@@ -213,7 +213,7 @@ class Analysis:
         """``{id: the number of operations, and blocks, that it dominates}``."""
         blocks, order, parent = self.cfg.blocks, self.tree.order, self.tree.parent
         weight = {id: 1 + len(blocks[id].ops) for id in order}
-        for id in reversed(order[1:]):  # (what is dominated comes behind its dominator in this order)
+        for id in reversed(order[1:]):  # (a block comes after its dominator in this order)
             weight[parent[id]] += weight[id]
         return weight
 
@@ -234,9 +234,9 @@ class Analysis:
         return chain
 
     def _whole_body(self, head: int, body: set[int]) -> set[int]:
-        """Return the body of a loop with what stands in it and never leads back.
+        """Return the body of a loop, including the blocks inside it that never lead back.
 
-        That is the rest of the protected bodies in it and their handlers (``except E: break``).
+        These are the rest of the protected bodies in it and their handlers (``except E: break``).
         """
         blocks = self.cfg.blocks
         around = self.around_loop(head)

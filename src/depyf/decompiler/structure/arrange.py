@@ -2,8 +2,8 @@
 
 A control-flow graph does not say how its branches were written: ``if a: return b`` followed by ``c``, or ``else: c``;
 ``if not a: continue`` followed by ``b``, or ``if a: b``; a ``return`` at the end of each branch, or nothing. These are
-one program. Which of them was written is in the line table (:mod:`.evidence`): what stands in one suite has one
-indentation, and ``continue`` has a place of its own. Where no line decides, the order of the bytecode stays, and no
+one program. The line table shows which of them was written (:mod:`.evidence`): the statements of one suite share an
+indentation, and ``continue`` has its own place. Where no line decides, the bytecode order is preserved, and no
 ``else`` follows a branch that always leaves.
 
 Example::
@@ -14,7 +14,7 @@ Example::
         else:                    ->         seen.add(x)
             seen.add(x)
 
-All forms compile to the same program. What comes of it is proven like any other text.
+All forms compile to the same program. The result is proven like any other text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, 
 if TYPE_CHECKING:
     from ..bodies import Body
 
-#: The line behind a function.
+#: The line after a function.
 _END = sys.maxsize
 
 
@@ -82,9 +82,9 @@ class _Arrangement:
             at_line(stmt, place.line)
 
     def join_copies(self, stmts: list[ast.stmt]) -> None:
-        """Write the common end of two branches behind them.
+        """Write the common end of two branches once, after them.
 
-        Small ends are copied into all that lead there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
+        Small ends are copied to every jump there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
         in compile.c). Copies have one line (*certain*); where none is known, equal ends that are so small are copies.
         """
         for at in compound_places(stmts):
@@ -99,7 +99,7 @@ class _Arrangement:
                 del stmts[at + 1:-1]
 
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch ends in a copy of the last statement behind it."""
+        """Return whether a branch ends in a copy of the last statement after it."""
         branch = stmt.body
         if len(branch) < 2 or len(rest) < 2:
             return False
@@ -114,11 +114,11 @@ class _Arrangement:
 
         Args:
             stmts: its statements.
-            end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
-            after: the line of the statement behind it.
+            end: the effect of falling off its end: ``return`` (of nothing), ``continue``; empty for any other.
+            after: the line of the next statement.
         """
         last = stmts[-1] if stmts[1:] else None
-        if isinstance(last, ast.Continue) and end != "continue":  # (What stands before it ends as it does.)
+        if isinstance(last, ast.Continue) and end != "continue":  # (The statements before it end as it does.)
             del stmts[-1]
             self.suite(stmts, "continue", line_of(last) or after)
             if not never_falls(stmts):
@@ -133,7 +133,7 @@ class _Arrangement:
             self._inside(stmt, end if is_last else "", following)
             if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
                 arrange_loop(self.evidence, stmts, at)
-        if self.evidence.has_columns or stmts and not suites_of(stmts[-1]):  # (It may stand in a suite of the last.)
+        if self.evidence.has_columns or stmts and not suites_of(stmts[-1]):  # (It may be in a suite of the last.)
             self._add_exit(stmts, end, after)
 
     def _forms(self, stmts: list[ast.stmt], first: int, end: str, after: int | None) -> None:
@@ -204,7 +204,7 @@ class _Arrangement:
     def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``.
 
-        What stands behind it and is known to be above the ``else`` is the branch.
+        Following statements that are known to be above the ``else`` are the branch.
         """
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
@@ -224,7 +224,7 @@ class _Arrangement:
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, []
         elif at + 2 < len(stmts) and len(stmt.orelse) == 1 and isinstance(stmt.orelse[0], (ast.Break, ast.Continue)) \
                 and isinstance(stmts[-1], type(stmt.orelse[0])):
-            # (``if not a in b: break`` would be another test: what leads to the same exit stands in the branch.)
+            # (``if not a in b: break`` would be another test: the statements before that exit are in the branch.)
             stmt.body, stmt.orelse = stmts[at + 1:-1], []
             del stmts[at + 1:-1]
 
@@ -245,7 +245,7 @@ class _Arrangement:
                 and not isinstance(first, (ast.While, ast.Return)) and (
                     written.kind and written.column is None
                     or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)):
-            # (``while True`` and what is unwound before a ``return`` are lines of nothing, too.)
+            # (``while True`` and unwinding before a ``return`` have lines without operations, too.)
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
 
     def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
@@ -267,7 +267,7 @@ class _Arrangement:
         del stmts[at + 1:at + 1 + count]
 
     def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
-        """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
+        """Return how many statements after an ``if`` (or in its ``else``) were written in an ``else``."""
         evidence = self.evidence
         if end == "return" and (evidence.has_lines or not self.returns_values) and evidence.falls_off(stmt.body):
             return len(rest)
@@ -303,7 +303,7 @@ class _Arrangement:
         return int(isinstance(first, LEAVES) and self.evidence.room(stmt.body, rest) == 1)
 
     def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
+        """Arrange ``if a: return`` with an ``else``: that, or the statements of the ``else`` after it."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
         behind = self._behind_elifs(stmt.orelse, end)
@@ -320,7 +320,7 @@ class _Arrangement:
         del stmt.orelse[count:]
 
     def _behind_elifs(self, stmts: list[ast.stmt], end: str) -> list[ast.stmt]:
-        """Return the statements of an ``else`` with those that may as well stand behind it.
+        """Return the statements of an ``else`` with those that may as well follow it.
 
         They are in the ``else`` of an ``if`` in it that control never falls out of.
         """
@@ -332,7 +332,7 @@ class _Arrangement:
 
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:
-        """Drop the ``return`` at the end of a suite that does what falling off it does, unless it was written."""
+        """Drop the ``return`` at the end of a suite that has the effect of falling off it, unless it was written."""
         for at, stmt in enumerate(stmts):
             if not isinstance(stmt, ast.Return) or not is_nothing(stmt):
                 continue

@@ -1,7 +1,7 @@
-"""``try``, ``with`` and what stands behind them and behind loops, as their author wrote them.
+"""``try``, ``with``, and the statements after them and after loops, as their author wrote them.
 
-Example: ``try: a()`` / ``except E: return`` / ``else: b()`` is one program with ``b()`` behind the ``try``. Which of
-them was written follows from the indentation of ``b()``; so is what was copied into the body and its handlers.
+Example: ``try: a()`` / ``except E: return`` / ``else: b()`` is one program with ``b()`` after the ``try``. Which of
+them was written follows from the indentation of ``b()``, as it does for code copied into the body and its handlers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
         evidence: of the code.
         stmts: the suite.
         at: the place of the ``try`` in it.
-        end: what falling off the end of the suite does: ``continue``, ``return``; empty for anything else.
+        end: the effect of falling off the end of the suite: ``continue``, ``return``; empty for any other.
         after: the line of the statement after the suite.
     """
     stmt = stmts[at]
@@ -40,7 +40,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
 
 
 def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Tell by columns what is in the ``else`` of a statement that nothing else leads behind, and what is behind it."""
+    """Split by columns the statements that only an ``else`` leads to: those in it, and those after the statement."""
     stmt = stmts[at]
     assert isinstance(stmt, (ast.Try, *_LOOPS))
     inner = evidence.column(stmt.body[0])
@@ -57,10 +57,10 @@ def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str) -> None:
-    """Arrange ``except E: return`` and the rest behind the ``try``, or ``except E: pass`` with the rest in an ``else``.
+    """Arrange ``except E: return`` and the rest after the ``try``, or ``except E: pass`` with the rest in an ``else``.
 
-    Where no columns tell, the lines of the handlers' exits do. (If nothing tells, an ``else`` has a line: of 45 such
-    statements with room for it 28 have one, and of 48 without none.)
+    Without columns, the lines of the handlers' exits decide. (Failing that, an ``else`` is taken to have a line: of 45
+    such statements with room for it 28 have one, and of 48 without none.)
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -93,7 +93,7 @@ def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str)
 
 
 def _stands_in_else(evidence: Evidence, stmt: ast.Try, rest: list[ast.stmt]) -> bool:
-    """Return whether what runs where nothing was raised is mostly in an ``else``, where no exit tells."""
+    """Return whether statements that run if nothing was raised are likely in an ``else``, where no exit decides."""
     returns = any(isinstance(each, ast.Return) and not is_nothing(each) for each in all_statements(rest))
     return not returns and evidence.room(stmt.handlers[-1].body, rest) != 0
 
@@ -120,7 +120,7 @@ def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, behind: int | N
 
 
 def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Arrange the ``else`` of a loop without ``break``, which is the same as what stands behind it."""
+    """Arrange the ``else`` of a loop without ``break``, which is equivalent to statements after it."""
     stmt = stmts[at]
     assert isinstance(stmt, _LOOPS)
     if evidence.has_columns and not _has_break(stmt.body) and (
@@ -166,7 +166,7 @@ def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
 
 
 def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int | None) -> None:
-    """Write a jump at the end of the body in the ``else`` or behind, where it stands there: it cannot raise."""
+    """Write a jump at the end of the body in the ``else`` or after it, if it was there: it cannot raise."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     if stmt.orelse or len(stmt.body) < 2:
@@ -184,13 +184,13 @@ def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int
 
 
 def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, behind: int, last_line: int) -> None:
-    """Write the ``break`` or ``continue`` that the body ends in as the ``else``, if it stands behind the handlers.
+    """Write the ``break`` or ``continue`` that the body ends in as the ``else``, if it is after the handlers.
 
     Args:
         evidence: of the code.
         stmt: the ``try``.
         begin: the line of the first handler.
-        behind: the line of the statement behind the ``try``.
+        behind: the line of the statement after the ``try``.
         last_line: the last line that is known of its last suite.
     """
     last, column = stmt.body[-1], evidence.column(stmt.body[0])
@@ -204,7 +204,7 @@ def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, behind: int, 
 
 
 def _return_out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, begin: int) -> None:
-    """Write the ``return`` of a constant that the body ends in as the ``else``, or behind, where its column says so."""
+    """Write the ``return`` of a constant that the body ends in as the ``else``, or after it, as its column shows."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     last = stmt.body[-1]
@@ -236,9 +236,9 @@ def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
 
 
 def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Write behind a ``try`` the ``return`` that the compiler has copied to the ends of its body and handlers.
+    """Write after a ``try`` the ``return`` that the compiler has copied to the ends of its body and handlers.
 
-    (``inline_small_exit_blocks`` in compile.c.) Copies have one line, behind all others of the statement.
+    (``inline_small_exit_blocks`` in compile.c.) Copies have one line, after all others of the statement.
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -263,19 +263,19 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def _is_behind_all(stmt: ast.Try, copy: ast.stmt, copies: list[ast.stmt]) -> bool:
-    """Return whether a ``return`` has a line behind those of all statements of a ``try`` but its copies."""
+    """Return whether the line of a ``return`` is after all statements of a ``try`` but its copies."""
     lines = [line for each in all_statements([stmt]) if each not in copies and (line := line_of(each)) is not None]
     return bool(lines) and max(lines) < (line_of(copy) or 0)
 
 
 def _stands_behind(evidence: Evidence, stmt: ast.Try, copy: ast.stmt, count: int) -> bool:
-    """Return whether the ``return`` that several suites of a ``try`` end in was written behind it.
+    """Return whether the ``return`` that several suites of a ``try`` end in was written after it.
 
     Args:
         evidence: of the code.
         stmt: the ``try``.
         copy: the ``return``.
-        count: how many suites end in it; more than one copy tells where no columns do.
+        count: how many suites end in it; without columns, more than one copy decides.
     """
     inner, column = evidence.column(stmt.body[0]), evidence.column(copy)
     is_copied = count > 1 if inner is None or column is None else column < inner
@@ -294,17 +294,17 @@ def _line_of_handler(stmt: ast.Try, number: int) -> int | None:
 
 
 def _has_break(stmts: list[ast.stmt]) -> bool:
-    """Return whether a ``break`` leaves the loop that a suite stands in."""
+    """Return whether a ``break`` leaves the loop that contains a suite."""
     return any(isinstance(stmt, ast.Break) or any(map(
         _has_break, [stmt.orelse] if isinstance(stmt, _LOOPS) else suites_of(stmt))) for stmt in stmts)
 
 
-# --- Loops as their author wrote them: where ``break`` is, and what ends a loop -- ------------------
+# --- Loops as their author wrote them: where ``break`` is, and how a loop ends -- ------------------
 def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
     """Arrange an ``if`` with a ``break`` alone in one branch: a guard, or ``else: break``.
 
-    A jump is all that a ``break`` leaves. Which branch comes first in the text follows from its line. Where nothing
-    tells, it is a guard.
+    A ``break`` leaves only a jump. Which branch comes first in the text follows from its line. Without one, it is a
+    guard.
 
     Args:
         evidence: of the code.

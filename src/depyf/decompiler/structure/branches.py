@@ -76,7 +76,7 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
             raise CannotDecompile(STRUCTURE, "a value crosses a join")
     written = make_if(test, positive, body, orelse, block.line)
     for stmt in written:
-        if not hasattr(stmt, "lineno"):  # (asked of all that follows a guard: a call of ours would be a slow answer)
+        if not hasattr(stmt, "lineno"):  # (evaluated for all that follows a guard: a helper call would be slow)
             at_line(stmt, block.line)
             if block.end_op is not None:
                 from_ops(stmt, since, block.end_op.offset)
@@ -115,7 +115,7 @@ def _check_same(body: Suite, orelse: Suite) -> None:
 
 
 def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: int | None) -> list[ast.stmt]:
-    """Return the ``if`` with its two arms, or what is shorter.
+    """Return the ``if`` with its two arms, or a shorter form.
 
     Args:
         test: the tested value.
@@ -146,9 +146,9 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: in
 
 
 def stands_below(failing: UntestedAssert, line: int | None) -> bool:
-    """Return whether the failing edge of an ``assert`` stands below a test, which is none of its own then.
+    """Return whether the failing edge of an ``assert`` is on a line below a test, which is then not its own.
 
-    ``assert False`` has no test of its own (``compiler_assert`` in compile.c); its operations have the line on which it
+    ``assert False`` has no test (``compiler_assert`` in compile.c); its operations have the line on which it
     begins.
     """
     begins = line_of(failing)
@@ -286,7 +286,7 @@ def for_loop(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -> Co
 def _items(
     walker: Walker, cursor: Cursor, start: int, stack: list[object], exit_: int
 ) -> tuple[ast.expr, list[ast.stmt]]:
-    """Write what is done with each item, from ``start`` on; its target and the statements."""
+    """Return the target and the statements of a loop whose body begins at ``start``."""
     inner = LoopFrame(cursor.frame, cursor.frame.handler, cursor.at, exit_)
     owner = Target()
     statements = walker.walk(Cursor(start, [*stack, PendingTarget(owner)], cursor.at, inner)).statements
@@ -301,7 +301,7 @@ def _with_else(
     walker: Walker, cursor: Cursor, loop: ast.For | ast.AsyncFor, out: list[ast.stmt], normal_exit: int,
     exit_: int | None, rest: list[object],
 ) -> Construct:
-    """Write what the loop does when it ends by itself, if a ``break`` leads elsewhere."""
+    """Write the ``else`` of a loop, for its normal exit, if a ``break`` leads elsewhere."""
     out.append(loop)
     if exit_ is None or exit_ == normal_exit:
         return Construct(out, normal_exit, rest)

@@ -66,7 +66,7 @@ def parse_loops(
         accumulator: what the elements are added to; ``None`` for a generator expression.
 
     Returns:
-        The ``for`` and ``if`` parts, the element (a key and a value for a dict), and the block behind the loop;
+        The ``for`` and ``if`` parts, the element (a key and a value for a dict), and the block after the loop;
         ``None`` if the loop does anything else.
     """
     parser = _Parser(reducer, list(stack), accumulator)
@@ -78,10 +78,10 @@ def parse_loops(
 
 @dataclass
 class _Loop:
-    """A ``for`` of a comprehension, and the tests behind it.
+    """A ``for`` of a comprehension, and the tests after it.
 
     Attributes:
-        target: the target, or what receives it.
+        target: the target, or its receiver.
     """
 
     target: Target | ast.expr
@@ -101,7 +101,7 @@ class _Parser:
 
     Attributes:
         loops: those found so far.
-        exit: the block behind the first loop.
+        exit: the block after the first loop.
     """
 
     def __init__(self, reducer: Reducer, stack: list[Entry], accumulator: Accumulator | None) -> None:
@@ -207,7 +207,7 @@ class _Parser:
         element = self.element if self.accumulator is None else self.accumulator.element
         if element is not None:
             return element
-        # the compiler drops what comes behind an ``if False``
+        # the compiler drops what follows an ``if False``
         generators[-1].ifs.append(ast.Constant(False))
         nothing = ast.Constant(None)
         is_mapping = self.accumulator is not None and self.accumulator.kind == "BUILD_MAP"
@@ -217,7 +217,7 @@ class _Parser:
 def name_dropped(
     generators: list[ast.comprehension], names: Sequence[str], cells: Sequence[str], inlined: bool = False
 ) -> None:
-    """Write the variables that the comprehension had in what the compiler dropped, behind its ``if False``.
+    """Write the variables that the comprehension had in code the compiler dropped, after its ``if False``.
 
     Args:
         generators: those that are left; changed if something was dropped.
@@ -276,6 +276,6 @@ def async_head(reducer: Reducer, block: Block) -> bool:
 
 
 def async_exit(reducer: Reducer, block: Block) -> int:
-    """Return the normal exit of an ``async for``: what follows its ``END_ASYNC_FOR``."""
+    """Return the normal exit of an ``async for``: the block after its ``END_ASYNC_FOR``."""
     assert block.handler is not None
     return reducer.cfg.blocks[block.handler].successors[0]

@@ -5,11 +5,11 @@ Code of 3.11 and later has a position for each instruction (line, column, end). 
 * the column of a statement: its indentation (*certain*: the compiler gives operations the span of their node);
 * the statements ``continue``, ``break``, ``pass``, ``return`` that leave nothing but a jump, a NOP or the load of
   ``None`` (*certain*: no other node has their span and does no more than that. A constant may be as wide as one of
-  them, but then it is loaded). What the compiler adds by itself has the position of what comes before it
+  them, but then it is loaded). Operations that the compiler adds have the position of the preceding ones
   (``propagate_line_numbers`` in compile.c), or none;
 * the column of a compound statement: one step of indentation left of its first line (*likely*).
 
-Code of 3.10 and before has lines only. A line on which nothing but such operations lies is one of these statements
+Code of 3.10 and before has lines only. A line with nothing but such operations is one of these statements
 (*likely*: which of them, is not known).
 
 Example: ``for x in y:`` / ``    if x: continue`` / ``    f(x)`` has a jump with the position ``2:10-2:18``. It is eight
@@ -34,14 +34,14 @@ from .leftovers import Leftovers, one_line_guards
 
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
-#: What these leave, and what it takes to leave loops, handlers and ``with`` on the way.
+#: Operations that these leave, and those that leave loops, handlers and ``with`` before them.
 _LEAVING = (
     "NOP", "JUMP_ABSOLUTE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "POP_TOP", "POP_EXCEPT",
     "POP_ITER", "SWAP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO", "EXTENDED_ARG",
     "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP", "BEGIN_FINALLY", "WITH_CLEANUP_START",
     "WITH_CLEANUP_FINISH", "POP_FINALLY", "CALL_FINALLY",
 )
-#: What it takes to leave a ``with`` up to 3.10, besides (it stands in calls, too), and what comes behind handlers.
+#: Further operations that leave a ``with`` up to 3.10 (calls have them, too) or follow handlers.
 _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 #: One step of it.
 INDENTATION = 4
@@ -51,7 +51,7 @@ class Exit(NamedTuple):
     """A statement of one word.
 
     Attributes:
-        line: where it stands.
+        line: its line.
         column: of its first letter; ``None`` where that is not known.
         kind: ``continue``, ``break``, ``pass`` or ``return``; ``""`` for one of them; ``"return None"``.
     """
@@ -62,7 +62,7 @@ class Exit(NamedTuple):
 
 
 class _Opcodes:
-    """The opcodes of one version that tell what was written.
+    """The opcodes of one version that show what was written.
 
     Attributes:
         nop: of ``NOP``.
@@ -83,7 +83,7 @@ class _Opcodes:
 
         self.nop = opcodes["NOP"]
         self.leaving = numbers(*_LEAVING, *(_LEAVING_WITH if version < (3, 11) else ()))
-        # (A ``None`` among operands is a load by itself, as wide as ``pass``.)
+        # (A ``None`` among operands is a separate load, as wide as ``pass``.)
         self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE", *_LEAVING_WITH)
         self.returning = numbers("RETURN_VALUE", "RETURN_CONST")
         self.calling = numbers(*(name for name in opcodes if name.startswith("CALL")))
@@ -123,7 +123,7 @@ def _lines_of(places: set[Position | None]) -> set[int]:
 
 
 def _has_columns(positions: list[Position | None]) -> bool:
-    for position in positions:  # (mostly the first one tells)
+    for position in positions:  # (mostly the first one decides)
         if position is not None and position.column is not None:
             return True
     return False
@@ -151,7 +151,7 @@ class Evidence:
     """The facts of one code object.
 
     Attributes:
-        has_columns: whether there are positions (3.11 and later, and the table was kept).
+        has_columns: whether there are positions (3.11 and later, with the table in place).
         has_lines: whether there are lines.
         copies_exits: whether the compiler copies ends of functions to where jumps lead there (3.10 and later).
     """
@@ -174,7 +174,7 @@ class Evidence:
         self._guards = one_line_guards(instructions)
         self._left = Leftovers(instructions) if instructions and not self.copies_exits else None
         self.has_columns = _has_columns(self.positions)
-        if is_resumed and self.has_columns:  # (What torch adds to the user's code has a line and no columns.)
+        if is_resumed and self.has_columns:  # (Code that torch adds to the user's has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
                               for position in self.positions]
         self.has_lines = _count_lines(self.positions) > 1
@@ -186,15 +186,15 @@ class Evidence:
     # --- one-word statements ----------------------------------------------------------------------
     @cached_property
     def _more(self) -> set[Position | None]:
-        """The positions of what is more than one-word statements."""
+        """The positions of everything but one-word statements."""
         return self._positions_of(frozenset(self._units) - self._opcodes.leaving)
 
     def _exits_by_line(self, code: Code) -> list[Exit]:
-        """Return the lines on which nothing but one-word statements lies."""
+        """Return the lines with nothing but one-word statements."""
         known = set(self.positions) - {None}
         other = set(self._more)
         units, nop = self._units, self._opcodes.nop
-        if code.exceptiontable:  # (``try:`` leaves a NOP before what it protects.)
+        if code.exceptiontable:  # (``try:`` leaves a NOP before the protected body.)
             other |= {self.positions[entry.start // 2 - 1] for entry in parse_exception_table(code.exceptiontable)
                       if 0 < entry.start <= 2 * len(units) and units[entry.start // 2 - 1] == nop}
         other |= {self.positions[at] for at, opcode in enumerate(units)
@@ -228,7 +228,7 @@ class Evidence:
         return sorted(exits, key=_place_of_exit)
 
     def _word(self, position: Position, units: list[int]) -> str:
-        """Return the word that a span is, by its width and what its code units do; empty if it is something else."""
+        """Return the word that a span is, by its width and its code units; empty if it is something else."""
         opcodes, word = self._opcodes, _word_as_wide(position)
         done = {self._units[at] for at in units}
         stored, deleted = ({self._argument(at) for at in units if self._units[at] in some}
@@ -269,7 +269,7 @@ class Evidence:
     def _load_behind(self, at: int) -> int | None:
         """Return the load of the constant that is returned when a construct around a code unit was left.
 
-        It has the place of what leaves the construct; the constant is at the unit. ``None`` if there is none.
+        Its place is that of the exit of the construct; the constant is at the unit. ``None`` if there is none.
         """
         opcodes = self._opcodes
         for after in range(at + 1, len(self._units)):
@@ -333,8 +333,7 @@ class Evidence:
     def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
 
-        ``None`` if there is none, if it is known not to be of the kind that is asked for, or if one of the lines is not
-        known.
+        ``None`` if there is none, if it is known to be of another kind, or if one of the lines is not known.
         """
         if first is None or last is None:
             return None
@@ -352,7 +351,7 @@ class Evidence:
         """Return whether a ``return`` of nothing was written, and how.
 
         Returns:
-            ``return``, ``return None``; ``pass``, where it was, and what falls off the end behind it returns; ``?`` for
+            ``return``, ``return None``; ``pass``, where it was, and falling off the end after it returns; ``?`` for
             one of these; empty if it was not.
         """
         if self._left is not None and (ops := ops_of(stmt)) is not None and self._left.ends_by_itself(ops[1]):
@@ -382,12 +381,12 @@ class Evidence:
         if units is None:
             return []
         first, last = max(units[0], 0), units[1]
-        if first > 0 and self._units[first - 1] not in self._opcodes.returning:  # (``NOP``, or what was left there.)
+        if first > 0 and self._units[first - 1] not in self._opcodes.returning:  # (``NOP``, or a leftover.)
             first -= 1
         return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
 
     def stands_at(self, stmt: ast.stmt, place: Exit) -> None:
-        """Let a statement of one word stand at a place."""
+        """Give a statement of one word its line and column."""
         at_line(stmt, place.line)
         self._columns[stmt] = place.column
 
@@ -400,7 +399,7 @@ class Evidence:
     def start_of_return(self, value: object, offset: int) -> tuple[int | None, int | None]:
         """Return line and column of the ``return`` of a constant, given the offset of the operation that returns it.
 
-        The compiler's own ``return None`` stands nowhere.
+        The compiler's own ``return None`` has no place.
         """
         place = self.place(offset)
         if place is None:
@@ -424,10 +423,10 @@ class Evidence:
             and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
 
     def falls_off(self, stmts: list[ast.stmt]) -> bool:
-        """Return whether a suite ends in a ``return`` that nobody wrote, on one of its paths.
+        """Return whether a suite ends in an implicit ``return``, on one of its paths.
 
-        What falls off the end of a function returns from there. Where that is copied (3.10 and later:
-        ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of what stands before them.
+        A function returns where control falls off its end. Where that is copied (3.10 and later:
+        ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of the preceding statement.
         """
         last = stmts[-1]
         if len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last) and not self.is_written(last):
@@ -460,7 +459,7 @@ class Evidence:
         return last or None
 
     def behind(self, stmts: list[ast.stmt]) -> int | None:
-        """Return the line behind a suite, as far as that is known."""
+        """Return the line after a suite, as far as that is known."""
         last = self.last_line(stmts)
         return None if last is None else last + 1
 
@@ -485,7 +484,7 @@ class Evidence:
         return sorted({each.line for each in self.positions if each is not None})
 
     def room(self, branch: list[ast.stmt], rest: list[ast.stmt]) -> int | None:
-        """Return the number of lines between a branch and what stands behind it, in which nothing lies.
+        """Return the number of unused lines between a branch and the statements after it.
 
         An ``else`` of more than one word takes one of them (*certain*: where there is none, there is no ``else``);
         so may a comment, an empty line, and a closing parenthesis. ``None`` where lines are not known.
@@ -496,14 +495,14 @@ class Evidence:
         lines = self._lines_in_order
         return first - 1 - max(lines[bisect_left(lines, first) - 1] if lines and lines[0] < first else last, last)
 
-    # --- what the compiler left --------------------------------------------------------------------
+    # --- unreachable code of the compiler ----------------------------------------------------------
     def count_in_else(self, stmt: ast.If | ast.Try, rest: list[ast.stmt]) -> int | None:
-        """Return how many of the statements behind one that control never falls out of were written in its ``else``.
+        """Return how many of the statements after one that control never falls out of were written in its ``else``.
 
         The compiler of 3.9 and before leaves jumps over an ``else`` (:mod:`.leftovers`; *certain*).
 
         Returns:
-            the number; ``None`` where nothing tells.
+            the number; ``None`` where it is unknown.
         """
         if self._left is None:
             return None
@@ -517,7 +516,7 @@ class Evidence:
         return None if self._returns(stmt) else 0
 
     def is_last(self, stmts: list[ast.stmt]) -> bool:
-        """Return whether the compiler is known to have left nothing behind a suite, so that it ends in no ``else``."""
+        """Return whether the compiler is known to have left nothing after a suite, so that it ends in no ``else``."""
         if self._left is None or not isinstance(stmts[-1], ast.Return):
             return False
         behind = self._last_offset(stmts)
@@ -529,7 +528,7 @@ class Evidence:
         return self._jumps(suites[-1][-1]) if suites else isinstance(stmt, (ast.Break, ast.Continue))
 
     def _returns(self, stmt: ast.stmt) -> bool:
-        """Return whether a suite of a statement ends in a ``return``, behind which the compiler leaves nothing."""
+        """Return whether a suite of a statement ends in a ``return``, after which the compiler leaves nothing."""
         return isinstance(stmt, ast.Return) or any(self._returns(suite[-1]) for suite in suites_of(stmt))
 
     def _first_offset(self, stmt: ast.stmt) -> int | None:
@@ -543,12 +542,12 @@ class Evidence:
 
     # --- columns ----------------------------------------------------------------------------------
     def column(self, stmt: ast.stmt) -> int | None:
-        """Return the column at which a statement begins; ``None`` where nothing tells."""
+        """Return the column at which a statement begins; ``None`` where it is unknown."""
         if not self.has_columns:
             return None
         if stmt not in self._columns:
             if hasattr(stmt, "body") and not isinstance(stmt, SCOPES):
-                return self._compound(stmt)  # (It follows from what is inside, which may still change.)
+                return self._compound(stmt)  # (It follows from the inner statements, which may still change.)
             self._columns[stmt] = self._simple(stmt)
         return self._columns[stmt]
 
@@ -578,7 +577,7 @@ class Evidence:
         """Return where a ``return`` of a value begins; ``None`` where that is not known.
 
         The operation has the span of the statement, or, for a constant, that of the value (``compiler_return`` in
-        compile.c). Behind the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
+        compile.c). After the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
         comes before it.
         """
         units = self._units_of(stmt)
@@ -624,7 +623,7 @@ class Evidence:
             column: of the outer one.
         """
         place = self.start_of_test(stmt)
-        # (``elif`` is as wide as ``if`` and two blanks; behind it may stand a parenthesis, and ``not``.)
+        # (``elif`` is as wide as ``if`` and two blanks; a parenthesis and ``not`` may follow it.)
         return place is not None and place - column in (5, 6, 9, 10)
 
     def start_of_test(self, stmt: ast.If) -> int | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Summary:
-    """A block evaluated by itself: whether it is pure, what it leaves on the stack, how many values it takes."""
+    """A block evaluated separately: whether it is pure, its results on the stack, how many values it takes."""
 
     __slots__ = ("inputs", "pure", "stack")
 
@@ -60,9 +60,9 @@ class Reducer:
     """Folds the control flow of expressions in a graph, from the inside out.
 
     Attributes:
-        preds: blocks that control comes from, kept up to date.
-        cache: what each block does by itself.
-        fixed: blocks that other passes refer to, which must stay.
+        preds: predecessors of each block, updated with the graph.
+        cache: the summary of each block.
+        fixed: blocks that other passes refer to; never removed.
     """
 
     def __init__(self, cfg: RegionCfg, executor: SymbolicExecutor, is_lambda: bool) -> None:
@@ -81,7 +81,7 @@ class Reducer:
         return len(self.preds[id]) == 1 and id != self.cfg.entry
 
     def changed(self, block: Block, succs: list[int], end: str) -> None:
-        """Give a block new successors, and drop what only it led to."""
+        """Give a block new successors, and drop blocks that only it led to."""
         before = block.successors
         for succ in succs:
             self.preds[succ].append(block.id)
@@ -103,7 +103,7 @@ class Reducer:
         return id in self.cfg.kinds
 
     def summary(self, id: int) -> Summary:
-        """Return what a block does by itself."""
+        """Return the summary of a block."""
         result = self.cache.get(id)
         if result is None:
             block = self.cfg.blocks[id]
@@ -200,7 +200,7 @@ class Reducer:
         return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
 
     def step(self, block: Block) -> bool:
-        """Fold what ends in a block, if anything does."""
+        """Fold an expression that ends in a block, if any does."""
         if block.end == "branch":
             if block.ops and is_copied(block.ops[-1]):  # (a value, not only a test)
                 return (
@@ -296,8 +296,8 @@ class Reducer:
     def unify_return(self, x: Block, y: Block, other: int) -> None:
         """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that.
 
-        The tests may stand on several lines where nobody wrote the ``return``: it has the line of the test then, and
-        stands behind what the test leads to. (So it is taken to be where no lines are known.)
+        The tests may be on several lines if the ``return`` is implicit: it has the line of the test then, and
+        follows what the test leads to. (Where no lines are known, it is taken to be implicit.)
         """
         if other in y.successors:
             return
@@ -456,7 +456,7 @@ class Reducer:
         return self.single(id) and only_drops and block.successors == [goal]
 
     def goes_on_elsewhere(self, id: int) -> bool:
-        """Return whether a value is only dropped here, and other edges too lead to what comes then.
+        """Return whether a value is only dropped here, and other edges lead to the next operations, too.
 
         So it is with ``b`` in ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11,
         3.14).
@@ -468,7 +468,7 @@ class Reducer:
             block.end == "jump" and len(block.ops) == 1 and not self.single(block.successors[0]))
 
     def tested(self, summary: Summary) -> ast.expr | None:
-        """Return the value, if all a block does is to push one twice: once for the test, once to be kept."""
+        """Return the value, if a block does no more than push one twice: once for the test, once as the result."""
         if not summary.pure or len(summary.stack) != 2:
             return None
         shared = summary.stack[0]
@@ -508,7 +508,7 @@ class Reducer:
         if a.end == b.end == "jump":
             return a.successors == b.successors
         if a.end == b.end == "return":
-            # (``if c: pass`` on one line, at the end of a function: nobody writes ``return None if c else None``)
+            # (``if c: pass`` on one line, at the end of a function: ``return None if c else None`` is never written)
             return self.is_lambda or a.line is not None and a.line == b.line == x.line and not (
                 returns_nothing(a) and returns_nothing(b)
             ) and self.returns_once(a, b)
@@ -607,7 +607,7 @@ class Reducer:
         )
 
     def share_after(self, arm: Block, other: Block) -> None:
-        """Share what stands behind the value of one arm with the other, if that has a copy of it."""
+        """Share the operations after the value of one arm with the other, if that has a copy of them."""
         if arm.end != "jump" or arm.successors == other.successors:
             return
         k = self.cfg.blocks[arm.successors[0]]
@@ -617,7 +617,7 @@ class Reducer:
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Block) -> bool:
-        """Fold ``a < b < c``: the second operand is kept on the stack for the second comparison."""
+        """Fold ``a < b < c``: the second operand remains on the stack for the second comparison."""
         blocks = self.cfg.blocks
         ops = x.ops
         if len(ops) < 2:
@@ -658,7 +658,7 @@ class Reducer:
             return y.successors == k.successors
         if y.end == k.end == "return":
             return True
-        # a return behind the join, copied
+        # a return after the join, copied
         jumping, returning = (y, k) if y.end == "jump" else (k, y)
         if jumping.end != "jump" or returning.end != "return":
             return False
@@ -703,7 +703,7 @@ class Reducer:
         if parsed is None:
             return False
         generators, element, exit_id = parsed
-        # what stands between the iterator and the empty list is of this comprehension (others may be further up)
+        # the operations between the iterator and the empty list are of this comprehension (others may be further up)
         own = itertools.takewhile(lambda op: op.kind in SET_ASIDE, reversed(block.ops[:-3]))
         set_aside = [op for op in own if is_name(op.arg)][::-1]
         shown = self.executor.scope.plain_name
@@ -729,7 +729,7 @@ class Reducer:
         return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
 
     def cut(self, k: Block, start: int) -> Block:
-        """Split ``k`` at ``start`` and return the block of what it does from there on."""
+        """Split ``k`` at ``start`` and return the block of its operations from there on."""
         if not start:
             return k
         tail = self.cfg.add(k, k.ops[start:], k.end, [], k.region, k.arg)
@@ -744,7 +744,7 @@ class Reducer:
 
         Args:
             head: its head.
-            before: the block that led there; where it goes now is behind the loop.
+            before: the block that led there; its present target is after the loop.
         """
         cfg, (behind,) = self.cfg, before.successors
         if head not in cfg.blocks:
@@ -787,7 +787,7 @@ def tests_case(block: Block) -> bool:
 
 
 def effect_of(op: Op) -> tuple[int, int]:
-    """Return ``(popped, pushed)`` of an operation of the compiler or of ours."""
+    """Return ``(popped, pushed)`` of an operation of the compiler or of depyf."""
     if op.kind == "CASE":
         return 1, 1 + op.arg.keeps
     return FOLDED.get(op.kind) or effect(op)

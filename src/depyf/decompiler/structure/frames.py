@@ -47,7 +47,7 @@ class LoopFrame(Frame):
 
 
 def outer_ends(frame: Frame | None, follow: int | None) -> set[int]:
-    """Return where control goes on behind the statement at hand and behind each loop around it, and their heads."""
+    """Return where control goes on after the present statement and after each loop around it, and their heads."""
     ends = {follow}
     while frame is not None:
         if isinstance(frame, LoopFrame):
@@ -79,7 +79,7 @@ class Construct:
 
     Attributes:
         statements: the statement, with those that come before it.
-        next: the block behind it; ``None`` where control never gets there.
+        next: the block after it; ``None`` where control never gets there.
         stack: the values on the symbolic stack there.
     """
 
@@ -94,7 +94,7 @@ class Suite:
 
     Attributes:
         statements: in their order.
-        falls: whether control falls through to what follows.
+        falls: whether control falls through to the next statement.
         stack: the values on the symbolic stack at the end.
     """
 
@@ -104,7 +104,7 @@ class Suite:
 
 
 # --- suites: where the statements of a body begin and end ------------------------------------------------
-#: Statements that control never goes on behind.
+#: Statements after which control does not go on.
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -114,7 +114,7 @@ def leave(kind: str, line: int | None) -> ast.stmt:
 
 
 def leaves_by(stmt: ast.stmt, end: str) -> bool:
-    """Return whether a statement does what falling off the end of its suite does."""
+    """Return whether a statement has the effect of falling off the end of its suite."""
     return end == "continue" and isinstance(stmt, ast.Continue) \
         or end == "return" and isinstance(stmt, ast.Return) and is_nothing(stmt)
 

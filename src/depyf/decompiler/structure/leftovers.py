@@ -1,24 +1,24 @@
-"""What the compilers of 3.9 and before leave behind though nothing leads there: it tells ``else`` and ``continue``.
+"""Unreachable code that the compilers of 3.9 and before leave: it shows ``else`` and ``continue``.
 
-They write the jump over an ``else`` behind a branch that never comes there, the end of a handler behind a ``continue``,
-and ``return None`` at the end of a function that returned before. Only what stands straight behind a ``return`` goes
-(``PyCode_Optimize`` in peephole.c). From 3.10 on nothing of it is left.
+They write the jump over an ``else`` after a branch that never reaches it, the end of a handler after a ``continue``,
+and ``return None`` at the end of a function that returned before. Only code directly after a ``return`` is removed
+(``PyCode_Optimize`` in peephole.c). From 3.10 on none of it is left.
 
-Example: ``if a: raise B`` / ``else: return c`` has a jump behind the ``raise``. Without the ``else`` there is none.
+Example: ``if a: raise B`` / ``else: return c`` has a jump after the ``raise``. Without the ``else`` there is none.
 """
 
 from __future__ import annotations
 
 from ...bytecode.instructions import Instruction
 
-#: Control never goes on behind these.
+#: Control never goes on after these.
 _LEAVES = frozenset({"JUMP_FORWARD", "JUMP_ABSOLUTE", "RETURN_VALUE", "RAISE_VARARGS", "BREAK_LOOP", "CONTINUE_LOOP",
                      "RERAISE"})
 _JUMPS = frozenset({"JUMP_FORWARD", "JUMP_ABSOLUTE"})
 #: These end the handlers of a statement.
 _ENDS = frozenset({"END_FINALLY", "RERAISE", "WITH_CLEANUP_FINISH"})
 _TESTS = frozenset({"POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE"})
-#: What ends a statement of one word, and what may stand before that.
+#: The end of a statement of one word, and operations that may precede it.
 _EXITS = frozenset({*_JUMPS, "RETURN_VALUE", "BREAK_LOOP", "CONTINUE_LOOP"})
 _UNWINDING = frozenset({
     "LOAD_CONST", "POP_TOP", "POP_BLOCK", "POP_EXCEPT", "BEGIN_FINALLY", "WITH_CLEANUP_START", "WITH_CLEANUP_FINISH",
@@ -28,7 +28,7 @@ _WORDS = {"BREAK_LOOP": "break", "CONTINUE_LOOP": "continue", "JUMP_FORWARD": "p
 
 
 class Leftovers:
-    """What is left in one code object.
+    """The unreachable code left in one code object.
 
     Attributes:
         last: byte offset of its last instruction.
@@ -57,11 +57,11 @@ class Leftovers:
         return unreached
 
     def jump_behind(self, offset: int, is_jump: bool, end: int) -> int | None:
-        """Return where the jump leads that is left behind a suite which control never falls out of.
+        """Return the target of the jump that is left after a suite which control never falls out of.
 
         Args:
             offset: of the last instruction that is known of the suite.
-            is_jump: whether a ``break`` or ``continue`` comes behind it.
+            is_jump: whether a ``break`` or ``continue`` follows it.
             end: the offset before which the suite ends.
 
         Returns:
@@ -98,13 +98,13 @@ class Leftovers:
         return value.line == before.line
 
     def is_last(self, offset: int) -> bool:
-        """Return whether nothing is left behind the last instruction that something leads to."""
+        """Return whether nothing is left after the last reachable instruction."""
         return offset == self.last
 
     def words(self) -> dict[int, str]:
         """Return the lines that end in a jump or ``return``, and the one-word statement that this is there.
 
-        ``pass`` is the jump over an ``else``, or the end of a handler; behind a ``continue`` in it that is left. It is
+        ``pass`` is the jump over an ``else``, or the end of a handler; after a ``continue`` in it that is left. It is
         empty where it may be several.
         """
         result: dict[int, str] = {}
@@ -126,7 +126,7 @@ def one_line_guards(instructions: list[Instruction]) -> dict[int, str]:
     """Return the lines on which a test is followed by an exit that it jumps over, as in ``if a: return``.
 
     Args:
-        instructions: of code of 3.10 and before: blocks stand in the order of the source.
+        instructions: of code of 3.10 and before: blocks are in the order of the source.
 
     Returns:
         ``{line: the statement of one word, or ""}``.
@@ -144,7 +144,7 @@ def one_line_guards(instructions: list[Instruction]) -> dict[int, str]:
 
 
 def _leaves_nothing(names: list[str]) -> bool:
-    """Return whether instructions keep the stack but for what they return: they are no operand of ``x if a``."""
+    """Return whether instructions change the stack only by what they return: they are no operand of ``x if a``."""
     if names[-1] == "RETURN_VALUE":
         return names[-2:-1] == ["LOAD_CONST"]
     return "LOAD_CONST" not in names or "POP_BLOCK" in names

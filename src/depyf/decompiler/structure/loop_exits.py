@@ -1,9 +1,9 @@
-"""The target of ``break``: which of the edges out of a loop leads to the place behind it.
+"""The target of ``break``: which of the edges out of a loop leads to the place after it.
 
-Nothing in the code says so. :func:`loop_exit` collects what the edges out of the loop tell (:class:`_Edges`), ranks the
+Nothing in the code says so. :func:`loop_exit` examines the edges out of the loop (:class:`_Edges`), ranks the
 places they lead to, and leaves the choice to the search.
 
-Example: ``for x in xs: if x: break`` with ``else: a()``, then ``b()``. The loop ends by itself at ``a()``; the other
+Example: ``for x in xs: if x: break`` with ``else: a()``, then ``b()``. The normal exit is ``a()``; the other
 edge drops the iterator before ``b()``, which only a ``break`` does. The candidates are ``b()``, then ``a()``.
 """
 
@@ -31,10 +31,10 @@ class Loop:
     Attributes:
         head: its first block.
         body: its blocks, with those in it that never lead back.
-        normal_exit: where it goes when it ends by itself; ``None`` where it does not.
+        normal_exit: where it goes when it ends normally; ``None`` where it does not.
         follow: where the statements around it end.
         frame: the construct around it.
-        has_else: whether what it does when it ends by itself is known to be indented: an ``else``.
+        has_else: whether the code at its normal exit is known to be indented: an ``else``.
     """
 
     head: int
@@ -69,13 +69,13 @@ def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set
     return result
 
 
-# --- what the edges out of a loop tell ------------------------------------------------------------------
+# --- evidence from the edges out of a loop --------------------------------------------------------------
 class _Edges:
-    """The places that the edges out of a loop lead to, once what is inside the loop is left.
+    """The places that the edges out of a loop lead to, once control has left the constructs inside.
 
     Attributes:
         targets: all of them.
-        strong: those that only a ``break`` leads to, as far as the path there tells.
+        strong: those that only a ``break`` leads to, as far as the path there shows.
     """
 
     def __init__(self, walker: Walker, loop: Loop) -> None:
@@ -110,7 +110,7 @@ class _Edges:
             return
         if goal.end == "return" and (not goal.ops or returns_through(goal)):
             return  # the value to return is on the stack already: no ``break`` carries one
-        # (in a loop that never comes round, what ends in a ``break`` is in the body)
+        # (in a loop without a second iteration, code before a ``break`` is in the body)
         is_break = target == succ and ends_in_break(blocks[id])
         if is_break or target != succ and drops_iterator(walker, succ, target):
             normal_exit = loop.normal_exit
@@ -122,12 +122,12 @@ class _Edges:
         elif self._keeps_inner_iterator(id, succ):
             return
         elif target != succ and blocks[loop.head].end == "branch" and (goal.end != "return" or len(goal.ops) > 1):
-            self.strong.append(target)  # no statement stands on an exit of a body, or of a handler
+            self.strong.append(target)  # an exit of a body or handler has no statement
         if not (id == loop.head and succ == loop.normal_exit):
             self._add(self.targets, target)
 
     def _lead_to_normal_exit(self, at: int, target: int, normal_exit: int) -> None:
-        """Lead an edge to a copy of what follows the loop to what follows it."""
+        """Redirect an edge from a copy of the code after the loop to the original."""
         blocks = self.walker.cfg.blocks
         while blocks[at].successors[0] != target:
             at = blocks[at].successors[0]
@@ -165,7 +165,7 @@ def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> 
     """Yield the targets of breaks that come after other statements (``if x: y = 1; break``)."""
     inner: set[int] = set()
     for other in body & walker.analysis.loops.keys():
-        # what leaves an inner loop drops that one's iterator first
+        # an edge out of an inner loop drops that one's iterator first
         if other != head:
             inner |= walker.analysis.loops[other] - {other}
     blocks = walker.cfg.blocks
@@ -175,7 +175,7 @@ def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> 
 
 
 def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
-    """Yield the targets of breaks behind the statements that only the edge to ``start`` leads to."""
+    """Yield the targets of breaks after the statements that only the edge to ``start`` leads to."""
     blocks = walker.cfg.blocks
     seen: set[int] = set()
     work = [start]
@@ -273,7 +273,7 @@ def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
 
 
 def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Edges) -> int:
-    """Return the exit of a loop that can end by itself: what an ``else`` joins, or where it goes by itself."""
+    """Return the exit of a loop that can end normally: the join after an ``else``, or the normal exit."""
     others = [target for target in edges.targets if target != normal_exit]
     if not others:
         return normal_exit
@@ -284,7 +284,7 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
     mine = {normal_exit} if normal_exit in ends else reach(walker, [normal_exit], avoid)
     reached = reach(walker, [target for target in others if target not in ends], avoid - {normal_exit})
     if normal_exit in reached:
-        # statements behind a ``break`` that lead where the loop does: ``else: continue``
+        # statements after a ``break`` that lead where the loop does: ``else: continue``
         behind = [target for target in others if target in edges.strong and target not in ends] \
             if normal_exit in ends else []
         return max(behind, key=lambda id: analysis.weight[id]) if behind else normal_exit
@@ -309,11 +309,11 @@ def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) ->
 
 
 def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
-    """Return the exit of a loop that never ends by itself: the place behind it that most leads to."""
+    """Return the exit of a loop that never ends normally: the place after it that most leads to."""
     analysis, blocks = walker.analysis, walker.cfg.blocks
     if len(candidates) == 1 and _is_all_behind(analysis, loop, candidates[0]) and (
             blocks[candidates[0]].end != "raise" and not is_small_exit(walker, candidates[0])):
-        return candidates[0]  # (no other could rank higher: so one loop behind another is not looked at once more)
+        return candidates[0]  # (no other could rank higher: so consecutive loops are not examined once more)
     avoid = loop.body | ends
     region = reach(walker, candidates, avoid)
     merged = [
@@ -353,17 +353,17 @@ def _leading_to(analysis: Analysis, region: set[int], goals: list[int]) -> set[i
 
 
 # --- Where loops are, and the places that they lead to ---------------------------------------
-# The statements of a loop are indented, and so are those of its ``else``. What follows it is not: it begins
-# left of them. Without columns, what has a line between those of the loop is in it.
+# The statements of a loop are indented, and so are those of its ``else``. The next statement is not: it begins
+# left of them. Without columns, statements with lines between those of the loop are in it.
 #
-# Example: ``while True:`` / ``    x = f()`` / ``    if x: return x``. The ``return`` is indented as what is in the
-# loop, so no ``break`` leads there.
-#: What leaves loops, handlers and ``with``: it has the indentation of what is left.
+# Example: ``while True:`` / ``    x = f()`` / ``    if x: return x``. The ``return`` is indented like the loop body,
+# so no ``break`` leads there.
+#: Operations that leave loops, handlers and ``with``: they have the indentation of that statement.
 _UNWINDING = frozenset({
     "POP_EXCEPT", "LEAVE", "SWAP", "COPY", "PUSH_EXC_INFO", "WITH_EXCEPT_START", "END_ASYNC_FOR"})
 #: Ends of blocks that are no part of a statement: the jump back of a loop has its span.
 _NOT_WRITTEN = ("jump", "reraise")
-#: What begins a compound statement, after its head.
+#: Operations that begin a compound statement, after its head.
 _HEADS = ("GET_ITER", "GET_AITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
@@ -431,8 +431,8 @@ def _start(
         evidence: the facts.
         id: of the block.
         avoid: blocks that are no part of the statement.
-        indentation: any column left of it does for those that are (``None``: none is asked for), so that not all that
-            comes behind a loop is looked at.
+        indentation: any column left of it does for those that are (``None``: no bound), so that not all code after a
+            loop is examined.
     """
     block = walker.cfg.blocks[id]
     ops = _statement_ops(block)
@@ -447,7 +447,7 @@ def _start(
     is_compound = any(op.kind in _HEADS for op, _ in on_it) or block.end == "for" or block.end == "branch" and not any(
         op.kind.startswith(("STORE", "DEL")) or op.kind in ("POP", "SETITEM") for op, _ in on_it)
     if not is_compound:
-        # (``del`` has the span of what it deletes. ``while True:`` has no operation: the first statement in it has.)
+        # (``del`` has the span of its target. ``while True:`` has no operation: the first statement in it has.)
         step = INDENTATION if id in walker.analysis.loops else 0
         columns = [column - len("del ") * op.kind.startswith("DEL") for op, column in on_it]
         return line, min(columns) - step if columns else None

@@ -1,4 +1,4 @@
-"""``try`` and ``with``: protected bodies, their handlers, and what follows, as the compiler lays them out."""
+"""``try`` and ``with``: protected bodies, their handlers, and the code after them, as the compiler lays them out."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor) -> str:
 
 
 def normal_exit(walker: Walker, targets: list[int], cursor: Cursor) -> int | None:
-    """Return the exit that statements behind the protected body continue."""
+    """Return the exit that the statements after the protected body continue."""
     follow = cursor.follow
     normal = [target for target in targets if target != follow and exit_kind(walker, target, cursor) == "normal"]
     if follow is not None and follow in targets and (not normal or cursor.frame.jump(follow) is None):
@@ -83,7 +83,7 @@ def normal_exit(walker: Walker, targets: list[int], cursor: Cursor) -> int | Non
 
 
 def lead_copies_to(walker: Walker, sources: Iterable[int], join: int | None) -> None:
-    """Lead edges to copies of what ``join`` does to ``join``."""
+    """Redirect edges from copies of ``join`` to ``join``."""
     if join is None:
         return
     blocks = walker.cfg.blocks
@@ -100,7 +100,7 @@ def first_line(stmts: list[ast.stmt]) -> int | None:
 
 # --- the statements -------------------------------------------------------------------------------------
 def with_statement(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
-    """Write a ``with``: what follows is where control goes on when the exception is swallowed."""
+    """Write a ``with``: control goes on where it does when the exception is swallowed."""
     join = walker.cfg.blocks[body.region].successors[0]
     lead_copies_to(walker, body.leaves, join)
     stack = cursor.stack
@@ -173,12 +173,12 @@ def _joins(
     """
     handler_targets = list(dict.fromkeys(walker.cfg.blocks[id].successors[0] for id in ends))
     normal = normal_exit(walker, body.targets, cursor)
-    # no clause of ``except*`` can return or jump: that is what follows, whatever it does
+    # no clause of ``except*`` can return or jump: its target follows, whatever that does
     after_handlers = handler_targets[0] if star and handler_targets else normal_exit(walker, handler_targets, cursor)
     if normal is None or after_handlers is None:
         return normal, after_handlers if normal is None else normal
     if star and normal != after_handlers:
-        # the end of ``else`` may be a copy of what the clauses lead to
+        # the end of ``else`` may be a copy of the code that the clauses lead to
         rest = reach(walker, [normal], outer_ends(cursor.frame, cursor.follow) - {normal})
         lead_copies_to(walker, rest, after_handlers)
     if after_handlers == normal or walker.cfg.is_copy(after_handlers, normal):
@@ -189,7 +189,7 @@ def _joins(
 
 
 def _where_they_meet(walker: Walker, normal: int, after_handlers: int, cursor: Cursor) -> int:
-    """Return where control goes on behind the ``else`` and behind the handlers alike."""
+    """Return where control goes on after the ``else`` and after the handlers alike."""
     around = outer_ends(cursor.frame, cursor.follow)
     reached = reach(walker, [normal], around - {normal})
     if after_handlers in reached:

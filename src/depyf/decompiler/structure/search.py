@@ -7,8 +7,8 @@ Where it cannot be written, or is not proven, further attempts differ from it at
 the last ones.
 
 Example: a loop has the candidates ``[B7, B9]`` for its exit, and two ``if`` in it ``[B4, B5]`` and ``[B5, B6]`` for
-their joins. The attempts are ``B7, B4, B5``; then ``B9`` and what is first behind it; then ``B7, B4, B6``; then
-``B7, B5`` and what is first behind it.
+their joins. The attempts are ``B7, B4, B5``; then ``B9`` and the first candidates after it; then ``B7, B4, B6``;
+then ``B7, B5`` and the first candidates after it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Search:
             self._counts.clear()
 
     def choose(self, candidates: Sequence[T]) -> T:
-        """Return the candidate that this attempt takes at the place at hand.
+        """Return the candidate that this attempt takes at the current place.
 
         Args:
             candidates: at least one, the likeliest first.

@@ -1,6 +1,6 @@
 """The tests of statements as their author spelled them: which ``not``, and whether ``and`` was a nested ``if``.
 
-Example: ``if a and b:``, where ``b`` stands on a line below that of ``a`` and as far right as the test of an ``if``, is
+Example: ``if a and b:``, where ``b`` is on a line below that of ``a`` and as far right as the test of an ``if``, is
 ``if a:`` with ``if b:`` in it.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _Tested = ast.If | ast.While | ast.Assert
-#: What may stand before the test of a statement.
+#: Text that may precede the test of a statement.
 _IF = ("if ", "if (", "elif ")
 _WHILE = ("while ",)
 
@@ -41,7 +41,7 @@ class _Speller:
         self.scope = body.scope
 
     def suite(self, statements: list[ast.stmt]) -> None:
-        """Spell the tests of a suite, the inner ones first: where a statement stands follows from what is in it."""
+        """Spell the tests of a suite, the inner ones first: where a statement begins follows from what is in it."""
         for at in reversed(range(len(statements))):
             statement = statements[at]
             if isinstance(statement, (ast.Expr, ast.Assign, ast.Return)):  # (most)
@@ -117,7 +117,7 @@ def _is_negative(test: ast.expr) -> bool:
 
 
 def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
-    """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` stands above the line of the ``assert``.
+    """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is above the line of the ``assert``.
 
     (*Certain*: its operations have the line on which it begins.)
     """
@@ -159,8 +159,8 @@ def _statement_in(
         outer: the operands as they would be written in the outer statement.
         inner: the same as they would be written in the inner one.
         scope: the code object of the test.
-        keywords: what may stand before the outer test.
-        keyword: what stands before the inner one.
+        keywords: text that may precede the outer test.
+        keyword: text before the inner one.
     """
     return next((at for at in range(1, len(inner))
                  if begins_statement(scope, outer[0], outer[at - 1], inner[at], keywords, keyword)), 0)

@@ -1,6 +1,6 @@
 """The reduced graph, written as nested statements.
 
-A :class:`Walker` follows control from the entry with the symbolic stack in hand.  Where control falls
+A :class:`Walker` follows control from the entry with a symbolic stack.  Where control falls
 through to, and what ``break`` and ``continue`` mean, is in the chain of frames around the
 place (``frames``); a block that is reached otherwise is simply written again (both copies compile to the
 same program), up to a limit.
@@ -110,7 +110,7 @@ class Walker:
             raise CannotDecompile(STRUCTURE, "too many copies")
 
     def walk(self, cursor: Cursor, entered: int | None = None) -> Suite:
-        """Write statements until control reaches what follows or goes elsewhere.
+        """Write statements until control reaches the next ones or goes elsewhere.
 
         Args:
             cursor: where to begin; it moves on.
@@ -143,12 +143,12 @@ class Walker:
         return state.stmts
 
 
-#: A function that writes a construct, and its arguments behind the walker.
+#: A function that writes a construct, and its arguments after the walker.
 _Step = tuple[Callable[..., Construct], tuple[Any, ...]]
 
 
 class _Path:
-    """One walk: where it is, and what it has written."""
+    """One walk: its position, and the statements written."""
 
     def __init__(self, walker: Walker, cursor: Cursor, entered: int | None) -> None:
         self.walker = walker
@@ -158,7 +158,7 @@ class _Path:
         self.leaving = False  # whether a protected body or handler was left: only its end may come
 
     def step(self) -> Suite | _Step | None:
-        """Write what is at hand; return the suite where it ends there, or how to write the construct that is there."""
+        """Write the next statements; return the suite where it ends, or how to write the construct that begins."""
         cursor, walker = self.cursor, self.walker
         begun = self.entered == cursor.at
         if not begun:
@@ -183,7 +183,7 @@ class _Path:
         return Suite(self.out, falls, self.cursor.stack)
 
     def go_on(self, construct: Construct) -> Suite | None:
-        """Go on behind a construct."""
+        """Go on after a construct."""
         self.entered = None
         self.out += construct.statements
         self.cursor.stack = construct.stack
@@ -196,7 +196,7 @@ class _Path:
     def _region_entered(self, block: Block, begun: bool) -> int | None:
         """Return the handler of the outermost region that begins here, unless a loop comes first.
 
-        The block is in another region than what was written before.
+        The block is in another region than the statements before it.
         """
         cursor, walker = self.cursor, self.walker
         around = cursor.frame.handler

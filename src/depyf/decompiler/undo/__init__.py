@@ -9,5 +9,5 @@ changes in place; out comes one that can be read as nested statements. The compi
     B2 [g()] reraise, handler B3                   B2 [g()] reraise
     B3 [COPY; POP_EXCEPT] reraise
 
-The order of the passes stands in :mod:`depyf.decompiler.passes`. Every file begins with an example of its own.
+The order of the passes is in :mod:`depyf.decompiler.passes`. Every file begins with an example of its own.
 """

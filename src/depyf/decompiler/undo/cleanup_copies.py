@@ -3,7 +3,7 @@
 CPython compiles the clean-up of a ``finally``, of a ``with`` and of ``except E as n`` once for the
 exception and once more on every exit of the protected body.  :func:`outline_cleanups` finds those copies by
 walking the handler and the exit in step, and replaces each by a single ``LEAVE`` operation, so that
-what is left is a graph in which each body and each clean-up stands once.
+the resulting graph contains each body and each clean-up once.
 
 Before (``try: a() finally: b()``, then ``c()``)::
 
@@ -41,7 +41,7 @@ class _Members:
                 self.asynchronous.update(region for region in regions if region is not None)
 
     def inside(self, region: int) -> set[int]:
-        """Return the blocks that lie in the region, or in one inside it."""
+        """Return the blocks in the region, or in one inside it."""
         cfg = self.cfg
         for id in range(self.entered, cfg.next_id):
             if id in cfg.blocks:
@@ -66,8 +66,8 @@ def outline_cleanups(cfg: RegionCfg) -> None:
     """Replace each copy of a clean-up by ``LEAVE``."""
     blocks = cfg.blocks
     # inside out: a region comes before those around it
-    # clean-up code may hold statements with clean-up of their own: those are cut in all copies first, and
-    # of two ``finally`` on one level, the one that starts first holds copies of the other
+    # clean-up code may contain statements with clean-up of their own: those are cut in all copies first, and
+    # of two ``finally`` on one level, the one that starts first contains copies of the other
     around = {region: cfg.handlers_around(region) for region in cfg.kinds}
     begins: dict[int, float] = {}
     for id, block in blocks.items():
@@ -106,7 +106,7 @@ def outline_cleanups(cfg: RegionCfg) -> None:
         if kind == "finally":
             _end_finally(cfg, region)
     _leave_empty_named(cfg)
-    # a running handler ends at POP_EXCEPT: what follows is a block of its own
+    # a running handler ends at POP_EXCEPT: the rest is a block of its own
     for id in list(blocks) if "POP_EXCEPT" in cfg.present else ():
         block = blocks[id]
         for index, op in enumerate(block.ops):
@@ -254,7 +254,7 @@ def _after_fixed(cfg: RegionCfg, kind: str, start: int, asynchronous: bool) -> i
 
 
 def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
-    """Return the block behind the copy of the clean-up of a ``finally`` that starts at ``start``."""
+    """Return the block after the copy of the clean-up of a ``finally`` that starts at ``start``."""
     copy = _Copy(cfg, region)
     copy.compare(start)
     if not copy.ends:
@@ -273,7 +273,7 @@ def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
 
 
 class _Copy:
-    """The clean-up of a ``finally`` and what may be a copy of it, walked in step.
+    """The clean-up of a ``finally`` and a possible copy of it, walked in step.
 
     Attributes:
         ends: ``(block, index)`` of each place where the copy ends: the clean-up re-raises there.

@@ -79,8 +79,8 @@ def _common_statements(a: Block, b: Block) -> int:
 def merge_breaks(cfg: RegionCfg) -> None:
     """Merge the ``break`` and the end of a loop that is the last statement of a handler: they leave that in one place.
 
-    (Up to the end of the handler both are on one path, which the compiler copies as it copies other ends. What does not
-    come from a ``break`` stays as it is: there is a ``continue`` or ``return`` for it.)
+    (Up to the end of the handler both are on one path, which the compiler copies as it copies other ends. Code that
+    does not come from a ``break`` is unchanged: there is a ``continue`` or ``return`` for it.)
     """
     breaks = {
         block.successors[0] for block in cfg.blocks.values()
@@ -135,7 +135,7 @@ def _merge_exits(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None = No
 
 
 def _epilogue(block: Block) -> int:
-    """Return the index of a block's epilogue, which the compiler puts behind the last statement; -1 if it has none.
+    """Return the index of a block's epilogue, which the compiler puts after the last statement; -1 if it has none.
 
     The value returned, and in a class before it ``__static_attributes__`` (3.13), ``__classdictcell__`` (3.12)
     and ``__classcell__`` (``compiler_class_body`` in compile.c, codegen.c).

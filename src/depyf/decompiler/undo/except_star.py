@@ -1,7 +1,7 @@
 """``except*``: its handlers are given the shape that those of ``except`` have.
 
-The compiler splits the exception group before each clause, goes on to the next clause with what is left, collects
-in a list what the clauses raise, and puts that together behind the last one::
+The compiler splits the exception group before each clause, goes on to the next clause with the rest, collects
+in a list what the clauses raise, and combines that after the last one::
 
     PUSH_EXC_INFO; BUILD_LIST 0; COPY 2                 previous, original, raised, rest
     <types>; CHECK_EG_MATCH; COPY 1; if None: POP; to the next clause
@@ -45,7 +45,7 @@ def desugar_except_star(cfg: RegionCfg) -> None:
 
 
 def _start(block: Block) -> int:
-    """Count the operations behind ``PUSH_EXC_INFO`` that set the stack up for ``except*``; 0 for other handlers."""
+    """Count the operations after ``PUSH_EXC_INFO`` that set the stack up for ``except*``; 0 for other handlers."""
     kinds = [op.kind for op in block.ops[:4]]
     for wanted in _STARTS:
         if kinds[: 1 + len(wanted)] == ["PUSH_EXC_INFO", *wanted]:
@@ -56,7 +56,7 @@ def _start(block: Block) -> int:
 
 
 def _merge_list_appends(cfg: RegionCfg) -> None:
-    """Merge the copies of ``LIST_APPEND 1`` behind the last clause: 3.13 puts one on each edge there."""
+    """Merge the copies of ``LIST_APPEND 1`` after the last clause: 3.13 puts one on each edge there."""
     predecessors = cfg.predecessors()
     for id, block in cfg.blocks.items():
         if not block.ops or block.ops[0].kind != "PREP_RERAISE_STAR":
@@ -141,7 +141,7 @@ class _Statement:
         raise CannotDecompile(STRUCTURE, "a clause of except* without a test")
 
     def after_first(self, id: int, kind: str) -> int:
-        """Return the block behind the first operation of one, which must be of that kind."""
+        """Return the block after the first operation of one, which must be of that kind."""
         block = self.cfg.blocks[id]
         if not block.ops or block.ops[0].kind != kind:
             raise CannotDecompile(STRUCTURE, "a way through except*")
@@ -233,7 +233,7 @@ def _kind(cfg: RegionCfg, id: int) -> str:
 
 
 def classify_handlers(cfg: RegionCfg) -> None:
-    """Tell what each handler is of, in ``cfg.kinds``, and take regions of transparent ones away."""
+    """Record the kind of each handler in ``cfg.kinds``, and remove the regions of transparent ones."""
     blocks = cfg.blocks
     handlers = sorted({n.handler for n in blocks.values() if n.handler is not None})
     transparent = set()

@@ -24,7 +24,7 @@ from ...bytecode.opspec import FIXED_EFFECTS, KEPT, effect
 from ...cfg.graph import Block, Cfg
 from ..structure.analysis import RegionCfg
 
-#: What takes values off the stack and ends protected bodies.
+#: Operations that take values off the stack and end protected bodies.
 _UNWINDS = frozenset({"POP", "SWAP", "LEAVE"})
 
 
@@ -96,15 +96,15 @@ def _repeated(blocks: list[Block], rough: Callable[[Block], object]) -> list[Blo
 
 
 def _rough_place(cfg: RegionCfg, id: int) -> object:
-    """Return what the places have in common that :func:`_place` has one key for."""
+    """Return a key that places with one key of :func:`_place` have in common."""
     block = cfg.blocks[id]
     return (block.end, len(block.ops)) if block.ops and block.end in ("jump", "return") else id
 
 
 def _merge_comprehensions(cfg: RegionCfg) -> bool:
-    """Make one of copies of a comprehension that stands inline (3.12 on) in the test of a loop.
+    """Merge the copies of a comprehension that is inline (3.12 on) in the test of a loop.
 
-    The rest of the test, behind them, has been found before: both loops leave to it.
+    The rest of the test, after them, has been found before: both loops leave to it.
     """
     done = False
     loops = [block for block in cfg.blocks.values() if block.end == "for"]
@@ -221,7 +221,7 @@ def _key(op: Op) -> tuple[object, ...]:
 
 
 def _common(a: Block, b: Block) -> int:
-    """Return the length of the longest common end of two blocks that is an expression by itself."""
+    """Return the length of the longest common end of two blocks that is a whole expression."""
     limit = min(len(a.ops), len(b.ops))
     size = 0
     while size < limit:
@@ -247,7 +247,7 @@ def _common(a: Block, b: Block) -> int:
 
 
 def _merge_equal(cfg: RegionCfg) -> None:
-    """Make one of copies of what an exit does, on one line and leading to one place.
+    """Merge the copies of one exit, on one line and leading to one place.
 
     CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
     and writes the end of a protected body on each exit of it.  Merged are blocks that only take values off the
@@ -257,19 +257,19 @@ def _merge_equal(cfg: RegionCfg) -> None:
     exits = [block for block in blocks.values()
              if block.end in ("jump", "return") and block.id != cfg.entry and block.id not in cfg.kinds]
     merged = _merge_exits(cfg, exits)
-    while merged:  # (what leads there is alike now, perhaps)
+    while merged:  # (blocks that lead there may be equal now)
         merged = _merge_exits(cfg, [block for block in exits if block.id in blocks and (
             not block.ops or block.end == "jump" and block.successors[0] in merged)])
 
 
 def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
-    """Make one of those exits that are copies of one another, and return the ids of what others became."""
+    """Merge the exits that are copies of one another, and return the ids of those merged into."""
     merged: set[int] = set()
     exits = _repeated(exits, _rough_exit)
     if not exits:
         return merged
     seen: dict[tuple[object, ...], int] = {}
-    before: dict[int, list[int]] = {}  # of the graph before anything is merged, once it is asked for
+    before: dict[int, list[int]] = {}  # of the graph before anything is merged, computed on first use
     returning: dict[int, tuple[object, ...]] = {}
     if not all(block.ops for block in exits):
         before = cfg.predecessors()
@@ -303,7 +303,7 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
 
 
 def _rough_exit(block: Block) -> object:
-    """Return what blocks have in common that do the same on an exit (:func:`_merge_equal` has one key for them)."""
+    """Return a key that blocks with the same effect on an exit have in common (see :func:`_merge_equal`)."""
     ops = block.ops
     if not ops:
         return (block.end, 0, block.handler, *block.successors)
@@ -313,10 +313,10 @@ def _rough_exit(block: Block) -> object:
 
 
 def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tuple[object, ...]]:
-    """Return blocks that only return what was computed in the protected body they leave.
+    """Return blocks that only return a value computed in the protected body they leave.
 
-    That is ``return (a, b if c else d)`` in a ``try``. With each comes what tells that two of them are of one
-    expression: its test, and what both arms end in.
+    That is ``return (a, b if c else d)`` in a ``try``. Two of them with equal values are of one
+    expression: the value is its test, and what both arms end in.
     """
     blocks = cfg.blocks
     result: dict[int, tuple[object, ...]] = {}
@@ -335,7 +335,7 @@ def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tu
 
 
 def _split_returns(cfg: RegionCfg) -> None:
-    """Make a block of its own of a ``return`` that stands behind other statements and alone elsewhere.
+    """Put a ``return`` into a block of its own if it follows other statements and is alone elsewhere.
 
     Where CPython copies a ``return``, the copy is joined to the statements that led to it (see :func:`_merge_equal`).
     """
@@ -364,7 +364,7 @@ def _split_returns(cfg: RegionCfg) -> None:
 
 
 def _is_statement(block: Block) -> bool:
-    """Return whether all that a ``return`` does stands in one block, on lines that say which statement it is of."""
+    """Return whether all operations of a ``return`` are in one block, on lines that show their statement."""
     depth = 0
     for op in block.ops:
         popped, pushed = effect(op)
@@ -428,7 +428,7 @@ def _marked(graph: Cfg) -> dict[int, list[Op]]:
                 continue
             popped, pushed = FIXED_EFFECTS.get(kind) or effect(op)
             if kind in KEPT:
-                # these look at what lies below and leave it there
+                # these read the values below and leave them there
                 stack.extend([False] * (pushed - popped))
                 continue
             if popped:
@@ -453,7 +453,7 @@ _ITERATES = frozenset({"GET_ITER", "GET_AITER"})
 
 
 def split_breaks(cfg: RegionCfg) -> None:
-    """Split blocks after each marked ``POP``: what follows is the place a ``break`` leads to."""
+    """Split blocks after each marked ``POP``: a ``break`` leads to the second part."""
     if _ITERATES.isdisjoint(cfg.present):
         return
     for id in list(cfg.blocks):

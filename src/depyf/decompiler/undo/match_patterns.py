@@ -1,13 +1,13 @@
 """``match``: the code of a pattern becomes one test.
 
 CPython's compiler (``compiler_pattern*`` in compile.c; codegen.c from 3.14) writes a pattern as tests on a stack
-that holds the subject, its parts and the values to bind.  Every failed test pops what is there and goes to the next
+that contains the subject, its parts and the values to bind.  Every failed test pops what is there and goes to the next
 case; only when all tests have succeeded the names are stored.  Here that code is run on symbolic values along the
-path on which all tests succeed: what happens to a value says which pattern it is held against.  Then the first block
+path on which all tests succeed: the operations on a value show which pattern it is matched with.  Then the first block
 of the pattern ends in a branch on ``CASE``, one edge for success and one for failure, and the rest of the structuring
 sees an ``if`` (:func:`cases` makes ``match`` statements of those in the end).
 
-Each case but the last works on a copy of the subject, which lies below while the guard and the failure go on.
+Each case but the last works on a copy of the subject, which is below while the guard and the failure go on.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Kind(enum.Enum):
 
 
 class Value:
-    """The subject or a part of it, and what it is held against.
+    """The subject or a part of it, and what it is matched with.
 
     Attributes:
         kind: of the pattern; ``None`` for a wildcard.
@@ -55,9 +55,9 @@ class Value:
         parts: values of its parts. Of a sequence ``(index from the left, or from the right if negative)``.
         length: number of a sequence's parts without a star, or of a class's positional patterns.
         is_open: a part takes the rest of the sequence.
-        star: index of that part; ``None`` where nobody looks at it, and parts are looked up by index.
+        star: index of that part; ``None`` where it is not bound, and parts are looked up by index.
         names: attribute names of a class's keyword patterns.
-        rest: what takes the rest of a mapping.
+        rest: the target of the rest of a mapping.
         copies: values that are this one again: one for ``as``, several for alternatives.
         store: the operation that binds it.
         twins: values of other alternatives that are bound with it.
@@ -93,7 +93,7 @@ class Case:
 
     Attributes:
         pattern: of the case.
-        keeps: whether the subject stays on the stack.
+        keeps: whether the subject remains on the stack.
         never: whether a guard that the compiler has decided lets the case never succeed.
     """
 
@@ -107,7 +107,7 @@ class _NoPattern(Exception):
     """The operations are not the code of a pattern."""
 
 
-# Values that only the test of a pattern needs. Each is itself: two that hold the same are not equal.
+# Values that only the test of a pattern needs. Each is itself: two with equal content are not equal.
 @dataclass(eq=False)
 class _Test:
     """The result of a test; ``good``: whether it is true where the pattern fits."""
@@ -299,7 +299,7 @@ class _Path:
             sequence, length = left.of, right.constant()
             if sequence.kind is Kind.SEQUENCE and op.arg in ("==", ">="):
                 sequence.length = length
-                sequence.is_open = op.arg != "=="  # where it stands is seen when it is unpacked
+                sequence.is_open = op.arg != "=="  # the star's position is known when it is unpacked
             elif sequence.kind is not Kind.MAPPING or op.arg != ">=":
                 raise _NoPattern
         elif op.arg == "==":
@@ -449,7 +449,7 @@ def find_patterns(cfg: RegionCfg) -> bool:
     changed = False
     pending = deque(sorted(cfg.blocks, key=cfg.order.__getitem__))
     tried: set[tuple[int, int, bool]] = set()
-    following: set[int] = set()  # where a failed case leads: the subject lies on the stack there
+    following: set[int] = set()  # where a failed case leads: the subject is on the stack there
     while pending:
         at = pending.popleft()
         block = cfg.blocks.get(at)
@@ -477,7 +477,7 @@ def find_patterns(cfg: RegionCfg) -> bool:
 
 
 def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
-    """Return the indices at which the code of a pattern may begin, each with whether the subject stays on the stack.
+    """Return the indices at which a pattern's code may begin, each with whether the subject remains on the stack.
 
     The last case has no copy of the subject, but alternatives begin with one in every case.
     """
@@ -533,14 +533,14 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
         return cfg.split(*end), fails, Case(subject, keeps)
     if failure is None or _settled(cfg, failure) == _settled(cfg, end):
         success = cfg.split(*_settled(cfg, end))
-        return success, success, Case(subject, keeps, never=keeps)  # (success would pop the subject that is kept)
+        return success, success, Case(subject, keeps, never=keeps)  # (success would pop the remaining subject)
     return cfg.split(*end), cfg.split(*failure), Case(subject, keeps)
 
 
 def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
     """Split off the block that the guard of a pattern that always matches leads to when it fails, and return it.
 
-    Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
+    Its tests do not change the values below. Only where it succeeds the subject is popped; where it fails the next
     case begins with it.
     """
     failure: _Place | None = None
@@ -573,14 +573,14 @@ def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
 
 #: Larger ones are not looked through.
 _BLOCKS_OF_A_GUARD = 50
-#: What the ends of its blocks do to the depth of the stack, on each edge.
+#: The effect of the ends of its blocks on the depth of the stack, on each edge.
 _IN_GUARDS = {"branch": (-1, -1), "jump": (0,), "for": (1, -1)}
 
 
 def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]:
-    """Return the index of the first operation that takes, or looks at, what lay on the stack before, if one does.
+    """Return the index of the first operation that takes, or reads, an earlier value on the stack, if one does.
 
-    That of the first which makes what this one needs; and how much more lies on the stack at the end.
+    That of the first operation which makes its operands; and how much deeper the stack is at the end.
     """
     begins = start
     for index in range(start, len(ops)):
@@ -626,7 +626,7 @@ def _is_wildcard(cfg: RegionCfg, path: _Path, at: int, stack: _Stack) -> bool:
 def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
     """Return the place that a failed test leads to, and the stack there.
 
-    What the pattern had on the stack is popped along the path, as far as it is.
+    Values of the pattern on the stack are popped along the path, as far as it is.
     """
     index = 0
     for _ in range(10_000):
@@ -641,7 +641,7 @@ def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, 
 
 
 def _same_place(cfg: RegionCfg, a: _Place, b: _Place) -> bool:
-    """Return whether two places go on in the same way: since 3.12 small blocks that leave the function are copied.
+    """Return whether two places continue alike: since 3.12 small blocks that leave the function are copied.
 
     (Such copies have the same lines; two cases may have equal bodies.)
     """
@@ -739,7 +739,7 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
     match_cases = [ast.match_case(test.pattern, guard, stmt.body or [ast.Pass()])]
     rest = stmt.orelse
     if not rest and after:
-        # the body of this case leaves: the next stands behind it
+        # the body of this case leaves: the next follows it
         first = after[0]
         if isinstance(first, MatchOf) and first.of is test.subject:
             rest, after = after[:1], after[1:]
@@ -758,7 +758,7 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
 
 
 def _leaves(match: ast.Match) -> bool:
-    """Return whether what stands behind a ``match`` runs only when no case fits."""
+    """Return whether statements after a ``match`` run only when no case fits."""
     last = match.cases[-1]
     if last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None:
         return False
