@@ -23,9 +23,9 @@ Path = tuple[tuple[str, Any], ...]
 CONTAINERS = (list, dict, set, OrderedDict)
 #: It is taken not to be rebound while the function runs.
 ALWAYS = "always"
-#: It stays until something is called or stored.
+#: It remains valid until something is called or stored.
 MODULES = "modules"
-#: It stays until anything happens that could run code.
+#: It remains valid until anything happens that could run code.
 PLAIN = "plain"
 
 
@@ -35,7 +35,7 @@ def is_member(path: Path) -> bool:
 
 
 def as_text(path: Path) -> str:
-    """Return the expression that a path stands for, as torch reads it: ``self._modules['layers']``."""
+    """Return the expression for a path, as torch reads it: ``self._modules['layers']``."""
     root: str = path[0][1]
     return root + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
 
@@ -99,7 +99,7 @@ class Facts:
         return answer if type(answer) is type(otherwise) else otherwise
 
     def reading(self, path: Path) -> str:
-        """Return how long an unobservable read stays true.
+        """Return how long an unobservable read remains valid.
 
         Such a read is of a global that is there, an entry of an instance's dictionary, an item of a dictionary or list.
 
@@ -111,7 +111,7 @@ class Facts:
         return str(self._of(path, "reading", ""))
 
     def unshadowed(self, path: Path) -> bool:
-        """Return whether ``module.name`` is what ``module._modules['name']`` (or another of its dictionaries) holds.
+        """Return whether ``module.name`` is what ``module._modules['name']`` (or another of its dictionaries) is.
 
         Args:
             path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.

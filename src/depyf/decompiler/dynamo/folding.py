@@ -492,7 +492,7 @@ class _Runs:
 
 
 def _mark(index: int) -> str:
-    """Return the text that stands for an element of one of the lists of a run."""
+    """Return the text for an element of one of the lists of a run."""
     return f"\0{index}\0"
 
 

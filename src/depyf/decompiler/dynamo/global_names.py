@@ -49,7 +49,7 @@ PROFILER_MARKERS: Mapping[str, frozenset[str]] = {
 
 
 def module_of_import(name: str) -> str | None:
-    """Return the module that a global of Dynamo's stands for: ``__import_torch_dot_nn`` is ``torch.nn``."""
+    """Return the module that a global of Dynamo's refers to: ``__import_torch_dot_nn`` is ``torch.nn``."""
     for prefix in IMPORT_PREFIXES:
         if name.startswith(prefix):
             return name[len(prefix) :].replace("_dot_", ".")

@@ -1,4 +1,4 @@
-"""Proofs that a text is the program it was made of, whoever made it and how.
+"""Proofs that a text is the program it was made of, independent of how it was made.
 
 In comes a program of canonical operations and the code object that its text compiles to (:mod:`.recompile`,
 also for code of another version); out comes a verdict for each code object (:mod:`.parts`):

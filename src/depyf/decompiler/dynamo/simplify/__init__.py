@@ -3,15 +3,15 @@
 A partial evaluator.  Each block is run on a symbolic stack whose values are constants, local variables,
 results of operations (*SSA values*) and *virtual* lists, tuples and slices: built here and not seen by anyone
 else yet.  Building, indexing, slicing, extending and emptying a virtual container happens here and now,
-and leaves nothing behind; only when a container escapes (it is passed on, stored, returned) is it built.
-``COPY``, ``SWAP`` and ``POP`` leave nothing behind either.
+and emits no operation; only when a container escapes (it is passed on, stored, returned) is it built.
+``COPY``, ``SWAP`` and ``POP`` emit none either.
 
 What remains is a block plan: the SSA values in their order.  They are put back into operations as a person
 nests expressions: a value that is used once, by the next thing that happens, stays an expression; the others get
 a variable, named after the variable torch stored them in, or the parameter they are passed as.
 
-Where nothing is known the original protocol is kept: values that lie on the stack where control flow
-joins, and under exception handlers, stay on the stack, and handlers themselves are copied verbatim.
+Where nothing is known the protocol is unchanged: values that are on the stack where control flow
+joins, and under exception handlers, remain there, and handlers themselves are copied verbatim.
 Every result is proven afterwards (``equivalence``); an error here costs readability, never correctness.
 """
 
@@ -86,7 +86,7 @@ class Simplification:
 
 
 def undo_reentered_with(work: Simplification) -> None:
-    """Make one ordinary ``with`` of one that Dynamo enters again behind a graph break."""
+    """Make one ordinary ``with`` of one that Dynamo enters again after a graph break."""
     work.graph = ordinary_with(work.graph)
 
 
@@ -98,8 +98,8 @@ def forget_values_under_cleanups(work: Simplification) -> None:
 def leave_user_part(work: Simplification) -> None:
     """Leave the user's part of the code as it is, in the first text.
 
-    That is most of a resume function, and what stands behind a break where torch makes none: it puts the rest of the
-    function behind its own code then (``step_graph_break`` in torch/_dynamo/symbolic_convert.py).
+    That is most of a resume function, and of the code after a break where torch makes none: it puts the rest of the
+    function after its own code then (``step_graph_break`` in torch/_dynamo/symbolic_convert.py).
     """
     if work.facts is None:
         return
@@ -137,7 +137,7 @@ def evaluate(work: Simplification) -> None:
             work.graph = work.evaluated(work.bolder)
             return
         except (CannotDecompile, StackMismatch):
-            pass  # what is filled is not made here: the loop stays
+            pass  # what is filled is not made here: the loop remains
     work.graph = work.evaluated(work.graph)
 
 
@@ -354,7 +354,7 @@ class _Simplifier:
         evaluator.end()
         return state
 
-    # --- reads that nobody can observe --------------------------------------------------------------
+    # --- unobservable reads ------------------------------------------------------------------------
     def _materialise_reads(self) -> None:
         """Materialise unobservable reads where something may have changed what they give before they are used.
 

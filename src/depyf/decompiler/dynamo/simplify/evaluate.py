@@ -67,7 +67,7 @@ class PartialEvaluator:
         self.state.epochs = (number, self.state.epochs[1] if only_read else number)
 
     def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
-        """Push a read that nobody can observe, and return True; False where the facts do not know it as one."""
+        """Push an unobservable read and return True; False where the facts do not know it as one."""
         lasting = self.owner.facts.reading(path) if path is not None else ""
         if not lasting:
             return False
@@ -152,7 +152,7 @@ class PartialEvaluator:
             tested = self.pop(block.arg)
         elif block.end == g.RERAISE:
             tested = self.pop(1 + block.arg)
-        # What is on the stack for good lies at its bottom; it stays there.
+        # What is on the stack for good is at its bottom and remains there.
         if followed or not block.successors:
             reals = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None]
             if not block.successors:
@@ -394,7 +394,7 @@ class PartialEvaluator:
     def op_GETITEM(self, op: Op) -> None:
         """Index a container here, and push the element.
 
-        An item of a graph's result, and a read that the facts know, become values that nobody can observe.
+        An item of a graph's result, and a read that the facts know, become unobservable values.
         """
         owner, index = self.stack[-2:]
         items = _items(owner)
@@ -538,7 +538,7 @@ class PartialEvaluator:
             self.generic(op)
             return
         if isinstance(keywords, SsaValue):
-            keywords.optional = True  # an empty dictionary nobody else sees
+            keywords.optional = True  # an empty dictionary that no other code sees
         function = self.stack[-3 if op.arg else -2]
         self.pop(3 if op.arg else 2)
         self.stack.extend([function, *items])

@@ -5,8 +5,8 @@ Dynamo's code makes an object that the traced function made without calling its 
     layer = DynamicLayer.__new__(DynamicLayer)
     object_setattr_ignore_descriptor(layer, 'keys', graph_out_0[1])
 
-Until somebody else gets to see the object it is a virtual container like a list, and its entries are slots. When it
-escapes it is written with what it holds.
+Until the object escapes it is a virtual container like a list, and its entries are slots. When it
+escapes it is written with its contents.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _class_of(evaluator: PartialEvaluator, op: Op, function: SsaValue, value: Va
 
 
 def _is_virtual(value: Value | None, kind: str) -> TypeGuard[Container]:
-    """Return whether a value is a container that nobody else has seen."""
+    """Return whether a value is a container that has not escaped."""
     return isinstance(value, Container) and value.kind == kind and value.built is None
 
 

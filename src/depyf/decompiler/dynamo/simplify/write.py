@@ -102,7 +102,7 @@ class BlockWriter:
 
     @staticmethod
     def is_late(result: SsaValue) -> bool:
-        """Return whether a value is computed where it is used: its only operand that happens stands in a variable."""
+        """Return whether a value is computed where it is used: its only operand with effects is in a variable."""
         if result.lasting:
             return True
         if not result.pure:
@@ -165,7 +165,7 @@ class BlockWriter:
         """
         waiting = [result for result, _ in self.pending]
         changes = [at for at, value in enumerate(operands) if value in waiting and not self.only_builds(value)]
-        # (what modules hold stays the same while things are only read)
+        # (the contents of modules do not change while things are only read)
         of_modules = [at for at in changes if not self.only_reads(operands[at])]
         return any(isinstance(value, SsaValue) and value.lasting not in ("", ALWAYS) and value.op is not None
                    and at < max(of_modules if value.lasting == MODULES else changes, default=-1)

@@ -1,4 +1,4 @@
-"""Merge points: the values of both programs are forgotten; which places hold equal ones is kept.
+"""Merge points: the values of both programs are dropped; which places have equal ones is recorded.
 
 A place is a local or a stack slot of one of the programs, ``("p", name)`` or ``("q", index)``. A relation is a set of
 classes of places that hold the same value; a class may have a member ``("kind", what else is known of the value)``.
@@ -57,7 +57,7 @@ def is_constant(identity: Any) -> bool:
 def merge(prover: Prover, left: State, right: State) -> bool:
     """Bring both programs to a merge point; return whether they go on from there.
 
-    From the second arrival on, values are forgotten and only which places are equal is kept. They do not go on where
+    From the second arrival on, only the equality of places is recorded, not their values. They do not go on where
     that has been walked already.
     """
     key = (left.at, right.at)

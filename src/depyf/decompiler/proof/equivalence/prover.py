@@ -100,7 +100,7 @@ class Prover:
                 return
 
     def advance(self, state: State, stop_at_merges: bool) -> Event | MergePoint:
-        """Run what nobody can observe, up to the next event (not yet performed) or merge point."""
+        """Run unobservable operations up to the next event (not yet performed) or merge point."""
         ops = state.program.ops
         while True:
             self.steps += 1
@@ -121,7 +121,7 @@ class Prover:
         return name if state.program is self.p else self._real.get(name, name)
 
     def catch_up(self, left: State, right: State) -> None:
-        """Bring the right program to where the left one stands, which is a merge point.
+        """Bring the right program to the merge point where the left one is.
 
         Where the left one has put something into a container since the last event, as a comprehension does before it
         goes round, the right one does so too.
@@ -334,7 +334,7 @@ def _became(a: Event, b: Event) -> str:
 
 
 # --- Facts about a program that are known before it is evaluated -------------------------------------
-#: Operations on what a cell holds, as the same on a local.
+#: Operations on the contents of a cell, with their equivalents on a local.
 _PLAIN = {o.LOAD_DEREF: o.LOAD_FAST, o.STORE_DEREF: o.STORE_FAST, o.DELETE_DEREF: o.DELETE_FAST}
 
 
@@ -350,7 +350,7 @@ def merge_points(program: Program) -> set[int]:
 
 
 def locals_of(program: Program) -> tuple[str, ...]:
-    """Return the names of the locals that the program can give a value or ask for one."""
+    """Return the names of the locals that the program can write or read."""
     return tuple(sorted({*program.code.varnames, *(op.arg for op in program.ops if op.kind in ON_LOCALS)}))
 
 
@@ -360,9 +360,9 @@ def cells_used(program: Program) -> set[str]:
 
 
 def without_private_cells(program: Program) -> Program:
-    """Return the program with the cells that nobody else holds as plain locals.
+    """Return the program with the cells that no other code refers to as plain locals.
 
-    A cell variable whose cell is never handed out (``LOAD_CLOSURE``) is seen by this code only; Dynamo keeps
+    A cell that is never passed on (``LOAD_CLOSURE``) is visible to this code only; Dynamo keeps
     such cells because the original function had them.
     """
     shared = {op.arg for op in program.ops if op.kind in ON_CELLS and op.kind not in _PLAIN}
