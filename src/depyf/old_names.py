@@ -133,7 +133,7 @@ def get_current_compiled_fn_name() -> str:
 
 
 def write_code_to_file_template(src: str, path_template: str) -> str:
-    """Write a text to the first of ``path_template % "0"``, ``"1"``, ... that is not there or holds it; return that."""
+    """Write a text to the first of ``path_template % "0"``, ``"1"``, ... that is not there or has it; return that."""
     from . import budgets, reading
 
     number = 0

@@ -76,7 +76,7 @@ class _Idle:
 
 
 class _Meter:
-    """Measures everything once, what stands in an object before the object, without recursion."""
+    """Measures everything once, the contents of an object before the object, without recursion."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -162,7 +162,7 @@ def _program(value: Code | Program) -> Program:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Return the parts that the text of something holds, each as often as the text holds it."""
+    """Return the parts in the text of something, each as often as it occurs there."""
     if type(value) in _CONTAINERS:
         return (part for part in value if not isinstance(part, Code))  # code there is an object like any other
     if isinstance(value, _Idle):

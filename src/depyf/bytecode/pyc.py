@@ -91,7 +91,7 @@ class _Reader:
         return PycError(message, self.filename, self.at)
 
     def read(self) -> Any:
-        """Nested objects are kept on a list, not on Python's stack."""
+        """Nested objects are put on a list, not on Python's stack."""
         steps: list[_Step] = [self.item()]
         value: Any = None
         while steps:

@@ -182,7 +182,7 @@ class _Walk:
     ) -> dict[str, Any] | int:
         """Return what is known of an object, reached from its owner by a step, or the index of that in ``shared``."""
         of_kind = self._kind(type(value))
-        # How long an unobservable read stays true, by what the object is and where it is.
+        # How long an unobservable read remains valid, by what the object is and where it is.
         reading = ALWAYS if owner.is_of_module and of_kind.is_imported else MODULES \
             if kind == "item" or holder is not None or owner.holder is not None else PLAIN
         member = _as_member(*owner.holder, key) if kind == "item" and owner.holder is not None \

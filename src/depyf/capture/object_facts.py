@@ -133,7 +133,7 @@ def is_plain_module_class(kind: type) -> bool:
 def why_shadowed(owner: Any, dictionary: str, name: str) -> str:
     """Return why ``module.name`` may be another object than ``module._modules['name']``; ``""`` where it is that one.
 
-    The module is of a class for which :func:`is_plain_module_class` holds; the dictionary may be another of its own.
+    The module is of a class that satisfies :func:`is_plain_module_class`; the dictionary may be another of its own.
     """
     kind, own = type(owner), vars(owner)
     if class_entry(kind, name) is not MISSING:

@@ -33,7 +33,7 @@ class Region:
 
     Attributes:
         handler: id of the block that the handler starts with (see ``Program`` on its first op).
-        depth: stack values kept.
+        depth: stack values that remain.
         lasti: whether a ``lasti`` value is pushed below the exception.
     """
 
@@ -49,7 +49,7 @@ class Region:
 
 
 class Block:
-    """A basic block: operations that run straight through, and the terminator behind them.
+    """A basic block: operations that run straight through, and the terminator after them.
 
     Attributes:
         id: key in ``Cfg.blocks``; follows code order in a freshly built graph.
@@ -146,7 +146,7 @@ class Cfg:
     # --- edits ------------------------------------------------------------------------------------
     def add(self, like: Block, ops: list[Op], end: str, successors: Sequence[int], region: Region | None,
             arg: Any = None) -> Block:
-        """Add a block behind another in the code, with that one's line."""
+        """Add a block after another in the code, with that one's line."""
         block = Block(self.next_id, ops, end, successors, arg, None, region)
         self.next_id += 1
         block.line = like.line
@@ -305,7 +305,7 @@ def check(cfg: Cfg) -> None:
 
 
 def check_edges(cfg: Cfg) -> None:
-    """Check that the edges of a graph lead to its blocks and fit their terminators; it holds after every pass.
+    """Check that the edges of a graph lead to its blocks and fit their terminators; they do after every pass.
 
     Raises:
         BrokenGraph: they do not.

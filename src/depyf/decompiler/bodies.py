@@ -211,7 +211,7 @@ class Body:
 
     @property
     def facts(self) -> Evidence:
-        """What the line table tells of the source text; it is read when it is first asked for."""
+        """The evidence of the line table on the source text; it is read at first use."""
         if self._facts is None:
             code = self.scope.code
             self._facts = Evidence(code, self.has_places, code in self.scope.options.resuming)

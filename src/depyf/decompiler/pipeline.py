@@ -69,7 +69,7 @@ def decompile_code(
             user's code after a few lines of torch's).
         interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
         facts: with ``simplify``: what is known of the live objects that the code was compiled for. The text then has
-            the forms of :mod:`depyf.decompiler.dynamo`, and ``runs`` is what it stands for.
+            the forms of :mod:`depyf.decompiler.dynamo`, and ``runs`` is its expansion.
         trace: called with the name of each pass that has run and what it has changed.
 
     Raises:
@@ -92,7 +92,7 @@ def decompile_code(
 
 
 class Failed(Unreadable):
-    """No form of the code could be written: there is none (no compiler makes such code), or an error of ours."""
+    """No form of the code could be written: there is none (no compiler makes such code), or an error in depyf."""
 
     def __init__(self, message: str, code: Code) -> None:
         message = f"{shown_name(code.filename)}: {shown_name(code.qualname)} cannot be written as source: {message}"
@@ -243,7 +243,7 @@ class _Job:
         self.runs, self.can_fold = None, False
         module = top_level(self.code, self.options, self.name)
         if self.verify and self.compiler is compile_here and self.tiers.of(self.code) is Tier.STRUCTURED:
-            # (The usual case. The compiler reads a text in half the time that it takes by way of a tree of ours.)
+            # (The usual case. The compiler reads a text in half the time that it takes from a tree that depyf made.)
             text = text_of(module, self.options.has_marks)
             try:
                 return text, None, self.compiled(text, self.code, bool(self.constants))
@@ -260,7 +260,7 @@ class _Job:
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
 
     def in_user_words(self, tree: ast.Module) -> str:
-        """Return the text with the forms of :mod:`.dynamo`; what it stands for becomes :attr:`runs`."""
+        """Return the text with the forms of :mod:`.dynamo`; its expansion becomes :attr:`runs`."""
         assert self.facts is not None
         parameters = (*self.code.arguments, *self.code.freevars)
         sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in self.program.ops)
@@ -423,7 +423,7 @@ class _Job:
             notes += self.refused
         fidelity = Fidelity.EQUIVALENT if notes or self.unsaid_constants(code) else Fidelity.EXACT
         if changed and self.renamed.visible(code):
-            fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
+            fidelity = Fidelity.FALLBACK  # the same for code that does not read the variable by its name
         return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
                     proof.verdict, proof.recompiled, code)
 

@@ -96,7 +96,7 @@ class CodeScope(CompiledScope):
         return node
 
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
-        """Return name, annotation and number of what a number in a set stands for (3.14)."""
+        """Return name, annotation and number of the annotation with a number in a set (3.14)."""
         if name == deferred.CONDITIONAL and type(number) is int:
             for known in self.annotations:
                 if known.index == number:
@@ -164,7 +164,7 @@ class CodeScope(CompiledScope):
 
     # --- definitions ------------------------------------------------------------------------------
     def nested(self, code: Code, kind: str, class_name: str | None = None) -> CodeScope:
-        """Return the scope of a code object that this one holds."""
+        """Return the scope of a code object nested in this one."""
         return CodeScope(code, self.options, self, kind, class_name if class_name is not None else self.class_name)
 
     def arguments(self, code: Code, parts: dict[str, Any], scope: CodeScope) -> tuple[ast.arguments, ast.expr | None]:
@@ -333,7 +333,7 @@ def as_expression(stmts: list[ast.stmt]) -> ast.expr:
 
 
 def top_level(code: Code, options: Options, name: str | None = None) -> ast.Module:
-    """Return a module that holds the definition of ``code`` (or is it)."""
+    """Return a module that contains the definition of ``code`` (or is it)."""
     if code.name == "<module>":
         options.future_annotations = bool(code.flags & CO_FUTURE_ANNOTATIONS)
         return ast.Module(CodeScope(code, options, None, "module").statements(), [])

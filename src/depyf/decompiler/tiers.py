@@ -44,7 +44,7 @@ def codes_in(code: Code) -> list[Code]:
 
 
 def inside(code: Code) -> Iterator[Code]:
-    """Yield the code objects that a code object holds, at any depth, each before what it holds itself."""
+    """Yield the code objects nested in a code object, at any depth, each before those nested in it."""
     for held in codes_in(code):
         yield held
         yield from inside(held)

@@ -191,7 +191,7 @@ def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
 
 
 def _with_variable(subject: str, name: str) -> str:
-    """Return an expression with the name of a variable in the place of the cell that holds it."""
+    """Return an expression with the name of a variable in the place of its cell."""
     cell = _cell(subject)
     text = ast.get_source_segment(subject, cell) if cell is not None else None
     return subject.replace(text, name) if text else subject

@@ -89,7 +89,7 @@ class Circumstances:
     def most_telling(self, compilation: Compilation) -> Sequence[Change]:
         """Return the change that says most of why torch compiled again; none where it did not.
 
-        A version that leaves a size or number open refuses a call for less than one that holds for one value of it.
+        A version that leaves a size or number open refuses a call for less than one with a fixed value of it.
         """
         def weight(change: Change) -> int:
             if change.subject not in opened:

@@ -1,4 +1,4 @@
-"""Markdown that stays what it is whatever the names in it are.
+"""Markdown whose structure does not depend on the names in it.
 
 Names come from the user's program and from torch: they may hold backticks, pipes, line ends, HTML. Everything of
 theirs goes through :func:`code` or :func:`prose`.

@@ -191,7 +191,7 @@ def _handed_on(
             values.append((piece, one))
         elif isinstance(piece, ast.Constant) and isinstance(one, ast.Constant) and one.value == piece.value:
             has_text = True
-        else:  # (What stands before it may be the value at which the graph breaks, or none of this text at all.)
+        else:  # (The value before it may be the value at which the graph breaks, or none of this text at all.)
             return values[:-1] if has_text else []
     return values if has_text else []
 

@@ -300,7 +300,7 @@ def rank_ended(directory: str) -> None:
         return
     last = all(os.path.exists(os.path.join(above, folder, FILE)) for folder in folders.values())
     if len(folders) <= FEW or last or name == f"{RANK}0":
-        # A rank that runs still writes its own index: nobody else may do that now.
+        # A rank that runs still writes its own index: no other process may do that now.
         try:
             _write_shared(above)
         except OSError:

@@ -1,7 +1,7 @@
 """Conditions on open sizes: those that Inductor made, and those that leave one value.
 
 Where Inductor generates other code for a short reduction than for a long one, each range of sizes has a version. No
-line of the program asks for it::
+line of the program requires it::
 
     s77 <= 4096     asked for at _inductor/codegen/cpp.py:2273, need_use_acc_helper
 
@@ -104,7 +104,7 @@ def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) 
 
 
 def holds_at(condition: str, value: str) -> bool | None:
-    """Return whether a condition on one symbol holds for a number; ``None`` where that is not known."""
+    """Return whether a condition on one symbol is true for a number; ``None`` where that is not known."""
     is_one = number(value) is not None and len({*symbols_in(condition)}) == 1
     node = parsed_expression(as_python(with_symbols(condition, lambda _: f"({value})"))) if is_one else None
     match node:

@@ -118,7 +118,7 @@ def piece() -> Piece | None:
     """Return the piece of a captured graph that this thread is compiling; ``None`` where a whole graph is compiled.
 
     A backend that splits its graph (DDPOptimizer, vLLM) runs the split graph by a ``torch.fx.Interpreter``, which
-    compiles each submodule when it comes to the node that calls it: ``Interpreter.run_node(node)`` is on the stack.
+    compiles each submodule when it reaches the node that calls it: ``Interpreter.run_node(node)`` is on the stack.
     """
     interpreter = getattr(sys.modules.get("torch.fx"), "Interpreter", None)
     backend = frame_of(private_api.CAPTURED_GRAPH)

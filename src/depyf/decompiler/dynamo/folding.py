@@ -195,7 +195,7 @@ class _Run(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """The forms in a text that stand for more than they say. A program may say the same and mean it.
+    """The forms in a text that are abbreviations. A program may contain the same forms literally.
 
     Attributes:
         loops: comprehensions, for what they give.

@@ -55,13 +55,13 @@ def written_out(
     Args:
         tree: of the text, with its places; it is changed.
         paths: of live objects, for the parameters of the function.
-        names: what the names stand for that the text imports, or reads as globals.
-        constants: expressions that stand for constants of Dynamo's code, by their text: the names that the constants
+        names: what the names mean that the text imports, or reads as globals.
+        constants: expressions for constants of Dynamo's code, by their text: the names that the constants
             have among globals.
         sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
         sizes: whether calls of ``size`` mean Dynamo's function.
         folded: abbreviations to expand.
-        stores: whether stores to buffers of modules stand for updates of their dictionaries.
+        stores: whether stores to buffers of modules mean updates of their dictionaries.
         new: the word for :data:`.global_names.NEW`.
 
     Raises:

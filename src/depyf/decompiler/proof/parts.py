@@ -50,7 +50,7 @@ def prove(
     if rename and (name := conflated(original, rename)):
         return [Proof(outermost, Verdict(False, f"two globals are both called {name}"), False, recompiled)]
     proofs: dict[Code, Proof] = {}
-    #: The prefix after which qualified names must agree: for code in a dispatch loop, its own name counts.
+    #: Start of the part of qualified names that must agree: for code in a dispatch loop, its own name.
     outers: dict[Code, tuple[Code, Code]] = {}
     work: list[Pair] = [(original, recompiled, "")]
     while work:

@@ -176,7 +176,7 @@ def _with_full_code(
 def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFunction:
     """Return the function with names for the files of guards.
 
-    (Before any view asks for the versions of its frames, which are made once for a frame.)
+    (Before any view uses the versions of its frames, which are made once for a frame.)
     """
     frames = []
     for frame in function.frames:

@@ -102,7 +102,7 @@ class BlockWriter:
 
     @staticmethod
     def is_late(result: SsaValue) -> bool:
-        """Return whether a value is computed where it is used: its only operand with effects is in a variable."""
+        """Return whether a value is computed where it is used: the only operand that is computed is in a variable."""
         if result.lasting:
             return True
         if not result.pure:

@@ -201,7 +201,7 @@ def _inside(x: Value, y: Value) -> tuple[Sequence[Value] | None, Sequence[Value]
 
 
 def is_settled(value: Value, single: set[int]) -> bool:
-    """Return whether the contents of a value can change only through its container."""
+    """Return whether the contents of a value can change only through the value itself."""
     return not is_open(value) or id(value) in single
 
 
