@@ -83,7 +83,7 @@ class _Meter:
         self.known: dict[int, _Size] = {}
         #: What is there, everything shared counted once.
         self.distinct = 0
-        self.kept: list[Any] = []  # so that ids stay valid
+        self.kept: list[Any] = []  # so that ids remain valid
 
     def measure(self, program: Program) -> None:
         pending: list[tuple[Any, Iterator[Any], list[_Size]]] = []

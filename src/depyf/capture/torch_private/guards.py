@@ -130,7 +130,7 @@ def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]
 # --- guards that a filter drops ----------------------------------------------------------------------
 # Torch builds all guards, calls the filter, and builds the remaining guards again (torch/_dynamo/guards.py,
 # ``CheckFunctionManager.__init__``). The first ones are stored here. A condition that is always true is added after the
-# last guard of the version: torch evaluates it after all others, with the local variables of the frame, so it sees
+# last guard of the version: torch evaluates it if the others are true, with the frame's local variables, so it sees
 # each call that the version serves, and evaluates the dropped guards for it.
 #: The text of the condition that is always true.
 ALWAYS = "True"

@@ -7,7 +7,7 @@ and emits no operation; only when a container escapes (it is passed on, stored, 
 ``COPY``, ``SWAP`` and ``POP`` emit none either.
 
 What remains is a block plan: the SSA values in their order.  They are put back into operations as a person
-nests expressions: a value that is used once, by the next thing that happens, stays an expression; the others get
+nests expressions: a value that is used once, by the next operation, remains an expression; the others get
 a variable, named after the variable torch stored them in, or the parameter they are passed as.
 
 Where nothing is known the protocol is unchanged: values that are on the stack where control flow
