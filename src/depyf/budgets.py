@@ -1,6 +1,6 @@
 """Budgets: how much of a file is read and decompiled, so that a hostile one costs neither hours nor gigabytes.
 
-Real files stay below (the figures for code are of 599,000 code objects: the standard library of 3.11, torch, sympy and
+Real files are below (the figures for code are of 599,000 code objects: the standard library of 3.11, torch, sympy and
 what else was installed). ``DEPYF_BUDGET=10`` makes all budgets ten times as large.
 """
 

@@ -57,7 +57,7 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
             tests, sets no pause and prints nothing.
         stop_on: ``"nan"`` or ``"inf"``: do not pause now, but at the first line of a graph (or kernel call of a
             generated module) whose result contains one while its operands contain none; forward and backward. Or a
-            function ``(name, value) -> bool``, asked for each tensor and number that a line makes, by the line's name
+            function ``(name, value) -> bool``, called for each tensor and number that a line makes, by the line's name
             for it. Where no one can look (no one answers, or ``pause=False``) the line raises instead.
             Values do not change; each line takes longer, and nothing is watched outside of the block. Functions
             that run uncompiled are not watched.

@@ -30,7 +30,7 @@ from .validate import MAX_STACK, check_head, check_instructions, check_table, ch
 if TYPE_CHECKING:
     from .code import Code
 
-#: What a folded loop waits in; its other instructions raise nothing, and lie where the compiler likes.
+#: What a folded loop waits in; its other instructions raise nothing, and are where the compiler likes.
 _INTERRUPTIBLE = frozenset({"SEND", "YIELD_VALUE", "YIELD_FROM"})
 #: Stack slots that all states together may have.
 _MAX_KEPT = 1 << 25
@@ -99,12 +99,12 @@ class Translator:
         next: index of the instruction that follows in control flow, -1 for none; rules may change it.
         stack: one number per physical slot: 1 visible in the canonical program, 0 not.
         ops: operations of the current run of instructions (rules may look back and take back).
-        fence: operations before this index must not be taken back: they lie before a merge point.
+        fence: operations before this index must not be taken back: they are before a merge point.
         handler: index of the canonical handler that covers the instruction at hand, or -1.
         blocks: the block stack (3.10 and before), innermost last; see ``rules/blocks.py``.
         names, locals, cells, consts: what arguments index.
         keywords: names of the keyword arguments of the next call (``KW_NAMES``).
-        null_is_above: whether the ``NULL`` beside a callable lies above it (from 3.13 on).
+        null_is_above: whether the ``NULL`` beside a callable is above it (from 3.13 on).
     """
 
     # (More attributes than a class shares the names of among its instances, which are read for each instruction.)
@@ -399,7 +399,7 @@ class Translator:
             if is_entry[index]:
                 self._check_state(index)
                 self.fence = len(ops)
-                stack[:] = map(int, stack)  # what a slot is known to hold is not known here
+                stack[:] = map(int, stack)  # the known content of a slot is not known here
             self.at = index
             if handled and entry_of[index] != current:
                 current = entry_of[index]

@@ -125,7 +125,7 @@ class Code:
 
     @cached_property
     def holds_code(self) -> bool:
-        """Whether a code object is among the constants: most hold none, and this says so at once."""
+        """Whether a code object is among the constants: most have none, and this says so at once."""
         return Code in map(type, self.consts)
 
 

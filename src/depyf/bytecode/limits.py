@@ -1,6 +1,6 @@
 """Limits on the source that a program would become: refused before it is written, when sharing makes it absurd.
 
-Constants and nested code objects are shared: a file of one kilobyte can hold a tuple of two references
+Constants and nested code objects are shared: a file of one kilobyte can contain a tuple of two references
 to a tuple of two references to ... thirty times over, and source has to write all of them out. The same goes
 for a nested function that is made in many places. What is bounded is what sharing adds: a large file may
 become a large text.
@@ -17,7 +17,7 @@ from .code import Code
 from .instructions import UnsupportedBytecode
 from .operations import Op, Program
 
-#: Brackets that CPython's parser lets nest, less what may stand around a constant.
+#: Brackets that CPython's parser lets nest, minus those that may be around a constant.
 MAX_CONSTANT_DEPTH = 150
 #: Functions and classes inside each other: CPython lets 100 indentations nest.
 MAX_CODE_DEPTH = 90

@@ -215,7 +215,7 @@ class Handler:
     Attributes:
         target: index into ``Program.ops`` (a ``PUSH_EXC_INFO``).
         depth: number of stack values that remain below what the handler is given.
-        lasti: whether an opaque instruction-offset value lies between those and the exception.
+        lasti: whether an opaque instruction-offset value is between those and the exception.
     """
 
     __slots__ = ("depth", "lasti", "target")

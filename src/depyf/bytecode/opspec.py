@@ -5,7 +5,7 @@
     BINARY      OpSpec((2, 1))          a, b -> result; may raise, and anybody may notice
     STORE_FAST  OpSpec((1, 0), raises=False, touches=LOCALS, observed=NO)
 
-The defaults are the safe assumptions about an operation that has not been examined: it may raise, and anybody may
+The defaults are the safe assumptions about an operation that has not been examined: it may raise, and others may
 notice it. Sets of operations are derived below the table; write no list of operations elsewhere that could be
 derived from rows. (The effects of an *instruction* of one version are in ``versions`` and ``validate``.)
 """
@@ -55,7 +55,7 @@ class OpSpec:
         jumps: control can go to ``Op.target``.
         touches: the variables that its argument names.
         observed: what others can notice, given that the operation does not raise.
-        updates: it changes the container that lies ``arg`` below what it pops.
+        updates: it changes the container ``arg`` below what it pops.
     """
 
     effect: Effect
@@ -203,7 +203,7 @@ UNOBSERVABLE = kinds(lambda spec: spec.observed is Observed.NO)
 ONLY_READ = kinds(lambda spec: spec.observed is Observed.READ)
 #: Operations on a container below the values that they take.
 UPDATES = kinds(lambda spec: spec.updates)
-#: How many of the values that an operation looks at stay where they are, if any do.
+#: How many of the values that an operation looks at remain where they are, if any do.
 KEPT: dict[str, int] = {kind: spec.keeps for kind, spec in SPECS.items() if spec.keeps}
 #: Operations by the variables that they touch.
 ON_LOCALS = kinds(lambda spec: spec.touches is LOCALS)

@@ -222,7 +222,7 @@ def _without_objects(value: Any, prefix: str, objects: list[Any]) -> Any:
 
 
 def _with_objects(value: Any, prefix: str, objects: list[Any]) -> Any:
-    """Return a constant with the objects that strings stand for."""
+    """Return a constant with the objects that strings represent."""
     from .code import Code
 
     kind = type(value)

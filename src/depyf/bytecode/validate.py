@@ -257,7 +257,7 @@ def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int
 
 
 def check_wrapper(code: Code, instructions: Sequence[Instruction], entries: Sequence[TableEntry]) -> None:
-    """3.12 and later: everything in a generator or coroutine lies under some handler.
+    """3.12 and later: everything in a generator or coroutine is under some handler.
 
     The outermost turns ``StopIteration`` into ``RuntimeError``; recompiled text has it, so the code must.
     (The compiler wraps no lambda: ``compiler_lambda`` in compile.c does not call ``wrap_in_stopiteration_handler``.)

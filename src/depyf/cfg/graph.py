@@ -1,8 +1,8 @@
 """Basic blocks and the graph they form.
 
 A :class:`Cfg` is what ``build`` makes of a :class:`~depyf.bytecode.operations.Program`: blocks of
-operations that run straight through, and how each one ends.  A block lies under exactly one
-exception handler (blocks are split where the handler changes).  Unreachable blocks are dropped.
+operations that run straight through, and how each one ends.  All of a block is under the same
+exception handler, if any (blocks are split where the handler changes).  Unreachable blocks are dropped.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Cfg:
     @property
     def has_regions(self) -> bool:
         """True if a block has an exception handler."""
-        for block in self.blocks.values():  # (asked for every body, so no generator)
+        for block in self.blocks.values():  # (runs for every body, so no generator)
             if block.handler is not None:
                 return True
         return False
@@ -292,7 +292,7 @@ def check(cfg: Cfg) -> None:
     """Check a graph as it was built.
 
     Raises:
-        BrokenGraph, StackMismatch: an invariant does not hold.
+        BrokenGraph, StackMismatch: an invariant is violated.
     """
     check_edges(cfg)
     for block in cfg.blocks.values():

@@ -163,7 +163,7 @@ def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int 
             ops[at] = Op(o.LOAD_FAST, _RESULT, op.offset, op.line, -1, op.handler)
         elif op.kind is o.RETURN:
             added[at] = Op(o.LOAD_FAST, _RESULT, op.offset, op.line, -1, op.handler)
-    # The dictionary lay below all else.
+    # The dictionary was below all else.
     handlers = [Handler(h.target, h.depth - 1, h.lasti) for h in program.handlers]
     return _without(Program(program.code, ops, handlers), dropped, added), entries
 

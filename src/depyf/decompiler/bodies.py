@@ -52,7 +52,7 @@ def strip_preamble(body: Unfinished) -> None:
 
 
 def place_annotations(body: Unfinished) -> None:
-    """Put annotations that 3.14 keeps in a function of their own where they stood."""
+    """Put annotations that 3.14 keeps in a function of their own back in their places."""
     scope = body.scope
     if scope.annotate is not None:
         body.statements = deferred.placed(body.statements, scope.annotations, scope.plain_name)

@@ -2,7 +2,7 @@
 
 A compiler puts only literals and code into ``co_consts``; Dynamo also puts objects there: the module's
 globals, code objects that it passes on as values, sentinels.  Source cannot say them, so the program is
-read as if each were a global variable with a telling name, and the text says what the name means.
+read as if each were a global variable with a descriptive name, and the text says what the name means.
 Cells that are passed on as values (not to build a closure) are treated in the same way: source has no
 word for the cell of a variable.  What is proven is the program with those names; before it replaces
 running code, the objects are put back (:func:`constant_values`).

@@ -42,7 +42,7 @@ _LEAVES = frozenset({
 
 @cache
 def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of a type of node that are names, and those that hold nodes.
+    """Return the fields of a type of node that are names, and those that contain nodes.
 
     Raises:
         CannotDecompile: the type is internal and has no text.
@@ -211,7 +211,7 @@ class Renamed:
         return note
 
     def visible(self, code: Code) -> list[str]:
-        """Return changed names that are asked for from outside.
+        """Return changed names that outside code may refer to.
 
         These are of parameters that may be passed by keyword, and of variables that a class looks for among its own
         names first.

@@ -26,7 +26,7 @@ def refinement(kind: type[Node]) -> type[Node]:
 
 
 def refined(node: ast.AST, kind: type[Node]) -> Node:
-    """Return a node with the fields of another, as a refinement of its class. They share what lies below them."""
+    """Return a node with the fields of another, as a refinement of its class. They share what is below them."""
     result = kind.__new__(kind)
     result.__dict__.update(node.__dict__)
     return result
@@ -92,7 +92,7 @@ def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def compound_places(stmts: list[ast.stmt]) -> list[int]:
-    """Return where the statements with suites stand, the last first: most passes have nothing to do with the others."""
+    """Return the indices of statements with suites, the last first: most passes have nothing to do with the others."""
     places = [at for at, stmt in enumerate(stmts) if _FIELDS_OF_SUITES[stmt.__class__]]
     places.reverse()
     return places
@@ -457,7 +457,7 @@ class Transformer(ast.NodeTransformer):
         return result
 
     def generic_visit(self, node: Tree) -> Tree:
-        """Visit the fields of a node that hold nodes."""
+        """Visit the fields of a node that contain nodes."""
         kind = type(node)
         if kind is ast.Name or kind is ast.Constant:
             return node

@@ -65,7 +65,7 @@ def decompile_code(
         parameter_names: parameter names of functions that the code calls by global name; used to name
             values (``x`` in ``__resume_at_102_2(..., x)``).
         rename: global names to show differently (``__compiled_fn_1_9148bb58... -> __compiled_fn_1``).
-        keep_variables: with ``simplify``: the user's own variables stay (for resume functions, which are the
+        keep_variables: with ``simplify``: the user's own variables are not removed (for resume functions, which are the
             user's code after a few lines of torch's).
         interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
         facts: with ``simplify``: what is known of the live objects that the code was compiled for. The text then has
@@ -221,7 +221,7 @@ class _Job:
         return [f"written in torch's long form: {place} ({reason})" for place, reason in refusals]
 
     def unfolded(self) -> bool:
-        """Have what repeats written out in the next text, and return whether that changes anything."""
+        """Have repetitions expanded in the next text, and return whether that changes anything."""
         before, self.folds = self.folds, False
         return before and self.can_fold
 
@@ -442,7 +442,7 @@ class _Job:
         return [f"all is written in torch's long form: a shorter text was not proven ({self.tiers.reasons[code][0]})"]
 
     def unsaid_constants(self, code: Code) -> dict[str, str]:
-        """Return the names in what runs that stand for constants which source cannot say, with what these are."""
+        """Return the names, in the text that runs, of constants that source cannot express, with what these are."""
         if code is not self.code or not self.constants:
             return {}
         said = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()

@@ -115,7 +115,7 @@ class Options:
         self.readable: dict[Code, Callable[[], Cfg]] = {}
         self.simplified: dict[Code, Callable[[], Cfg]] = {}
         self.graphs: dict[Code, Cfg] = {}
-        #: code objects (resume functions) of which most operations stay at their places in the readable tier
+        #: code objects (resume functions) of which most operations remain at their places in the readable tier
         self.resuming: set[Code] = set()
         #: The attempts to write each code object in each tier. (They are stored, as nested code is written once more
         #: with each attempt at what is around it.)

@@ -77,7 +77,7 @@ class CodeScope(CompiledScope):
         return name
 
     def is_handed_over(self, node: ast.expr) -> bool:
-        """Return whether an expression is a value that lay on the stack when the graph broke (``___stack0``)."""
+        """Return whether an expression is a value that was on the stack when the graph broke (``___stack0``)."""
         return self.code in self.options.resuming and isinstance(node, ast.Name) and is_torch_name(node.id)
 
     def constant(self, value: Any) -> ast.expr:
@@ -108,7 +108,7 @@ class CodeScope(CompiledScope):
         """Return the body with what the compiler does to structured code undone.
 
         Args:
-            hidden: expressions that stand for parameters.
+            hidden: expressions for parameters.
         """
         if self.program is None:
             self.program = canonicalise(self.code)

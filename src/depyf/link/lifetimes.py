@@ -66,7 +66,7 @@ def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, cells: Colle
 
 
 def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
-    """Return the variables for imports at the beginning: modules hold these values anyway."""
+    """Return the variables for imports at the beginning: modules refer to these values anyway."""
     result: frozenset[str] = frozenset()
     for stmt in definition.body:
         value = stmt.value if isinstance(stmt, ast.Assign) else None

@@ -152,7 +152,7 @@ class _Traced:
                 if len(found) == len(written) and _is_number_as_text(text) and (number := _place(one)) in numbers]
 
     def handed_on(self, body: Sequence[ast.stmt], numbers: Collection[str]) -> list[NumberForText]:
-        """Return the numbers that transformed code hands on for pieces of the f-strings in which its graph breaks."""
+        """Return the numbers that transformed code passes on for pieces of the f-strings in which its graph breaks."""
         texts = self._broken_texts()
         if not texts:
             return []

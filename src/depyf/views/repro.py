@@ -52,7 +52,7 @@ _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized",
 
 
 class NotReproducible(ValueError):
-    """A compilation of which a dump does not hold enough; the message says what is missing."""
+    """A compilation of which a dump does not contain enough; the message says what is missing."""
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ class RunIndex:
             for c in self.capture.compilations}
 
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
-        """Return the changes since each version was compiled, the most telling first; none for a first compilation."""
+        """Return the changes since each version was compiled, most informative first; none for a first compilation."""
         return self._changes[compilation.compile_id.key]
 
     def _completed(self, compilation: Compilation, change: Change) -> Change:

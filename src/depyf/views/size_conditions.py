@@ -7,7 +7,7 @@ line of the program requires it::
 
 A graph that comes from torch's compile cache brings its conditions along; where they were made is not known then.
 
-Torch says of some sizes and numbers that it fixed them, though they had symbols. Others stay open by name, while a
+Torch says of some sizes and numbers that it fixed them, though they had symbols. Others remain open by name, while a
 condition on them leaves one value::
 
     s51 created, 1;  Eq(IntTrueDiv(-s51, 10), -0.1)       step / 10 was computed in Python, so step has to be 1
@@ -43,7 +43,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def is_made_by_inductor(decision: SymbolDecision) -> bool:
-    """Return whether Inductor asked for a condition, rather than a user's line."""
+    """Return whether Inductor added a condition, rather than a user's line."""
     return decision.kind == "guarded" and decision.location is not None and is_of_backend(decision.location.filename)
 
 
@@ -152,7 +152,7 @@ def fixed_symbols(compilation: Compilation, version: Version | None) -> list[Sym
 
 
 def holds(condition: SymbolDecision, compilation: Compilation, version: Version | None) -> bool:
-    """Return whether a condition that torch tested may hold for each call of the version."""
+    """Return whether a condition that torch tested may be true for each call of the version."""
     # (A backend tests, for a backward graph, too, whether what is open equals the numbers of the first call, and drops
     # that again: such an equation is not among the guards.)
     if version is None or not _equals_number(condition.symbol):

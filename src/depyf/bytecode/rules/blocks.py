@@ -84,7 +84,7 @@ def setup_with(t: Translator, i: Instruction) -> None:
     """Enter a context: the exit is below the level of the block, what was entered is above it."""
     t.pop(1)
     t.emit("BEFORE_WITH")
-    t.stack.append(1)  # the exit; what was entered lies above the level of the block
+    t.stack.append(1)  # the exit; what was entered is above the level of the block
     _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), True)))
     t.stack.append(1)
 
@@ -143,7 +143,7 @@ def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
 
 
 def with_except_start(t: Translator, i: Instruction) -> None:
-    """Call the exit, which lies below the six values of a handler."""
+    """Call the exit, which is below the six values of a handler."""
     if t.stack[-6:] != [1, 0, 1, 0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
     t.emit("WITH_EXCEPT_START")
@@ -240,7 +240,7 @@ def branch(when: bool) -> common.Function:
 
 
 def call_function_kw(t: Translator, i: Instruction) -> None:
-    """Call with keywords, whose names lie on top."""
+    """Call with keywords, whose names are on top."""
     names = common.keyword_names(t, t.take_const("the tuple of keyword names"))
     if len(names) > i.arg:
         raise t.unsupported("more keyword names than arguments")

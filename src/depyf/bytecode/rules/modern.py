@@ -58,7 +58,7 @@ def call(t: Translator, i: Instruction) -> None:
 
 
 def call_kw(t: Translator, i: Instruction) -> None:
-    """Call with keywords, whose names lie on top."""
+    """Call with keywords, whose names are on top."""
     finish_call(t, i.arg, t.take_const("the tuple of keyword names"))
 
 

@@ -2,7 +2,7 @@
 
 Dynamo's code reads the same objects at each call, as its guards make sure. So what the objects are when the code is
 captured says what reading them does: whether anyone could observe it, and whether an attribute of a module gives what
-its dictionaries hold. An object is named by its path: a root and the steps from there::
+its dictionaries contain. An object is named by its path: a root and the steps from there::
 
     self._modules['layers']     (("local", "self"), ("attr", "_modules"), ("item", "layers"))
 """
@@ -105,7 +105,7 @@ class Facts:
 
         Returns:
             :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
-            ``nn.Module``, and plain dictionaries and lists, hold; :data:`PLAIN` for other objects; empty where it is
+            ``nn.Module``, and plain dictionaries and lists, contain; :data:`PLAIN` for other objects; empty where it is
             not known that reading is unobservable.
         """
         return str(self._of(path, "reading", ""))
@@ -130,7 +130,7 @@ class Facts:
         return bool(self._of(path, "stores_member", False))
 
     def refusals(self) -> Sequence[tuple[str, str]]:
-        """Return the members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
+        """Return the members of modules that were looked up and are shadowed: ``(as torch reads it, why)``."""
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 
     def indexable(self, path: Path) -> bool:

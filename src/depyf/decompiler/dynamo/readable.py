@@ -188,7 +188,7 @@ class _Sizes(Transformer):
 
     @classmethod
     def of(cls, tree: ast.Module) -> bool:
-        """Rewrite a module's calls; return whether there was one: then calls of ``size`` stand for torch's function."""
+        """Rewrite a module's calls; return whether there was one: then calls of ``size`` mean torch's function."""
         attributes = {node.attr for node in nodes_of(tree) if isinstance(node, ast.Attribute)}
         if "call_size" not in attributes or "size" in attributes:
             return False

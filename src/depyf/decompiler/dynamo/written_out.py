@@ -50,7 +50,7 @@ def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
     sizes: bool, folded: Folded, stores: bool, new: str = global_names.NEW,
 ) -> ast.Module:
-    """Return the tree of a text with its forms written out.
+    """Return the tree of a text with its forms expanded.
 
     Args:
         tree: of the text, with its places; it is changed.
@@ -88,12 +88,12 @@ class _Writer(Transformer):
         self.constant_roots = {text.partition(".")[0] for text in constants}
         self.sets_entries = sets_entries
         self.fresh_names = 0
-        #: Variables that hold a module's dictionary in this statement, by the path of the dictionary.
+        #: Variables for a module's dictionary in this statement, by the path of the dictionary.
         self.shared: dict[Path, str] = {}
         #: How often the dictionaries are read in this statement.
         self.reads: dict[Path, int] = {}
         self.bound_by_imports: set[str] = set()
-        #: Elements that stand for a variable of a comprehension; whether that variable has been bound.
+        #: Elements that replace a variable of a comprehension; whether that variable has been bound.
         self.variables: dict[str, ast.expr] = {}
         self.certain = True
 
@@ -147,7 +147,7 @@ class _Writer(Transformer):
         return [_placed(ast.Assign([ast.Name(name, ast.Store())], copied(self.names[name])), node) for name in bound]
 
     def with_expressions(self, node: ast.stmt) -> ast.stmt:
-        """Return the statement with its expressions written out."""
+        """Return the statement with its expressions expanded."""
         counter = _Counter(self)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.expr, ast.withitem)):

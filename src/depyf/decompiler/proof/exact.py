@@ -1,10 +1,10 @@
 """The exact proof: two code objects are the same program.
 
 A product walk: both canonical programs are followed together from their entries, and from every pair of
-exception handlers that they lie under.  At each step the operation, its resolved argument and the handler
+exception handlers that cover them.  At each step the operation, its resolved argument and the handler
 that covers it must agree, and both edges of each branch are followed.  Only layout may differ:
 
-* line numbers, and the order in which blocks stand;
+* line numbers, and the order of blocks;
 * unconditional jumps, so also blocks that are duplicated, merged or reached through other jumps;
 * instructions that a version fuses (already split in the canonical program);
 * the sense of a branch (``if not a: x else: y`` against ``if a: y else: x``), with the ``not`` that
@@ -129,13 +129,13 @@ def same_code(
     ignore_name: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, list[Pair]]:
-    """Compare two code objects without what they hold.
+    """Compare two code objects without their nested code.
 
     Args:
         left: code, or its canonical program where that is at hand.
         right: the same.
         path: what messages call it.
-        outer: the outermost code objects, if these lie inside.
+        outer: the outermost code objects, if these are nested.
         ignore_name: the outermost name may differ, and the order of its free variables.
         rename: ``{global name in the original: name in the recompiled}``; see :func:`conflated`.
 
@@ -388,7 +388,7 @@ class _Walk:
             raise self.different(a, b)
 
     def pair_handlers(self, a: Op, b: Op) -> None:
-        """Raise unless both operations lie under corresponding handlers, which come later."""
+        """Raise unless both operations are under corresponding handlers, which are compared later."""
         if a.handler < 0 and b.handler < 0:
             return
         if a.handler < 0 or b.handler < 0:
@@ -457,7 +457,7 @@ def same_constant(
         return len(a) == len(b) and set(map(_typed, a)) == set(map(_typed, b))
     if kind is slice:
         return all(same_constant(getattr(a, n), getattr(b, n)) for n in ("start", "stop", "step"))
-    return a is b  # an object that someone put there: what its equality means is not known
+    return a is b  # an object that was put there: what its equality means is not known
 
 
 def _bits(*values: float) -> bytes:

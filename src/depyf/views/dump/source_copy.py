@@ -53,7 +53,7 @@ def _broken(text: str) -> str:
 
 
 def _meaning(text: str) -> str:
-    """Return the syntax tree of a text, words that stand for themselves without the breaks between them."""
+    """Return the syntax tree of a text, with the whitespace in its docstrings normalised."""
     tree = ast.parse(text)
     for constant in _texts(tree):
         constant.value = " ".join(str(constant.value).split())
@@ -68,7 +68,7 @@ def _texts(tree: ast.AST) -> Iterator[ast.Constant]:
 
 
 def _break_comments(text: str, lines: list[str]) -> None:
-    """Move comments at the end of lines that are too long above them."""
+    """Move comments at the ends of lines that are too long above these lines."""
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     for token in reversed([token for token in tokens if token.type == tokenize.COMMENT]):
         (row, column), line = token.start, lines[token.start[0] - 1]

@@ -42,7 +42,7 @@ class Simplification:
     Args:
         graph: what to simplify; it is not changed.
         parameter_names: parameters of functions that the code calls by global name, to name values by.
-        keep_variables: assignments to variables of the user's stay, needed or not.
+        keep_variables: assignments to variables of the user's are not removed, needed or not.
         rename: global names that the text shows differently, to name values by.
         facts: what is known of the live objects that the code was compiled for.
         new: the word for :data:`.global_names.NEW`.
@@ -57,7 +57,7 @@ class Simplification:
         self.new = new
         #: A graph that may be simplified in place of :attr:`graph`; not every one can be.
         self.bolder: Cfg | None = None
-        #: Blocks of the user's own in a resume function: they stay as they are.
+        #: Blocks of the user's own in a resume function: they are copied unchanged.
         self.authored: frozenset[int] = frozenset()
         self.parameter_names = parameter_names or {}
         self.keep_variables = keep_variables
@@ -208,7 +208,7 @@ class _Simplifier:
         self.plans: dict[int, BlockPlan] = {}
         #: Branches that always take one edge: block id -> successor.
         self.decided: dict[int, int] = {}
-        #: Locals that code which is not followed value by value reads: their stores must stay.
+        #: Locals that code which is not followed value by value reads: their stores are needed.
         self.kept = self._kept_names()
         if keep_variables:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
@@ -424,7 +424,7 @@ class _Simplifier:
 
     # --- writing ----------------------------------------------------------------------------------
     def _write(self) -> Cfg:
-        """Return the graph of the block plans; verbatim blocks stay as they are."""
+        """Return the graph of the block plans; verbatim blocks are copied unchanged."""
         blocks: dict[int, Block] = {}
         for id, block in self.graph.blocks.items():
             plan = self.plans[id]

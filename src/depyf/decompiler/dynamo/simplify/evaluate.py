@@ -52,7 +52,7 @@ class PartialEvaluator:
         return taken
 
     def define(self, op: Op, operands: Sequence[Value], unobservable: bool = False) -> SsaValue:
-        """Append an SSA value to the plan; unless ``silent``, it may change what objects hold."""
+        """Append an SSA value to the plan; unless ``silent``, it may change the contents of objects."""
         escaped = [self.escape(value) for value in operands]
         result = SsaValue(op, escaped, self.block.id)
         result.epochs = self.state.epochs
@@ -186,7 +186,7 @@ class PartialEvaluator:
                 raise CannotDecompile(SIMPLIFY, "the ways into a block bring different values")
 
     def materialise(self, value: Value) -> None:
-        """Materialise a value that other blocks take; slices and tuples of constants stay unbuilt."""
+        """Materialise a value that other blocks take; slices and tuples of constants are not built."""
         if isinstance(value, SsaValue) and value.op is None:
             raise CannotDecompile(SIMPLIFY, "a value that is on the stack already")
         if isinstance(value, Local) and value.name in self.owner.stored:
@@ -195,7 +195,7 @@ class PartialEvaluator:
             self.escape(value)
 
     def move_before_the_rest(self, start: int, rest: Sequence[Value]) -> None:
-        """Move what was made last before the values that stay on the stack, if it needs none of them.
+        """Move what was made last before the values that remain on the stack, if it needs none of them.
 
         An iterator has no name: nothing may come between making it and its loop.
         """

@@ -79,7 +79,7 @@ def _role(evaluator: PartialEvaluator, path: Path, name: str) -> tuple[Any, ...]
 
 
 def read_item(evaluator: PartialEvaluator, op: Op) -> bool:
-    """Read a class out of a ``__mro__``, and return whether that is what lies on the stack."""
+    """Read a class out of a ``__mro__``, and return whether that is what is on the stack."""
     owner, index = evaluator.stack[-2:]
     if not (isinstance(owner, SsaValue) and owner.role[:1] == ("mro",) and isinstance(index, Const)
             and type(index.value) is int):
@@ -405,7 +405,7 @@ def with_telling_names(graph: Cfg) -> Cfg:
 
 
 def _fills(start: Block, body: Block) -> bool:
-    """Return whether two blocks are what torch's template compiles to: what lies before the loop, and its body."""
+    """Return whether two blocks are what torch's template compiles to: the part before the loop, and its body."""
     if tuple(op.kind for op in body.ops) != _BODY or tuple(op.kind for op in start.ops[-4:]) != _BEFORE:
         return False
     unpack, key, value, _, setitem, _, first, second, call, _ = body.ops

@@ -65,7 +65,7 @@ class _Places:
 def _joined(block: Block, blocks: dict[int, Block]) -> Block:
     """Return torch's last block, which leads to the user's part.
 
-    A value that is dropped first there is dropped in this block instead. What lies on the stack has the place of the
+    A value that is dropped first there is dropped in this block instead. A value on the stack has the place of the
     operation that follows: the statement begins there.
     """
     ops, (target,) = list(block.ops), block.successors

@@ -107,7 +107,7 @@ class State:
     """Stack and known locals at a point of the program.
 
     Attributes:
-        epochs: numbers of the last things that may have changed what plain objects hold, and what modules hold.
+        epochs: numbers of the last things that may have changed the contents of plain objects, and those of modules.
     """
 
     stack: list[Value]
@@ -116,7 +116,7 @@ class State:
     epochs: tuple[int, int] = (0, 0)
 
     def copy(self) -> State:
-        """Return a copy for one of several successors: containers are copied, and shared ones stay shared."""
+        """Return a copy for one of several successors: containers are copied, and shared ones are still shared."""
         memo: dict[int, Value] = {}
 
         def dup(value: Value) -> Value:
@@ -172,7 +172,7 @@ class BlockPlan:
     Attributes:
         end_epochs: what had happened before the terminator: see :class:`State`.
         values: the SSA values that are computed in the block.
-        entry_stack: values that lie on the stack at the block's entry.
+        entry_stack: values that are on the stack at the block's entry.
         end_operands: what is on the stack after the block, and what the terminator takes.
         verbatim: whether the block is copied unchanged.
     """
@@ -212,7 +212,7 @@ class Namer:
         self.rename = owner.rename
 
     def name(self, value: SsaValue) -> str:
-        """Return the variable of a value, chosen when it is first asked for."""
+        """Return the variable of a value, chosen at first use."""
         if value.variable is None:
             names = list(dict.fromkeys(self.candidates(value))) or [self.kind(value)]
             wanted = next((name for name in names if name not in self.taken), names[0])
@@ -278,7 +278,7 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
     if kind is o.LOAD_ATTR:
         inner = _described(value.operands[0], rename, long, depth + 1)
         if argument in MODULE_DICTIONARIES:
-            return inner  # modules keep what they hold in dictionaries: those are called like the module
+            return inner  # modules have their contents in dictionaries: those are called like the module
         return _joined(inner, argument) if long else _short(argument)
     if kind is o.GETITEM and isinstance(value.operands[1], Const):
         return _described_item(value.operands[0], value.operands[1].value, rename, long, depth)

@@ -13,7 +13,7 @@ of each branch, and each exception handler, are followed (:mod:`.prover`)::
 
 Values are compared by name: equal events give both programs the same symbol for their result. A container that escapes
 must have the same items in both, and is one symbol from then on. At a merge point the walk forgets values (havoc) and
-keeps a relation: which places of one program (locals, stack slots) hold the same value as which places of the other
+keeps a relation: which places of one program (locals, stack slots) have the same value as which places of the other
 (:mod:`.merge`). It is computed as a fixpoint: the first arrival states it, later arrivals can only weaken it, and a
 weaker one is walked again.
 """

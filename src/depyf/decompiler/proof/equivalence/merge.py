@@ -1,7 +1,7 @@
 """Merge points: the values of both programs are dropped; which places have equal ones is recorded.
 
 A place is a local or a stack slot of one of the programs, ``("p", name)`` or ``("q", index)``. A relation is a set of
-classes of places that hold the same value; a class may have a member ``("kind", what else is known of the value)``.
+classes of places with the same value; a class may have a member ``("kind", what else is known of the value)``.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
         path = (*base, step)
         kind = prover.facts.reading(path)
     if not kind and base:
-        # ``module.layers`` and ``modules[0]``: what the module's dictionaries hold
+        # ``module.layers`` and ``modules[0]``: the contents of the module's dictionaries
         for path in _in_dictionaries(prover, base, step):
             kind, owned, step = MODULES, (owned, path[-2][1]), path[-1]
             break

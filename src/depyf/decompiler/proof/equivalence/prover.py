@@ -47,7 +47,7 @@ class Prover:
         facts: Facts | None = None,
     ) -> None:
         self.facts: Facts = facts or Facts()
-        #: Paths of the live objects that symbols stand for; those of the classes of objects that were made here.
+        #: Paths of the live objects that symbols denote; those of the classes of objects that were made here.
         self.paths: dict[tuple[Any, ...], Path] = {}
         self.classes: dict[tuple[Any, ...], Path] = {}
         self._real = {shown: name for name, shown in rename.items()}
@@ -162,7 +162,7 @@ class Prover:
         return parts is not None and self._all_equal(parts(x), parts(y))
 
     def _equal_allocations(self, x: Allocation, y: Allocation) -> bool:
-        """Return whether two allocations of one kind hold the same. They escape by it."""
+        """Return whether two allocations of one kind have equal contents. They escape by it."""
         if x.kind == "slice":
             return self._all_equal(slice_parts(x), slice_parts(y))
         if x.kind == "set":
@@ -172,7 +172,7 @@ class Prover:
             return True
         if x.kind not in ("tuple", "list", "dict", "ordered", "object") or len(x.items) != len(y.items):
             return False
-        if x.kind != "tuple":  # (escaped before its items: it may hold itself)
+        if x.kind != "tuple":  # (escaped before its items: it may contain itself)
             self._escape(x, y)
         return self._all_equal(list(x.items), list(y.items))
 
@@ -180,7 +180,7 @@ class Prover:
         return left is not None and right is not None and len(left) == len(right) and all(map(self.equal, left, right))
 
     def _escape(self, x: Allocation, y: Allocation) -> None:
-        """Others get hold of a container: it is a symbol from now on."""
+        """Let a container escape: it is a symbol from now on."""
         self.events += 1
         x.escaped = y.escaped = Symbol(("built", self.events))
         path = path_of(self, x.items[0]) if x.kind == "object" else None
@@ -245,7 +245,7 @@ class Prover:
             state.maybe.discard(op.arg)
 
     def passed(self, left: State, right: State, kind: str) -> None:
-        """Note that an event may have changed what objects hold, and, unless it only reads, what modules hold."""
+        """Note that an event may have changed the contents of objects and, unless it only reads, those of modules."""
         modules = left.epochs[1]
         if kind in _READS:
             if self.paths:
@@ -295,7 +295,7 @@ class Prover:
         return list(given)
 
     def handlers(self, left: State, right: State, a: Event, b: Event) -> None:
-        """Follow the handlers of an event that can raise; it must lie under corresponding ones."""
+        """Follow the handlers of an event that can raise; it must be under corresponding ones."""
         if a.kind in CANNOT_RAISE:
             return
         if (a.op.handler < 0) != (b.op.handler < 0):
@@ -324,7 +324,7 @@ class Prover:
 
 
 def _go(state: State, target: int) -> None:
-    """Let a program stand at an operation that it has not stopped at yet."""
+    """Move a program to an operation, where it has not stopped yet."""
     state.at = target
     state.turns = 0
 

@@ -161,7 +161,7 @@ def is_key(value: Value) -> bool:
 
 
 def is_hashable(value: Value) -> bool:
-    """Return whether a value is a constant that a set can hold."""
+    """Return whether a value is a constant that can be in a set."""
     value = resolve(value)
     return isinstance(value, Constant) and type(value.value) is not slice and is_literal(value.value)
 
@@ -193,7 +193,7 @@ def alike(x: Value, y: Value, single: set[int]) -> bool:
 
 
 def _inside(x: Value, y: Value) -> tuple[Sequence[Value] | None, Sequence[Value] | None]:
-    """Return what two values hold, one of which may be a constant tuple."""
+    """Return the contents of two values, one of which may be a constant tuple."""
     left, right = sequence(x), sequence(y)
     if left is None or right is None:
         return getattr(x, "items", None), getattr(y, "items", None)
@@ -220,7 +220,7 @@ class State:
         locals: the values of the locals that are, or may be, bound.
         maybe: locals of which it is not known whether they are bound.
         turns: 1 where it has stopped at a merge point already.
-        epochs: numbers of the last events that may have changed what plain objects hold, and what modules hold.
+        epochs: numbers of the last events that may have changed the contents of plain objects, and those of modules.
     """
 
     program: Program
@@ -293,7 +293,7 @@ class MergePoint:
 
 
 def held_once(state: State) -> set[int]:
-    """Return the allocations that lie in one place only: in a slot, a local or another allocation."""
+    """Return the allocations that are in one place only: in a slot, a local or another allocation."""
     places: dict[int, int] = {}
     pending: list[Value] = [*state.stack, *state.locals.values()]
     while pending:
@@ -338,7 +338,7 @@ def event_of(prover: Prover, state: State, op: Op) -> Event:
     if popped > len(stack):
         raise Different("a stack holds too few values")
     operands = stack[len(stack) - popped :]
-    if kind in UPDATES:  # (how far below the container lies is layout)
+    if kind in UPDATES:  # (the depth of the container is layout)
         return Event(kind, None, [stack[-popped - op.arg], *operands], op)
     if kind is o.RERAISE:
         return Event(kind, bool(op.arg), [stack[-1]], op)

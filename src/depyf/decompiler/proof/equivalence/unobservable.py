@@ -1,7 +1,7 @@
 """Internal steps: the unobservable actions of a program, by operation.
 
 A rule performs its operation on the abstract state, or returns the event that it is there. Operations without a rule
-are events wherever they stand.
+are events wherever they are.
 
 What is assumed, and said in ``Verdict.notes`` when it was used:
 
