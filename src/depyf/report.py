@@ -35,7 +35,7 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
             ``None``: the index and the page of a run are made again beside its records. A log needs an output.
         page: write the page ``index.html``; for several ranks one of all.
         sources: read the user's files from this machine's disk if the records have no copy (those of a log do not),
-            if they agree with what is known of them. Records name the files: only for those that you trust.
+            if they agree with the recorded facts. Records name the files: only for those that you trust.
 
     Returns:
         The path of the ``index.md``.

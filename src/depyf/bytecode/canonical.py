@@ -95,12 +95,12 @@ class Translator:
         code: what is translated.
         instructions: its instructions; rules may look ahead.
         targets: indexes of those that jumps lead to.
-        at: index of the instruction at hand.
+        at: index of the current instruction.
         next: index of the instruction that follows in control flow, -1 for none; rules may change it.
         stack: one number per physical slot: 1 visible in the canonical program, 0 not.
         ops: operations of the current run of instructions (rules may look back and take back).
         fence: operations before this index must not be taken back: they are before a merge point.
-        handler: index of the canonical handler that covers the instruction at hand, or -1.
+        handler: index of the canonical handler that covers the current instruction, or -1.
         blocks: the block stack (3.10 and before), innermost last; see ``rules/blocks.py``.
         names, locals, cells, consts: what arguments index.
         keywords: names of the keyword arguments of the next call (``KW_NAMES``).
@@ -197,7 +197,7 @@ class Translator:
             self.next = -1
 
     def unsupported(self, message: str) -> UnsupportedBytecode:
-        """Return the error that says what is wrong with the instruction at hand."""
+        """Return the error that says what is wrong with the current instruction."""
         instruction = self.instructions[self.at]
         return UnsupportedBytecode(message, self.code, instruction.opname, instruction.offset)
 

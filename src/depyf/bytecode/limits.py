@@ -21,7 +21,7 @@ from .operations import Op, Program
 MAX_CONSTANT_DEPTH = 150
 #: Functions and classes inside each other: CPython lets 100 indentations nest.
 MAX_CODE_DEPTH = 90
-#: What may be written beyond ``SHARING`` times what is there.
+#: The allowance beyond ``SHARING`` times the original size.
 ALLOWANCE = 500_000
 SHARING = 8
 #: Operations that are no danger by themselves.
@@ -81,7 +81,7 @@ class _Meter:
     def __init__(self, code: Code) -> None:
         self.code = code
         self.known: dict[int, _Size] = {}
-        #: What is there, everything shared counted once.
+        #: The original size, everything shared counted once.
         self.distinct = 0
         self.kept: list[Any] = []  # so that ids remain valid
 

@@ -168,7 +168,7 @@ def is_indexable(owner: Any) -> bool:
 
 
 def place_of_element(owner: Any, key: int | str) -> tuple[str, str] | None:
-    """Return the dictionary and the name in it of ``modules[key]``; ``None`` where that is not known."""
+    """Return the dictionary and the name in it of ``modules[key]``; ``None`` if unknown."""
     kind = type(owner)
     container = _owner_in_torch(class_entry(kind, "__getitem__")) if is_plain_module_class(kind) else ""
     if not container:

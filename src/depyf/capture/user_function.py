@@ -64,7 +64,7 @@ def of_frame(
         code: of the frame.
         values: its local variables, captured ones included.
         namespace: its globals.
-        function: that was called, where that is known.
+        function: that was called, if known.
     """
     this = values.get(code.co_varnames[0]) if code.co_argcount else None
     if resumed_function(code.co_name) is not None:

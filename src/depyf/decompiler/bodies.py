@@ -179,7 +179,7 @@ class Body:
     """One body that is being restructured.
 
     Attributes:
-        scope: the code object with what is around it.
+        scope: the code object with its surroundings.
         cfg: its control-flow graph, which the passes change.
         executor: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.

@@ -68,7 +68,7 @@ def decompile_code(
         keep_variables: with ``simplify``: the user's own variables are not removed (for resume functions, which are the
             user's code after a few lines of torch's).
         interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
-        facts: with ``simplify``: what is known of the live objects that the code was compiled for. The text then has
+        facts: with ``simplify``: those about the live objects that the code was compiled for. The text then has
             the forms of :mod:`depyf.decompiler.dynamo`, and ``runs`` is its expansion.
         trace: called with the name of each pass that has run and what it has changed.
 
@@ -104,7 +104,7 @@ _REASONS_SHOWN = 5
 
 
 def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
-    """Return the function that compiles a text to code of the version at hand; ``None`` without an interpreter."""
+    """Return the function that compiles a text to code of the code's version; ``None`` without an interpreter."""
     if code.version == sys.version_info[:2]:
         return compile_here
     if interpreter is None:
@@ -365,7 +365,7 @@ class _Job:
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""
         if self.tiers.of(code) is Tier.DISPATCH or not code.flags & 0x2:
-            return True  # a class body is no text of its own: it is blamed on what is around it
+            return True  # a class body is no separate text: its surroundings are blamed
         key = code, self.tiers.around_and_inside(code)
         if key not in self.alone:
             self.alone[key] = self.tried_alone(code)

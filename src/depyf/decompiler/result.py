@@ -70,7 +70,7 @@ class Decompiled:
         fidelity: that of the part that is furthest from exact.
         note: simplifications made, or why it fell back. Empty when there is nothing to say.
         line_map: ``{byte offset of an original instruction: 1-based line of text}``; empty if it is not proven.
-        written: the syntax tree of the text, where it is at hand.
+        written: the syntax tree of the text, if available.
         runs: the same with its forms expanded (:mod:`depyf.decompiler.dynamo`); ``None`` where the text has none.
         parts: the code object and all nested ones, each with its own fidelity, outermost first.
     """
@@ -118,7 +118,7 @@ class Options:
         #: code objects (resume functions) of which most operations remain at their places in the readable tier
         self.resuming: set[Code] = set()
         #: The attempts to write each code object in each tier. (They are stored, as nested code is written once more
-        #: with each attempt at what is around it.)
+        #: with each attempt at its surroundings.)
         self._searches: dict[tuple[Code, Tier], Search] = {}
         #: code objects that are written without regard to their line table: with it they could not be written, or were
         #: not proven

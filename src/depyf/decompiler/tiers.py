@@ -66,7 +66,7 @@ class Tiers:
         self.names: dict[Code, str] = {}
         self.parents: dict[Code, Code] = {}
         self.reasons: dict[Code, list[str]] = {}
-        #: code that is part of what is written around it: expressions, annotations, type parameters
+        #: code that is part of the surrounding text: expressions, annotations, type parameters
         self.parts: set[Code] = set()
         self._tier = {root: first}
         self._families: dict[Code, list[Code]] = {}

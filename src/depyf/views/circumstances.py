@@ -33,7 +33,7 @@ class _Versions:
     """Where the versions of one function fix sizes and numbers, and those that they leave open.
 
     Attributes:
-        fixed: the place of the line that fixes each, ``None`` where that is not known.
+        fixed: the place of the line that fixes each, ``None`` if unknown.
         fixed_at: the values that each is fixed at.
         together: for each of these, others that torch took for the same one.
         opened: those that versions leave open, each with the conditions on its symbol by the number of the version.

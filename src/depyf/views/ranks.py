@@ -60,7 +60,7 @@ _OF_COMPILATION = {
     "failure": "what was compiled", "backward_failure": "what was compiled", "restarts": "the restarts",
     "symbols": "the dynamic shapes", "stack": "the calls", "custom_ops": "the custom operators",
     "traced": "the traced lines", "arguments": "the arguments of `torch.compile`"}
-#: What a class differs in, with what is known of it: ``("the graph breaks", "`f`")`` -> a digest for each compilation.
+#: What a class differs in, with facts about it: ``("the graph breaks", "`f`")`` -> a digest for each compilation.
 Facts = Mapping[tuple[str, str], tuple[bytes, ...]]
 
 

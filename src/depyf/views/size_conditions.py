@@ -57,7 +57,7 @@ def how_made(place: SourceLocation) -> str:
 def condition_of_inductor(
     failure: GuardFailure, compilation: Compilation | None, names: Mapping[str, str]
 ) -> SymbolDecision | None:
-    """Return the condition of Inductor's for which a version did not fit a call; ``None`` where that is not known."""
+    """Return the condition of Inductor's for which a version did not fit a call; ``None`` if unknown."""
     if compilation is None:
         return None
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
@@ -104,7 +104,7 @@ def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) 
 
 
 def holds_at(condition: str, value: str) -> bool | None:
-    """Return whether a condition on one symbol is true for a number; ``None`` where that is not known."""
+    """Return whether a condition on one symbol is true for a number; ``None`` if unknown."""
     is_one = number(value) is not None and len({*symbols_in(condition)}) == 1
     node = parsed_expression(as_python(with_symbols(condition, lambda _: f"({value})"))) if is_one else None
     match node:

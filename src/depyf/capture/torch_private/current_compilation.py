@@ -93,12 +93,12 @@ def arguments() -> dict[str, str] | None:
 
 
 def graph_name() -> str:
-    """Return torch's name of the graph that its backend is compiling in this thread, ``""`` where that is not known."""
+    """Return torch's name of the graph that its backend is compiling in this thread, ``""`` if unknown."""
     return name_of_graph(variables_of(private_api.CAPTURED_GRAPH).get("gm"))
 
 
 def name_of_graph(gm: Any) -> str:
-    """Return the name under which torch calls a captured graph, ``""`` where that is not known."""
+    """Return the name under which torch calls a captured graph, ``""`` if unknown."""
     meta = getattr(gm, "meta", None)
     name = meta.get(private_api.BACKEND_ID.key) if isinstance(meta, dict) else None
     return name if isinstance(name, str) else ""

@@ -119,7 +119,7 @@ def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
 
 
 def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
-    """Return the guard on the length of a dictionary; ``""`` where that is not known."""
+    """Return the guard on the length of a dictionary; ``""`` if unknown."""
     value = held_value(source, values, namespace)
     if not issubclass(type(value), dict):
         return ""

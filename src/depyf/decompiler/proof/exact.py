@@ -95,7 +95,7 @@ def same_program(
     """Compare two code objects as programs (see the module).
 
     Args:
-        original: code, or its canonical program where that is at hand.
+        original: code, or its canonical program if available.
         recompiled: the same.
         ignore_name: the outermost name may differ, and the order of its free variables.
         rename: ``{global name in the original: name in the recompiled}``.
@@ -132,7 +132,7 @@ def same_code(
     """Compare two code objects without their nested code.
 
     Args:
-        left: code, or its canonical program where that is at hand.
+        left: code, or its canonical program if available.
         right: the same.
         path: what messages call it.
         outer: the outermost code objects, if these are nested.

@@ -44,7 +44,7 @@ def prove(
         recompiled: the code object of its text.
         tiers: the output tier of each code object.
         rename: ``{global name in the original: name in the text}``.
-        facts: what is known of the live objects that the outermost was compiled for.
+        facts: those about the live objects that the outermost was compiled for.
     """
     outermost = original.code if isinstance(original, Program) else original
     if rename and (name := conflated(original, rename)):
@@ -132,7 +132,7 @@ def first_mismatch(
         running: what its text compiles to, or something like it: constants that source cannot say are read by the
             names that the text has for them, globals have the names of the text.
         rename: ``{global name in the original: name in the text}``.
-        facts: what is known of the live objects that the original was compiled for.
+        facts: those about the live objects that the original was compiled for.
     """
     code = renamed(Code.of(original)).code
     program, _ = name_constants(canonicalise(code))

@@ -44,7 +44,7 @@ class Simplification:
         parameter_names: parameters of functions that the code calls by global name, to name values by.
         keep_variables: assignments to variables of the user's are not removed, needed or not.
         rename: global names that the text shows differently, to name values by.
-        facts: what is known of the live objects that the code was compiled for.
+        facts: those about the live objects that the code was compiled for.
         new: the word for :data:`.global_names.NEW`.
     """
 
@@ -126,10 +126,10 @@ def name_loop_variables(work: Simplification) -> None:
 
 
 def evaluate(work: Simplification) -> None:
-    """Run the blocks on symbolic values and write what is left.
+    """Run the blocks on symbolic values and write the remaining ones.
 
     Raises:
-        CannotDecompile: with facts, what is known of them cannot be used.
+        CannotDecompile: with facts, they cannot be used.
         StackMismatch: the graph is of no code that an interpreter could run.
     """
     if work.bolder is not None:
@@ -187,7 +187,7 @@ def _edges(graph: Cfg) -> tuple[dict[int, list[int]], set[int]]:
 
 
 class _Simplifier:
-    """One run of the partial evaluator over all blocks of a graph, and the writing of what is left."""
+    """One run of the partial evaluator over all blocks of a graph, and the writing of the remaining values."""
 
     def __init__(
         self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
@@ -241,7 +241,7 @@ class _Simplifier:
         return result
 
     def _follows(self, id: int, origin: Block) -> bool:
-        """Return whether what is known at the end of ``origin`` is known at the start of block ``id``.
+        """Return whether the knowledge at the end of ``origin`` applies at the start of block ``id``.
 
         All edges from a block find its stack in the same state: it is so for all of its successors or for none.
         """

@@ -77,7 +77,7 @@ class PartialEvaluator:
         return True
 
     def path_of(self, value: Value) -> Path | None:
-        """Return the path of the live object that a value is; ``None`` where that is not known."""
+        """Return the path of the live object that a value is; ``None`` if unknown."""
         if isinstance(value, SsaValue):
             return value.path
         if isinstance(value, Local) and value.name in self.owner.arguments and value.name not in self.owner.stored:

@@ -65,7 +65,7 @@ def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
 
 
 def _role(evaluator: PartialEvaluator, path: Path, name: str) -> tuple[Any, ...]:
-    """Return what is known of an attribute of a live object: the role of the value that it gives, or nothing."""
+    """Return facts about an attribute of a live object: the role of the value that it gives, or nothing."""
     known = evaluator.owner.facts.well_known(path)
     if known == facts.OBJECT and name == "__setattr__":
         return ("set attribute",)

@@ -52,7 +52,7 @@ class SsaValue(Value):
         optional: nothing is lost if it does not happen (profiler markers).
         results: for operations with several results, their SSA values.
         variable: name of the local it is stored in, once it has one.
-        path: of the live object that it gives, where that is known.
+        path: of the live object that it gives, if known.
         role: what else is known of it (:mod:`.objects`).
         lasting: for an unobservable read, how long it remains valid (``Facts.reading``); it is written where it
             is used, as often as it is used. Empty for anything else.

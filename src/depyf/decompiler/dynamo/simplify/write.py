@@ -1,4 +1,4 @@
-"""Write what is left of a block as operations."""
+"""Write the remaining values of a block as operations."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class BlockWriter:
                    for at, value in enumerate(operands))
 
     def only_builds(self, value: Value) -> bool:
-        """Return whether evaluating a value runs no code: it is a display of what is at hand."""
+        """Return whether evaluating a value runs no code: it is a display of available values."""
         if not isinstance(value, SsaValue) or value.lasting or value.variable is not None:
             return True
         kind = value.op.kind if value.op is not None else ""
@@ -182,7 +182,7 @@ class BlockWriter:
 
     @staticmethod
     def only_reads(value: Value) -> bool:
-        """Return whether evaluating a value changes nothing that modules hold: it is the size of an available value."""
+        """Return whether evaluating a value cannot change the contents of modules: it is the size of a known value."""
         return isinstance(value, SsaValue) and value.role == ("size",) and all(
             not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in value.operands)
 

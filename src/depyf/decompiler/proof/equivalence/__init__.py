@@ -1,6 +1,6 @@
 """The proof of equivalence: two programs do the same in the same order, shown on symbolic values.
 
-In come two programs, out comes a :class:`Verdict`. Both run from their entries. Each goes on unobserved while it only
+Input: two programs; output: a :class:`Verdict`. Both run from their entries. Each goes on unobserved while it only
 moves values about: constants, bound locals, the stack, lists and tuples that it built and that have not escaped
 (:mod:`.unobservable`, which has the assumptions). It stops at the next *event*: something that another part of the
 program, or its user, can observe (:mod:`.states`). Events must come in the same order with equal operands; both edges
@@ -42,7 +42,7 @@ def equivalent(
         original: code, or its canonical program.
         recompiled: the same.
         rename: ``{global name in the original: name in the recompiled}``.
-        facts: what is known of the live objects that the code was compiled for: it is code that is run, not a function
+        facts: those about the live objects that the code was compiled for: it is code that is run, not a function
             whose docstring could be read.
         nested: gets the pairs of nested code objects that have still to be compared; without it they are
             compared here, and must be the same.

@@ -15,7 +15,7 @@ from .states import UNBOUND, Constant, Different, State, Symbol, Value, pair_con
 if TYPE_CHECKING:
     from .prover import Prover
 
-#: What is known of the places of a class besides that they are equal; or the key of a symbol that means one thing
+#: Facts about the places of a class besides their equality; or the key of a symbol that means one thing
 #: wherever it is made, so that the value survives a merge.
 Kind = str | tuple[Any, ...]
 

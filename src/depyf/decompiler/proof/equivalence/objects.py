@@ -59,7 +59,7 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
     owned: tuple[Any, ...] = source.key if isinstance(source, Symbol) else ()
     if step[0] == "item" and base and base[-1] == ("attr", "__dict__") and prover.facts.reading(
             (*base[:-1], ("attr", step[1]))):
-        # ``x.__dict__['a']`` is ``x.a``, where that is known to be no more
+        # ``x.__dict__['a']`` is ``x.a``, where the latter is known to be no more
         base, owned, step = base[:-1], owned[2], ("attr", step[1])
         path = (*base, step)
         kind = prover.facts.reading(path)

@@ -254,7 +254,7 @@ class State:
             self.locals[name] = value
 
     def copy(self, memo: dict[int, Allocation]) -> State:
-        """Return a state that goes on by itself; ``memo`` contains the copies of allocations."""
+        """Return an independent copy of the state; ``memo`` contains the copies of allocations."""
         def dup(value: Value) -> Value:
             if not isinstance(value, Allocation):
                 return value
