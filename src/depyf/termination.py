@@ -81,7 +81,7 @@ def _leave_to_system() -> None:
 
 
 def _forget() -> None:
-    """In the child of a fork, leave the signal to the system: what the parent records is the parent's."""
+    """In the child of a fork, leave the signal to the system: what the parent records belongs to the parent."""
     global _postponed
     _postponed = 0
     _actions.clear()

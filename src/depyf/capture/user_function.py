@@ -159,7 +159,7 @@ def _inner(
 ) -> tuple[FunctionType | None, Any]:
     """Return ``(the function that this one wraps, the object it is a method of)``.
 
-    The first is ``None`` where it wraps none, the second where the object is the same.
+    The first is ``None`` where it wraps none, the second where the object is unchanged.
     """
     if this is not None:
         attributes = own_attributes(this)

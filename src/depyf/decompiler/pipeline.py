@@ -104,7 +104,7 @@ _REASONS_SHOWN = 5
 
 
 def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
-    """Return the function that compiles a text to code of the code's version; ``None`` without an interpreter."""
+    """Return the function that compiles a text to code of the original's version; ``None`` without an interpreter."""
     if code.version == sys.version_info[:2]:
         return compile_here
     if interpreter is None:
@@ -243,7 +243,7 @@ class _Job:
         self.runs, self.can_fold = None, False
         module = top_level(self.code, self.options, self.name)
         if self.verify and self.compiler is compile_here and self.tiers.of(self.code) is Tier.STRUCTURED:
-            # (The usual case. The compiler reads a text in half the time that it takes from a tree that depyf made.)
+            # (The usual case. For a text the compiler needs half the time that it needs for a tree from depyf.)
             text = text_of(module, self.options.has_marks)
             try:
                 return text, None, self.compiled(text, self.code, bool(self.constants))

@@ -33,7 +33,7 @@ def once(key: Hashable, make: Callable[[], Made]) -> Made:
 
 
 class Same:
-    """An object as a key, by its identity; it is alive meanwhile."""
+    """An object as a key, by its identity; the key keeps it alive."""
 
     __slots__ = ("value",)
 

@@ -111,7 +111,7 @@ class Facts:
         return str(self._of(path, "reading", ""))
 
     def unshadowed(self, path: Path) -> bool:
-        """Return whether ``module.name`` is what ``module._modules['name']`` (or another of its dictionaries) is.
+        """Return whether ``module.name`` is ``module._modules['name']`` (or the entry in another of its dictionaries).
 
         Args:
             path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.

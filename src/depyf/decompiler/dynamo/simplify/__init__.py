@@ -126,7 +126,7 @@ def name_loop_variables(work: Simplification) -> None:
 
 
 def evaluate(work: Simplification) -> None:
-    """Run the blocks on symbolic values and write the remaining ones.
+    """Run the blocks on symbolic values and write the remaining operations.
 
     Raises:
         CannotDecompile: with facts, they cannot be used.

@@ -124,7 +124,7 @@ def constants_of(value: Value) -> list[Value] | None:
 
 
 def is_own(value: Value, *kinds: str) -> bool:
-    """Return whether a value is an allocation of a kind to which no other code refers."""
+    """Return whether a value is an allocation of one of the kinds, to which no other code refers."""
     return isinstance(value, Allocation) and value.escaped is None and value.kind in kinds
 
 
