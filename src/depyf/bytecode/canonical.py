@@ -313,7 +313,7 @@ class Translator:
         return covered
 
     def fold(self, first: int, after: int, helpers: str = "") -> None:
-        """Refuse to make ``[first, after)`` and this instruction one operation if a handler covers only some.
+        """Refuse to make ``[first, after)`` and this instruction one operation if a handler covers only some of them.
 
         Args:
             first: index of the first.
