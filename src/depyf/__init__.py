@@ -3,7 +3,7 @@
 Public names load when they are first used; importing this package imports neither torch nor the
 decompiler.
 
-(PYTEST_DONT_REWRITE: pytest, which loads a plugin of ours, would warn where this was imported before.)
+(PYTEST_DONT_REWRITE: pytest, which loads depyf's plugin, would warn where this was imported before.)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Budgets: how much of a file is read and decompiled, so that a hostile one costs neither hours nor gigabytes.
 
-Real files stay below (the figures for code are of 599,000 code objects: the standard library of 3.11, torch, sympy and
+Real files are below (the figures for code are of 599,000 code objects: the standard library of 3.11, torch, sympy and
 what else was installed). ``DEPYF_BUDGET=10`` makes all budgets ten times as large.
 """
 
@@ -54,12 +54,12 @@ WRITTEN = Budget("bytes in the file", 64_000_000)
 # --- code ---
 #: About 25 microseconds and 2 kilobytes each; the longest, a benchmark of sympy's, has 138,458.
 INSTRUCTIONS = Budget("instructions in one code object", 200_000)
-#: Parts of tuples and sets, those inside each other counted as often as the text holds them. A kilobyte each; the most,
+#: Parts of tuples and sets, nested ones counted as often as they occur in the text. A kilobyte each; the most,
 #: in idna, are 31,000.
 CONSTANTS = Budget("parts of constants in one code object", 200_000)
 #: The structure of each is tried in several forms.
 JUMPS = Budget("jumps in one code object", 20_000)
-#: A loop over numbered parts has several lines for each, which nobody reads where there are so many.
+#: A loop over numbered parts has several lines for each, which no one reads where there are so many.
 DISPATCHED = Budget("operations of code that only a loop over its parts can say", 10_000)
 #: 3.7 and 3.8: instructions after the bodies of ``finally`` were copied to where they are entered, as a percentage of
 #: those before; a library needs 160.

@@ -52,13 +52,13 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
 
     Args:
         pause: by default where someone answers: under a debugger, in a terminal or a notebook, or where a pipe or file
-            on standard input holds commands, which pdb then reads to their end, where it quits. ``True`` insists: pdb
+            on standard input has commands, which pdb then reads to their end, where it quits. ``True`` insists: pdb
             reads from any open standard input, and waits for what is written later. ``False``, for scripts and
             tests, sets no pause and prints nothing.
         stop_on: ``"nan"`` or ``"inf"``: do not pause now, but at the first line of a graph (or kernel call of a
-            generated module) whose result holds one while what it took holds none; forward and backward. Or a
-            function ``(name, value) -> bool``, asked for each tensor and number that a line makes, by the line's name
-            for it. Where nobody can look (nobody answers, or ``pause=False``) the line raises instead.
+            generated module) whose result contains one while its operands contain none; forward and backward. Or a
+            function ``(name, value) -> bool``, called for each tensor and number that a line makes, by the line's name
+            for it. Where no one can look (no one answers, or ``pause=False``) the line raises instead.
             Values do not change; each line takes longer, and nothing is watched outside of the block. Functions
             that run uncompiled are not watched.
 

@@ -22,7 +22,7 @@ def dump_src(fn: Any, module: ModuleType | dict[str, Any] | None = None) -> str:
     """Return the full code of a compiled function, as text.
 
     Works on any function that ``torch.compile`` returned and that has run, also outside
-    :class:`depyf.prepare_debug`. Graphs are shown where the backend kept them (``eager``).
+    :class:`depyf.prepare_debug`. Graphs are shown where the backend stored them (``eager``).
 
     Args:
         fn: the function, as ``torch.compile`` returned it or the original; or its code object.
@@ -43,7 +43,7 @@ def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any)
     """Show the page of a run (docs/page.md) in a notebook: Jupyter, VS Code, Colab. It needs no network.
 
     ``interactive(compiled, *args)`` calls the function and shows what that compiled; ``interactive(compiled)`` shows
-    what torch still holds of a function that has run; ``interactive("dump")`` shows a dump, that of several ranks too.
+    what torch still has of a function that has run; ``interactive("dump")`` shows a dump, that of several ranks too.
 
     Args:
         what: a function or module, as ``torch.compile`` returned it (one that is not compiled yet is, with the default
@@ -120,7 +120,7 @@ def _module_of(fn: Any, code: CodeType) -> Any:
 
 
 def _live(fn: Any, module: ModuleType | dict[str, Any] | None, caller: str) -> Capture:
-    """Return the records of a compiled function, as torch holds them."""
+    """Return the records of a compiled function, as torch has them."""
     from .capture.live import capture_of
     from .capture.torch_private import cache_entries
     from .capture.user_function import of_frame, of_function, values_of

@@ -1,6 +1,6 @@
 """Text of foreign origin on its way out: what a terminal would obey, or a reader would not see, comes out escaped.
 
-Names, messages and lines of code come from the program that was watched, from torch, or from a file that somebody sent.
+Names, messages and lines of code come from the watched program, from torch, or from a file received from elsewhere.
 Every channel has one place where its text goes through here: the command line its output streams
 (``depyf.cli.terminal``), messages in the user's own program :func:`say`, a dump its folder
 (``depyf.views.dump.folder``). HTML and JSON have escapes of their own. ``tests/test_channels.py`` finds what goes past.
@@ -27,7 +27,7 @@ def harmless(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Print a message of ours to standard error, if the program has one that takes it."""
+    """Print a message of depyf to standard error, if the program has one that takes it."""
     if sys.stderr is None:
         return
     try:

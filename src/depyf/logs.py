@@ -1,6 +1,6 @@
 """Decompiled source in torch's own log, after each ``MODIFIED BYTECODE``.
 
-torch writes bytecode to the logger of its artifact ``bytecode`` when ``TORCH_LOGS`` asks for it. A filter on that
+torch writes bytecode to the logger of its artifact ``bytecode`` when ``TORCH_LOGS`` enables it. A filter on that
 logger lets every record pass and, at the first one, registers a hook for compiled functions, which writes to the same
 logger. So nothing happens while that log is off, torch need not be imported by :func:`install`, and torch's logging
 configuration is neither read nor changed.

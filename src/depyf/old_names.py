@@ -1,6 +1,6 @@
 """Names of depyf up to 0.20 that public code imports (docs/migration.md says where that was found).
 
-``depyf`` enters the modules that had them (``_NAMES``) in ``sys.modules``. A name is looked up when it is asked for;
+``depyf`` enters the modules that had them (``_NAMES``) in ``sys.modules``. A name is looked up when it is used;
 one that is gone (``_GONE``) raises an error that says what to use.
 """
 
@@ -133,7 +133,7 @@ def get_current_compiled_fn_name() -> str:
 
 
 def write_code_to_file_template(src: str, path_template: str) -> str:
-    """Write a text to the first of ``path_template % "0"``, ``"1"``, ... that is not there or holds it; return that."""
+    """Write a text to the first of ``path_template % "0"``, ``"1"``, ... that is not there or has it; return that."""
     from . import budgets, reading
 
     number = 0
@@ -207,7 +207,7 @@ def find(module: str, name: str) -> Any:
 
     Raises:
         AttributeError: there was no such name, or it is gone.
-        ImportError: it is gone, and asked for by ``from ... import``, which would replace the message of an
+        ImportError: it is gone, and imported by ``from ... import``, which would replace the message of an
             AttributeError. (``hasattr`` and ``pickle`` expect that.)
     """
     inner = sys.modules.get(f"{module}.{name}")

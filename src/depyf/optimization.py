@@ -40,7 +40,7 @@ class TorchCompileWrapperWithCustomDispatcher:
 
     Args:
         compiled_callable: what ``torch.compile`` returned for ``self.forward``.
-        use_custom_dispatcher: kept for the subclass to read.
+        use_custom_dispatcher: stored for the subclass to read.
 
     Attributes:
         compiled_callable: as given.

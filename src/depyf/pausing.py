@@ -105,7 +105,7 @@ def _stdin_is_open() -> bool:
 
 
 def _has_commands() -> bool:
-    """Return whether standard input is a pipe or a file that holds something to read now."""
+    """Return whether standard input is a pipe or a file with something to read now."""
     if not _stdin_is_open():
         return False
     if _reading_commands:

@@ -1,4 +1,4 @@
-"""Opens every file that somebody else may have written: dumps, logs, ``.pyc`` and source files.
+"""Opens every file that others may have written: dumps, logs, ``.pyc`` and source files.
 
     contents("a.pyc", budgets.CODE)                          all of its bytes
     for line in lines("dump/records.jsonl", budgets.RUN):    one line after the other

@@ -31,11 +31,11 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
     Args:
         path: the directory of a run (or of all its ranks), its ``records.jsonl``, or a log that ``TORCH_TRACE`` wrote
             (or the directory of such logs).
-        output: where all files go; a directory that holds a run is left as it is, and a folder in it is used.
+        output: where all files go; a directory that contains a run is left as it is, and a folder in it is used.
             ``None``: the index and the page of a run are made again beside its records. A log needs an output.
         page: write the page ``index.html``; for several ranks one of all.
-        sources: read the user's files from this machine's disk where the records hold no copy (those of a log do not),
-            if they agree with what is known of them. Records name the files: only for those that you trust.
+        sources: read the user's files from this machine's disk if the records have no copy (those of a log do not),
+            if they agree with the recorded facts. Records name the files: only for those that you trust.
 
     Returns:
         The path of the ``index.md``.

@@ -75,13 +75,13 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 def _leave_to_system() -> None:
-    # (In another thread the handler stays, and does what the system would do.)
+    # (In another thread the handler remains, and does what the system would do.)
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is _handle:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _forget() -> None:
-    """In the child of a fork, leave the signal to the system: what the parent records stays the parent's."""
+    """In the child of a fork, leave the signal to the system: what the parent records belongs to the parent."""
     global _postponed
     _postponed = 0
     _actions.clear()

@@ -1,7 +1,7 @@
 """A code object of any supported Python version, as operations that all versions share.
 
-In comes a code object of the running interpreter (:meth:`.code.Code.of`) or a ``.pyc`` of any version (:mod:`.pyc`);
-out comes a :class:`.operations.Program`. ``lambda a: a.x + 1`` on its way:
+Input: a code object of the running interpreter (:meth:`.code.Code.of`) or a ``.pyc`` of any version (:mod:`.pyc`);
+output: a :class:`.operations.Program`. ``lambda a: a.x + 1`` on its way:
 
 * **code** (:mod:`.code`): an immutable view with the version it is of;
 * **instructions** (:mod:`.instructions`, by the table in :mod:`.versions`): ``LOAD_FAST a``, ``LOAD_ATTR x``,

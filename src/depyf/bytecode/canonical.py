@@ -4,9 +4,9 @@ How it works: every instruction is looked at once, along the control flow, toget
 operand stack at that point. Of the stack only one thing is known: for each slot whether it exists in the
 canonical program (1) or is bookkeeping of the version (0): a ``NULL`` below a callable, or the traceback and
 type that 3.10 pushes beside an exception. Positions on the stack (``SWAP 3``, ``LIST_APPEND 2``, the depth of
-a handler) are counted over the visible slots only, so bookkeeping disappears wherever it stands.
+a handler) are counted over the visible slots only, so bookkeeping disappears wherever it is.
 
-What an instruction becomes stands in ``rules/``: most are one line of data, the rest small functions
+The translations of instructions are in ``rules/``: most are one line of data, the rest small functions
 ``rule(translator, instruction)``. The rules of a version are a dictionary by instruction name.
 """
 
@@ -30,7 +30,7 @@ from .validate import MAX_STACK, check_head, check_instructions, check_table, ch
 if TYPE_CHECKING:
     from .code import Code
 
-#: What a folded loop waits in; its other instructions raise nothing, and lie where the compiler likes.
+#: What a folded loop waits in; its other instructions raise nothing, and are where the compiler likes.
 _INTERRUPTIBLE = frozenset({"SEND", "YIELD_VALUE", "YIELD_FROM"})
 #: Stack slots that all states together may have.
 _MAX_KEPT = 1 << 25
@@ -41,8 +41,8 @@ __all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
 def canonicalise(code: Code) -> Program:
     """Return the canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood.
 
-    It is made once: its operations are kept with the code object, as several stages ask for them. Nobody changes them.
-    (Not the program, which holds the code object: the two would wait for the garbage collector.)
+    It is made once: its operations are cached on the code object, as several stages use them. Do not modify them.
+    (Not the program, which refers to the code object: the two would wait for the garbage collector.)
     """
     known: tuple[list[o.Op], list[o.Handler]] | None = code.__dict__.get("_operations")
     if known is None:
@@ -66,7 +66,7 @@ def _translate(code: Code) -> Program:
 def _with_variables_set_aside(program: Program) -> Program:
     """Make ``LOAD_CLOSURE`` of a variable that was set aside a ``LOAD_FAST``, unless it builds a closure.
 
-    An inlined comprehension (3.12 and later) sets aside what the slot of its variable holds, which may be the cell of a
+    An inlined comprehension (3.12 and later) sets aside the content of its variable's slot, which may be the cell of a
     variable of that name, and puts plain values there. It reads them by the instruction that elsewhere loads a cell to
     build a closure with.
     """
@@ -95,16 +95,16 @@ class Translator:
         code: what is translated.
         instructions: its instructions; rules may look ahead.
         targets: indexes of those that jumps lead to.
-        at: index of the instruction at hand.
+        at: index of the current instruction.
         next: index of the instruction that follows in control flow, -1 for none; rules may change it.
         stack: one number per physical slot: 1 visible in the canonical program, 0 not.
         ops: operations of the current run of instructions (rules may look back and take back).
-        fence: operations before this index must not be taken back: they lie before a merge point.
-        handler: index of the canonical handler that covers the instruction at hand, or -1.
+        fence: operations before this index must not be taken back: they are before a merge point.
+        handler: index of the canonical handler that covers the current instruction, or -1.
         blocks: the block stack (3.10 and before), innermost last; see ``rules/blocks.py``.
         names, locals, cells, consts: what arguments index.
         keywords: names of the keyword arguments of the next call (``KW_NAMES``).
-        null_is_above: whether the ``NULL`` beside a callable lies above it (from 3.13 on).
+        null_is_above: whether the ``NULL`` beside a callable is above it (from 3.13 on).
     """
 
     # (More attributes than a class shares the names of among its instances, which are read for each instruction.)
@@ -128,7 +128,7 @@ class Translator:
         cells = code.cellvars + code.freevars
         self.locals: Sequence[str] = code.varnames
         self.cells: Sequence[str] = cells
-        if code.version >= (3, 11):  # one array holds arguments, locals, cells and free variables
+        if code.version >= (3, 11):  # one array for arguments, locals, cells and free variables
             known = set(code.varnames)
             shared = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
             self.locals = self.cells = shared
@@ -197,7 +197,7 @@ class Translator:
             self.next = -1
 
     def unsupported(self, message: str) -> UnsupportedBytecode:
-        """Return the error that says what is wrong with the instruction at hand."""
+        """Return the error that says what is wrong with the current instruction."""
         instruction = self.instructions[self.at]
         return UnsupportedBytecode(message, self.code, instruction.opname, instruction.offset)
 
@@ -305,7 +305,7 @@ class Translator:
             entries.append((goal, depth, lasti))
         if self.code.version >= (3, 13):
             # A conditional jump tests what TO_BOOL or a comparison has made and cannot raise; those at the end of a
-            # loop lie outside the region around them. It is TO_BOOL that a canonical BRANCH stands for.
+            # loop are outside the region around them. A canonical BRANCH represents the TO_BOOL.
             for index, instruction in enumerate(self.instructions):
                 if index and instruction.opname.startswith("POP_JUMP_IF"):
                     covered[index] = covered[index - 1]
@@ -313,11 +313,11 @@ class Translator:
         return covered
 
     def fold(self, first: int, after: int, helpers: str = "") -> None:
-        """Refuse to make ``[first, after)`` and the instruction at hand one operation where a handler tells them apart.
+        """Refuse to make ``[first, after)`` and this instruction one operation if a handler covers only some of them.
 
         Args:
             first: index of the first.
-            after: index behind the last.
+            after: index after the last.
             helpers: an instruction that handlers of their own may start with.
         """
         own = self.entry_of(self.at)
@@ -399,7 +399,7 @@ class Translator:
             if is_entry[index]:
                 self._check_state(index)
                 self.fence = len(ops)
-                stack[:] = map(int, stack)  # what a slot is known to hold is not known here
+                stack[:] = map(int, stack)  # the known content of a slot is not known here
             self.at = index
             if handled and entry_of[index] != current:
                 current = entry_of[index]

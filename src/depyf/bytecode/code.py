@@ -33,7 +33,7 @@ CO_HAS_DOCSTRING = 0x4000000
 class Code:
     """A code object of Python ``version``.
 
-    Attributes carry the meaning of their ``co_`` namesakes; ``consts`` holds nested :class:`Code` where
+    Attributes carry the meaning of their ``co_`` namesakes; ``consts`` contains nested :class:`Code` where
     CPython has nested code objects.  ``linetable`` is the version's own encoding (``co_lnotab`` up to
     3.9, ``co_linetable`` after); ``exceptiontable`` is empty before 3.11.  ``origin`` is the Python code
     object it was made from, if it was.
@@ -125,7 +125,7 @@ class Code:
 
     @cached_property
     def holds_code(self) -> bool:
-        """Whether a code object is among the constants: most hold none, and this says so at once."""
+        """Whether a code object is among the constants: most have none, and this says so at once."""
         return Code in map(type, self.consts)
 
 
@@ -134,10 +134,10 @@ _MOST_CACHES = 12
 
 
 def _bytecode(code: CodeType) -> bytes:
-    """``co_code``, where it can be asked for.
+    """``co_code``, where it can be read.
 
     From 3.11 on the attribute is computed, and writes beyond its end when the last instruction lacks some of
-    its cache units (as ``code.replace`` lets it): what is stored is handed on then, and refused as it is read.
+    its cache units (as ``code.replace`` lets it): what is stored is passed on then, and refused when it is read.
     """
     stored: bytes | None = getattr(code, "_co_code_adaptive", None)
     if stored is None:
@@ -156,7 +156,7 @@ def _bytecode(code: CodeType) -> bytes:
 
 @cache
 def _stored_caches() -> list[int]:
-    """Cache units behind each opcode as the running interpreter stores it (specialised ones too)."""
+    """Cache units after each opcode as the running interpreter stores it (specialised ones too)."""
     import dis
 
     caches = list(table(sys.version_info[:2]).caches)

@@ -42,7 +42,7 @@ def shown_name(name: str) -> str:
 
 
 def one_line(message: str, longest: int = 1000) -> str:
-    """Return a message that holds parts from elsewhere as one line of at most ``longest`` characters."""
+    """Return a message with parts from elsewhere as one line of at most ``longest`` characters."""
     line = " ".join(message.split())
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[: longest + 1])
     return line if len(line) <= longest else line[: longest - 3] + "..."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .code import Code
 
 
-#: What is behind the end of a line table.
+#: The entry after the end of a line table.
 _NO_LINE: Range = (0, sys.maxsize, None)
 #: Arguments are C ints.
 _MAX_PREFIX = 0x7FFFFF00
@@ -71,8 +71,8 @@ class Instruction:
 def decode(code: Code) -> list[Instruction]:
     """Decode the instructions of a code object, in order.
 
-    Those of 3.10 and before are kept with the code object, as they are read once more for the form of its statements
-    (``leftovers.py``); nobody changes them.
+    Those of 3.10 and before are cached on the code object, as they are read once more for the form of its statements
+    (``leftovers.py``); do not modify them.
     """
     return decode_with_targets(code)[0]
 

@@ -1,6 +1,6 @@
 """Limits on the source that a program would become: refused before it is written, when sharing makes it absurd.
 
-Constants and nested code objects are shared: a file of one kilobyte can hold a tuple of two references
+Constants and nested code objects are shared: a file of one kilobyte can contain a tuple of two references
 to a tuple of two references to ... thirty times over, and source has to write all of them out. The same goes
 for a nested function that is made in many places. What is bounded is what sharing adds: a large file may
 become a large text.
@@ -17,11 +17,11 @@ from .code import Code
 from .instructions import UnsupportedBytecode
 from .operations import Op, Program
 
-#: Brackets that CPython's parser lets nest, less what may stand around a constant.
+#: Brackets that CPython's parser lets nest, minus those that may be around a constant.
 MAX_CONSTANT_DEPTH = 150
 #: Functions and classes inside each other: CPython lets 100 indentations nest.
 MAX_CODE_DEPTH = 90
-#: What may be written beyond ``SHARING`` times what is there.
+#: The allowance beyond ``SHARING`` times the original size.
 ALLOWANCE = 500_000
 SHARING = 8
 #: Operations that are no danger by themselves.
@@ -76,14 +76,14 @@ class _Idle:
 
 
 class _Meter:
-    """Measures everything once, what stands in an object before the object, without recursion."""
+    """Measures everything once, the contents of an object before the object, without recursion."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
         self.known: dict[int, _Size] = {}
-        #: What is there, everything shared counted once.
+        #: The original size, everything shared counted once.
         self.distinct = 0
-        self.kept: list[Any] = []  # so that ids stay valid
+        self.kept: list[Any] = []  # so that ids remain valid
 
     def measure(self, program: Program) -> None:
         pending: list[tuple[Any, Iterator[Any], list[_Size]]] = []
@@ -162,7 +162,7 @@ def _program(value: Code | Program) -> Program:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Return the parts that the text of something holds, each as often as the text holds it."""
+    """Return the parts in the text of something, each as often as it occurs there."""
     if type(value) in _CONTAINERS:
         return (part for part in value if not isinstance(part, Code))  # code there is an object like any other
     if isinstance(value, _Idle):

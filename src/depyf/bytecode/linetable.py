@@ -1,6 +1,6 @@
 """Line tables and exception tables, read and written.
 
-CPython has had three line tables: ``co_lnotab`` (to 3.9: increments, a line holds until the next),
+CPython has had three line tables: ``co_lnotab`` (to 3.9: increments, a line applies until the next),
 ``co_linetable`` of 3.10 (PEP 626: pairs, "no line" can be said) and the location table of 3.11
 (line and columns of every instruction). The exception table came in 3.11 in place of the block stack.
 """
@@ -31,7 +31,7 @@ _MAX_SHIFT = 36
 
 
 class MalformedTable(ValueError):
-    """A line table or exception table that is cut, or holds numbers that no table holds."""
+    """A line table or exception table that is truncated, or contains numbers that are invalid in one."""
 
 
 # --- reading lines ---------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ _position: Callable[[Sequence[Any]], Position] = partial(tuple.__new__, Position
 def positions(code: Code) -> list[Position | None]:
     """Return the position of each code unit; ``None`` for one that belongs to no line.
 
-    They are read once, and kept with the code object; nobody changes them. A table that is malformed gives none.
+    They are read once, and cached on the code object; do not modify them. A table that is malformed gives none.
     """
     known: list[Position | None] | None = code.__dict__.get("_positions")
     if known is None:

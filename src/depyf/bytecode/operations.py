@@ -2,7 +2,7 @@
 
 Versions of CPython differ in *encoding* far more than in *meaning*.  ``canonical.py`` is the only
 place that knows how a version spells an operation; everything after it (``cfg``, ``decompiler``)
-sees only what stands here.  For example, ``return f(a) or b``::
+sees only these operations.  For example, ``return f(a) or b``::
 
     3.11                              3.13                        operations
     LOAD_GLOBAL f (and a NULL)        LOAD_GLOBAL f (and a NULL)  0 LOAD_GLOBAL 'f'
@@ -16,7 +16,7 @@ sees only what stands here.  For example, ``return f(a) or b``::
 
 A :class:`Program` is a list of :class:`Op`.  An op has a ``kind`` (one of the names below), an
 ``arg`` whose meaning depends on the kind, and, for jumps, a ``target`` (index into
-``Program.ops``).  What each kind pops, pushes, raises and ends stands in :mod:`.opspec`, one row a kind.
+``Program.ops``).  What each kind pops, pushes, raises and ends is in :mod:`.opspec`, one row a kind.
 Operand stack conventions are those of CPython 3.12, cleaned up:
 
 * no ``NULL`` and no method-call pairs: a call is ``callable, arg0, ..., argN-1 -> result``;
@@ -214,8 +214,8 @@ class Handler:
 
     Attributes:
         target: index into ``Program.ops`` (a ``PUSH_EXC_INFO``).
-        depth: number of stack values kept below what the handler is given.
-        lasti: whether an opaque instruction-offset value lies between those and the exception.
+        depth: number of stack values that remain below what the handler is given.
+        lasti: whether an opaque instruction-offset value is between those and the exception.
     """
 
     __slots__ = ("depth", "lasti", "target")

@@ -5,9 +5,9 @@
     BINARY      OpSpec((2, 1))          a, b -> result; may raise, and anybody may notice
     STORE_FAST  OpSpec((1, 0), raises=False, touches=LOCALS, observed=NO)
 
-The defaults are what is safe to think of an operation that nobody has thought about: it may raise, and anybody may
-notice it. Sets of operations are derived below the table; write no list of operations elsewhere of which a row could
-tell. (What an *instruction* of one version does before it is an operation stands in ``versions`` and ``validate``.)
+The defaults are the safe assumptions about an operation that has not been examined: it may raise, and others may
+notice it. Sets of operations are derived below the table; write no list of operations elsewhere that could be
+derived from rows. (The effects of an *instruction* of one version are in ``versions`` and ``validate``.)
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class OpSpec:
         jumps: control can go to ``Op.target``.
         touches: the variables that its argument names.
         observed: what others can notice, given that the operation does not raise.
-        updates: it changes the container that lies ``arg`` below what it pops.
+        updates: it changes the container ``arg`` below what it pops.
     """
 
     effect: Effect
@@ -185,7 +185,7 @@ SPECS: dict[str, OpSpec] = {
 
 
 def kinds(holds: Callable[[OpSpec], bool]) -> frozenset[str]:
-    """Return the operations of whose row something holds."""
+    """Return the operations whose rows satisfy a predicate."""
     return frozenset(kind for kind, spec in SPECS.items() if holds(spec))
 
 
@@ -197,13 +197,13 @@ NO_FALL_THROUGH = kinds(lambda spec: not spec.falls_through)
 JUMPS = kinds(lambda spec: spec.jumps)
 #: Operations for which it does not matter which handler covers them.
 CANNOT_RAISE = kinds(lambda spec: not spec.raises)
-#: Operations of which nobody but the frame notices anything.
+#: Operations with effects that only the frame can observe.
 UNOBSERVABLE = kinds(lambda spec: spec.observed is Observed.NO)
 #: Operations of which others notice at most that something is read.
 ONLY_READ = kinds(lambda spec: spec.observed is Observed.READ)
 #: Operations on a container below the values that they take.
 UPDATES = kinds(lambda spec: spec.updates)
-#: How many of the values that an operation looks at stay where they are, if any do.
+#: How many of the values that an operation looks at remain where they are, if any do.
 KEPT: dict[str, int] = {kind: spec.keeps for kind, spec in SPECS.items() if spec.keeps}
 #: Operations by the variables that they touch.
 ON_LOCALS = kinds(lambda spec: spec.touches is LOCALS)

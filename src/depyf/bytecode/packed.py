@@ -1,4 +1,4 @@
-"""Code objects of a running program as text that a record holds.
+"""Code objects of a running program as text in a record.
 
     packed(code)      -> PackedCode("4wAAAAA...", ...)       quick, while the program runs
     unpacked(packed)  -> Code                                read by our own reader: nothing is executed
@@ -95,7 +95,7 @@ def _class(cls: type, by_import: bool = True) -> str:
 
 
 def _entry(cls: type, name: str) -> Any:
-    """Return what a class, or the first of its bases that has it, holds under a name; ``None`` if there is nothing."""
+    """Return the entry of a name in a class, or in the first of its bases that has one; ``None`` if there is none."""
     bases: tuple[type, ...] = type.__dict__["__mro__"].__get__(cls)
     return next((vars(each)[name] for each in bases if name in vars(each)), None)
 
@@ -169,7 +169,7 @@ def _constant(kind: str, text: str, meaning: str) -> Any:
             if isinstance(call, ast.Call) and len(call.args) == 3:
                 return slice(*map(ast.literal_eval, call.args))
         except (SyntaxError, ValueError, TypeError):
-            pass  # (it holds objects)
+            pass  # (it contains objects)
     return ObjectConstant(kind, text, meaning)
 
 
@@ -222,7 +222,7 @@ def _without_objects(value: Any, prefix: str, objects: list[Any]) -> Any:
 
 
 def _with_objects(value: Any, prefix: str, objects: list[Any]) -> Any:
-    """Return a constant with the objects that strings stand for."""
+    """Return a constant with the objects that strings represent."""
     from .code import Code
 
     kind = type(value)

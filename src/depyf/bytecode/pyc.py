@@ -1,7 +1,7 @@
 """Reads ``.pyc`` files of every supported version. Never executes anything.
 
 A ``.pyc`` is 16 bytes of header and a marshalled code object. :mod:`marshal` only reads the host's own
-format, and is documented to be unsafe with bad input; this reader checks every length against what is left,
+format, and is documented to be unsafe with bad input; this reader checks every length against the rest,
 does not recurse, and says where in which file something is wrong.
 """
 
@@ -91,7 +91,7 @@ class _Reader:
         return PycError(message, self.filename, self.at)
 
     def read(self) -> Any:
-        """Nested objects are kept on a list, not on Python's stack."""
+        """Nested objects are put on a list, not on Python's stack."""
         steps: list[_Step] = [self.item()]
         value: Any = None
         while steps:

@@ -1,11 +1,11 @@
 """3.7 and 3.8 -> the instructions of 3.9: ``finally`` bodies are subroutines there.
 
 Up to 3.8 the body of a ``finally`` (and the exit of a ``with``, and what unbinds the name of ``except E as
-name``) stands once, and whoever enters it says how to go on: 3.8 pushes a return address (``CALL_FINALLY``)
+name``) is there once, and the code that enters it says how to go on: 3.8 pushes a return address (``CALL_FINALLY``)
 or a NULL (``BEGIN_FINALLY``) and returns at ``END_FINALLY``; 3.7 pushes ``None`` or, when ``return``,
 ``break`` or ``continue`` unwinds the block stack at run time, a code that ``END_FINALLY`` reads to go on
 unwinding. 3.9 copies the body to each place of entry. :func:`unfold` does that to code of 3.7 and 3.8: it
-follows control together with what stands on the block stack (the *context*), and each instruction is
+follows control together with the entries of the block stack (the *context*), and each instruction is
 written once for every context it runs in. Where a block stack says statically what the interpreter would
 do, the result says so explicitly, with the instructions of 3.9.
 
@@ -45,7 +45,7 @@ LOOP = "loop"  # 3.7; ``at``: where break leads
 ITERATOR = "iterator"  # 3.7; ``at``: the FOR_ITER (or head of an async for) that it belongs to
 HANDLING = "handling"  # a running handler whose exception has been taken off the stack
 RAISED = "raised"  # a running handler of a ``finally`` (the exception is on the stack)
-PLACEHOLDER = "placeholder"  # 3.8: a None below a ``finally`` that holds break, continue or return
+PLACEHOLDER = "placeholder"  # 3.8: a None below a ``finally`` that contains break, continue or return
 STORING = "storing"  # 3.7: the rest of what ``async for`` protects; 3.8 and later do not protect it
 EXHAUSTED = "exhausted"  # 3.7: the handler of an ``async for``; ``at``: its clean-up
 # the reason for which a copy of a ``finally`` body was entered
@@ -102,11 +102,11 @@ class _Node:
         self.position = 0
 
 
-#: Opcode number of an instruction that no rule is for (``YIELD_FROM``: what stands before it takes it).
+#: Opcode number of an instruction that no rule is for (``YIELD_FROM``: the instruction before it takes it).
 UNKNOWN = 255
 #: Copies of copies grow fast; so many instructions more are free.
 _ALLOWANCE = 5_000
-#: What stands on the block stack with the copies that are running: 8 at most in these libraries. CPython allows 20
+#: The entries of the block stack with the copies that are running: 8 at most in these libraries. CPython allows 20
 #: blocks inside each other (``CO_MAXBLOCKS``), of which a loop, an iterator and a copy make three entries.
 _MAX_CONTEXT = 60
 

@@ -1,7 +1,7 @@
 """Checks that a code object is one that the interpreter could run, before anything is made of it.
 
 CPython trusts what its compiler writes and checks none of this: what is refused here would crash it, or
-do something that no operation of :mod:`depyf.bytecode.operations` stands for. A ``.pyc`` comes from
+do something that no operation of :mod:`depyf.bytecode.operations` represents. A ``.pyc`` comes from
 anywhere and ``code.replace`` lets everything through, so nothing is taken for granted: reading such code as if
 it were sound would show a program that is not the one that runs.
 """
@@ -20,7 +20,7 @@ from .linetable import TableEntry
 if TYPE_CHECKING:
     from .code import Code
 
-#: More values than this on the stack belong to no program: each one is kept for every jump target.
+#: No program has more values than this on the stack: each one is stored for every jump target.
 MAX_STACK = 1 << 16
 _STOP_ITERATION, _ASYNC_GEN_WRAP = 3, 4  # of CALL_INTRINSIC_1
 _SUSPENDS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
@@ -149,7 +149,7 @@ class _Checker:
         return UnsupportedBytecode(message, self.code, i.opname, i.offset)
 
     def follower(self, index: int) -> str:
-        """Return the name of the instruction behind one; empty at the end."""
+        """Return the name of the instruction after one; empty at the end."""
         return self.instructions[index + 1].opname if index + 1 < len(self.instructions) else ""
 
     # --- the checks ---------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int
 
 
 def check_wrapper(code: Code, instructions: Sequence[Instruction], entries: Sequence[TableEntry]) -> None:
-    """3.12 and later: everything in a generator or coroutine lies under some handler.
+    """3.12 and later: everything in a generator or coroutine is under some handler.
 
     The outermost turns ``StopIteration`` into ``RuntimeError``; recompiled text has it, so the code must.
     (The compiler wraps no lambda: ``compiler_lambda`` in compile.c does not call ``wrap_in_stopiteration_handler``.)

@@ -1,6 +1,6 @@
 """The transformed codes of a session: the function of each, and the order in which torch tries them.
 
-What is known of a code is recorded when Dynamo makes it; its text is written when the program's work is done, or
+Facts about a code are recorded when Dynamo makes it; its text is written when the program's work is done, or
 elsewhere (:mod:`depyf.finishing`).
 """
 

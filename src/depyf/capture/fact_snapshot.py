@@ -1,7 +1,7 @@
 """Facts about the live objects that a frame was compiled for, recorded while they exist.
 
 Transformed code reads objects by the names and keys in it. So the objects that can be asked about are those that these
-names and keys lead to from the frame's variables. What is known of each (:mod:`.object_facts`) is the text of
+names and keys lead to from the frame's variables. The facts about each (:mod:`.object_facts`) are the text of
 :class:`~depyf.decompiler.dynamo.facts.Facts`; no reference to an object remains.
 """
 
@@ -35,7 +35,7 @@ from .object_facts import (
 MOST = 10_000
 #: Types whose attributes no fact is about.
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), types.FunctionType, types.BuiltinFunctionType)
-#: What is known of a member of a module that is not shadowed, and of one that a plain store replaces.
+#: Facts about a member of a module that is not shadowed, and of one that a plain store replaces.
 _UNSHADOWED = (("unshadowed", True),)
 _STORED = (("unshadowed", True), ("stores_member", True))
 #: Functions that a text may call though the code does not, where they are what they were.
@@ -45,7 +45,7 @@ _IMPORTED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleTy
 
 
 def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
-    """Return what is known of the objects that transformed code can read, as a text.
+    """Return the facts about the objects that transformed code can read, as a text.
 
     Args:
         code: the transformed code.
@@ -180,9 +180,9 @@ class _Walk:
     def _answers(
         self, kind: str, key: Any, value: Any, owner: _Reached, holder: tuple[Any, str] | None,
     ) -> dict[str, Any] | int:
-        """Return what is known of an object, reached from its owner by a step, or the index of that in ``shared``."""
+        """Return the facts about an object, reached from its owner by a step, or the index of that in ``shared``."""
         of_kind = self._kind(type(value))
-        # How long an unobservable read stays true, by what the object is and where it is.
+        # How long an unobservable read remains valid, by what the object is and where it is.
         reading = ALWAYS if owner.is_of_module and of_kind.is_imported else MODULES \
             if kind == "item" or holder is not None or owner.holder is not None else PLAIN
         member = _as_member(*owner.holder, key) if kind == "item" and owner.holder is not None \

@@ -197,7 +197,7 @@ class Graphs:
         def record() -> None:
             python = not shown_as or not legal_graph(text).startswith(NOT_PYTHON)
             named = replace(unnamed, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
-            builder.stages[key] = StageOfGraph(builder.name, named)  # (stays where it cannot be recorded)
+            builder.stages[key] = StageOfGraph(builder.name, named)  # (remains where it cannot be recorded)
             builder.stages[key] = self._recorder.append(StageOfGraph(builder.name, named))
             self._recorder.writer.graph(builder.name, named, self.inputs(builder))
 

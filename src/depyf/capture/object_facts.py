@@ -133,7 +133,7 @@ def is_plain_module_class(kind: type) -> bool:
 def why_shadowed(owner: Any, dictionary: str, name: str) -> str:
     """Return why ``module.name`` may be another object than ``module._modules['name']``; ``""`` where it is that one.
 
-    The module is of a class for which :func:`is_plain_module_class` holds; the dictionary may be another of its own.
+    The module is of a class that satisfies :func:`is_plain_module_class`; the dictionary may be another of its own.
     """
     kind, own = type(owner), vars(owner)
     if class_entry(kind, name) is not MISSING:
@@ -168,7 +168,7 @@ def is_indexable(owner: Any) -> bool:
 
 
 def place_of_element(owner: Any, key: int | str) -> tuple[str, str] | None:
-    """Return the dictionary and the name in it of ``modules[key]``; ``None`` where that is not known."""
+    """Return the dictionary and the name in it of ``modules[key]``; ``None`` if unknown."""
     kind = type(owner)
     container = _owner_in_torch(class_entry(kind, "__getitem__")) if is_plain_module_class(kind) else ""
     if not container:

@@ -7,7 +7,7 @@
     recorder.link("__compiled_fn_1", "Captured_Graph", gm, stage.file)
         linker  the graph's function has the lines of that file
 
-What was appended need not stay in memory: :meth:`Recorder.read` returns it again.
+What was appended need not remain in memory: :meth:`Recorder.read` returns it again.
 """
 
 from __future__ import annotations

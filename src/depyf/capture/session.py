@@ -135,7 +135,7 @@ class Session:
             self._when_imported(api, what, later)
 
     def _when_imported(self, api: private_api.PrivateApi, what: str, install: Callable[[], hooks.Undo | None]) -> None:
-        """Install a hook once torch has imported the module that holds a name; at once where torch has none."""
+        """Install a hook once torch has imported the module that defines a name; at once where torch has none."""
         module, _ = api.first_place
         if importlib.util.find_spec(module) is None:  # (of a package that is imported)
             self._install(what, install)

@@ -49,7 +49,7 @@ def read_log(path: str) -> Capture:
     """Read the records of one log file, or of the newest one in a directory.
 
     Raises:
-        RecordsError: there is none, or it holds no event.
+        RecordsError: there is none, or it contains no event.
     """
     if os.path.isdir(path):
         path = logs(path)[-1]

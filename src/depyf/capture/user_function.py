@@ -6,7 +6,7 @@ Torch compiles the code that runs first, and that is often a wrapper::
     def forward(self, input_ids): ...            ... func(self, *args, **kwargs)       # func: LlamaModel.forward
 
 The frame of ``wrapper`` means ``LlamaModel.forward``, called through ``merge_with_config_defaults.wrapper``. A function
-is taken for a wrapper of another one in its closure if one of these holds:
+is taken for a wrapper of another one in its closure if one of these is true:
 
 * it is the ``__wrapped__`` of the outer one, or its name leads, in its class or module, to what wraps it so;
 * the outer one takes ``*args, **kwargs``, and got the inner one as an argument of the function that made it (of
@@ -64,7 +64,7 @@ def of_frame(
         code: of the frame.
         values: its local variables, captured ones included.
         namespace: its globals.
-        function: that was called, where that is known.
+        function: that was called, if known.
     """
     this = values.get(code.co_varnames[0]) if code.co_argcount else None
     if resumed_function(code.co_name) is not None:
@@ -159,7 +159,7 @@ def _inner(
 ) -> tuple[FunctionType | None, Any]:
     """Return ``(the function that this one wraps, the object it is a method of)``.
 
-    The first is ``None`` where it wraps none, the second where the object stays the same.
+    The first is ``None`` where it wraps none, the second where the object is unchanged.
     """
     if this is not None:
         attributes = own_attributes(this)

@@ -1,8 +1,8 @@
 """Basic blocks and the graph they form.
 
 A :class:`Cfg` is what ``build`` makes of a :class:`~depyf.bytecode.operations.Program`: blocks of
-operations that run straight through, and how each one ends.  A block lies under exactly one
-exception handler (blocks are split where the handler changes).  Unreachable blocks are dropped.
+operations that run straight through, and how each one ends.  All of a block is under the same
+exception handler, if any (blocks are split where the handler changes).  Unreachable blocks are dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Region:
 
     Attributes:
         handler: id of the block that the handler starts with (see ``Program`` on its first op).
-        depth: stack values kept.
+        depth: stack values that remain.
         lasti: whether a ``lasti`` value is pushed below the exception.
     """
 
@@ -49,7 +49,7 @@ class Region:
 
 
 class Block:
-    """A basic block: operations that run straight through, and the terminator behind them.
+    """A basic block: operations that run straight through, and the terminator after them.
 
     Attributes:
         id: key in ``Cfg.blocks``; follows code order in a freshly built graph.
@@ -138,7 +138,7 @@ class Cfg:
     @property
     def has_regions(self) -> bool:
         """True if a block has an exception handler."""
-        for block in self.blocks.values():  # (asked for every body, so no generator)
+        for block in self.blocks.values():  # (runs for every body, so no generator)
             if block.handler is not None:
                 return True
         return False
@@ -146,7 +146,7 @@ class Cfg:
     # --- edits ------------------------------------------------------------------------------------
     def add(self, like: Block, ops: list[Op], end: str, successors: Sequence[int], region: Region | None,
             arg: Any = None) -> Block:
-        """Add a block behind another in the code, with that one's line."""
+        """Add a block after another in the code, with that one's line."""
         block = Block(self.next_id, ops, end, successors, arg, None, region)
         self.next_id += 1
         block.line = like.line
@@ -292,7 +292,7 @@ def check(cfg: Cfg) -> None:
     """Check a graph as it was built.
 
     Raises:
-        BrokenGraph, StackMismatch: an invariant does not hold.
+        BrokenGraph, StackMismatch: an invariant is violated.
     """
     check_edges(cfg)
     for block in cfg.blocks.values():
@@ -305,7 +305,7 @@ def check(cfg: Cfg) -> None:
 
 
 def check_edges(cfg: Cfg) -> None:
-    """Check that the edges of a graph lead to its blocks and fit their terminators; it holds after every pass.
+    """Check that the edges of a graph lead to its blocks and fit their terminators; they do after every pass.
 
     Raises:
         BrokenGraph: they do not.

@@ -1,6 +1,6 @@
 """Decompile code objects to Python source, with a proof that the source is the same program.
 
-In comes a code object of any supported Python; out comes a :class:`Decompiled`: text, fidelity, a verdict for each code
+Input: a code object of any supported Python; output: a :class:`Decompiled`: text, fidelity, a verdict for each code
 object. :mod:`.pipeline` runs it, by the list of passes in :mod:`.passes`. ``while a: f()`` on its way::
 
     bytecode, cfg   B0 [a] branch B1, B3;  B1 [f(); a] branch B1, B2;  B2 return;  B3 return

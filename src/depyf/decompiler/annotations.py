@@ -6,7 +6,7 @@
         if format > 2: raise NotImplementedError       # 2: VALUE_WITH_FAKE_GLOBALS
         return {"a": int, "return": str}
 
-That of a class or module fills a dictionary, one name after the other, and asks for annotations under an
+That of a class or module fills a dictionary, one name after the other, and tests for annotations under an
 ``if`` (in a module: for all) whether the statement was reached: it leaves its number in the set
 ``__conditional_annotations__``.  This module takes such a function apart again; ``scopes`` puts the
 annotations where they came from.  Functions that are written otherwise (a user may define an
@@ -163,7 +163,7 @@ def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int 
             ops[at] = Op(o.LOAD_FAST, _RESULT, op.offset, op.line, -1, op.handler)
         elif op.kind is o.RETURN:
             added[at] = Op(o.LOAD_FAST, _RESULT, op.offset, op.line, -1, op.handler)
-    # The dictionary lay below all else.
+    # The dictionary was below all else.
     handlers = [Handler(h.target, h.depth - 1, h.lasti) for h in program.handlers]
     return _without(Program(program.code, ops, handlers), dropped, added), entries
 

@@ -52,7 +52,7 @@ def strip_preamble(body: Unfinished) -> None:
 
 
 def place_annotations(body: Unfinished) -> None:
-    """Put annotations that 3.14 keeps in a function of their own where they stood."""
+    """Put annotations that 3.14 keeps in a function of their own back in their places."""
     scope = body.scope
     if scope.annotate is not None:
         body.statements = deferred.placed(body.statements, scope.annotations, scope.plain_name)
@@ -179,7 +179,7 @@ class Body:
     """One body that is being restructured.
 
     Attributes:
-        scope: the code object with what is around it.
+        scope: the code object with its surroundings.
         cfg: its control-flow graph, which the passes change.
         executor: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
@@ -211,7 +211,7 @@ class Body:
 
     @property
     def facts(self) -> Evidence:
-        """What the line table tells of the source text; it is read when it is first asked for."""
+        """The evidence of the line table on the source text; it is read at first use."""
         if self._facts is None:
             code = self.scope.code
             self._facts = Evidence(code, self.has_places, code in self.scope.options.resuming)

@@ -25,7 +25,7 @@ class CompiledScope(Scope):
         self.has_places = True
 
     def position(self, offset: int) -> Position | None:
-        """Return where the operation at a byte offset stands in the source; ``None`` where its column is not known."""
+        """Return the place in the source of the operation at a byte offset; ``None`` where its column is not known."""
         position = self._position(offset)
         return position if position is not None and position.column is not None else None
 

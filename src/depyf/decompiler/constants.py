@@ -1,9 +1,9 @@
 """Constants that have no literal form, given names.
 
 A compiler puts only literals and code into ``co_consts``; Dynamo also puts objects there: the module's
-globals, code objects that it hands on as values, sentinels.  Source cannot say them, so the program is
-read as if each were a global variable with a telling name, and the text says what the name stands for.
-Cells that are handed on as values (not to build a closure) are treated in the same way: source has no
+globals, code objects that it passes on as values, sentinels.  Source cannot say them, so the program is
+read as if each were a global variable with a descriptive name, and the text says what the name means.
+Cells that are passed on as values (not to build a closure) are treated in the same way: source has no
 word for the cell of a variable.  What is proven is the program with those names; before it replaces
 running code, the objects are put back (:func:`constant_values`).
 """
@@ -38,7 +38,7 @@ def is_literal(value: Any) -> bool:
 
 
 def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
-    """Return the program with such constants as globals, and ``{name: what it stands for}``.
+    """Return the program with such constants as globals, and ``{name: what it means}``.
 
     Raises:
         UnsupportedBytecode: its constants nest too deeply or are too large.
@@ -58,7 +58,7 @@ class CellOf(str):
 
 
 def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str, Any]]:
-    """Return the program, what each name stands for in words, and the object itself."""
+    """Return the program, the meaning of each name in words, and the object itself."""
     limits.check(program)
     code = program.code
     if _LITERALS.issuperset(map(type, code.consts)) and not code.cellvars and not code.freevars:

@@ -138,7 +138,7 @@ def _declared_global(
     if scope.kind == "class":
         names: Iterable[str] = loaded
         if any(op.kind == "LOAD_FAST_AND_CLEAR" for op in shown):
-            # (What stands in an inlined comprehension of a class belongs to a function.)
+            # (Code in an inlined comprehension of a class belongs to a function.)
             bound = {op.arg for op in program.ops if op.kind == "STORE_NAME"}
             names = [n for n in loaded if n not in bound and _enclosing_local(scope, n)]
         return dict.fromkeys([*names, *_declared_for_annotations(scope.code)])

@@ -64,7 +64,7 @@ def why(error: Exception) -> str:
         try:
             warnings.warn(f"{message}; please report it. The code is shown in another form", InternalError,
                           stacklevel=2)
-        except InternalError:  # where warnings are errors: nobody's program ends because of an error in depyf
+        except InternalError:  # where warnings are errors: no program may end because of an error in depyf
             pass
     return message
 

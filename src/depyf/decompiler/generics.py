@@ -2,7 +2,7 @@
 
 ``def f[T: int](x: T): ...`` is compiled as the call of a hidden function ``<generic parameters of f>`` that makes
 the parameters, then the function (or class), and returns it.  Bounds, constraints, defaults and the value of a
-``type`` statement are functions of their own, evaluated when somebody asks.  Here are the values these hidden
+``type`` statement are functions of their own, evaluated on demand.  Here are the values these hidden
 functions keep on the stack, and what they are written as.
 """
 
@@ -36,7 +36,7 @@ class TypeParameter(ast.expr):
         self.default: ast.expr | None = None
 
     def text(self) -> str:
-        """Return the parameter as it stands in brackets."""
+        """Return the parameter as it is written in brackets."""
         text = _STARS[self.kind] + checked(self.name)
         if self.bound is not None:
             text += f": {checked_text(self.bound)}"
@@ -71,7 +71,7 @@ class TypeAlias(ast.expr):
 
 
 def parameters_of(node: Any) -> list[TypeParameter] | None:
-    """Return the type parameters in a tuple of them; ``None`` if it holds anything else."""
+    """Return the type parameters in a tuple of them; ``None`` if it contains anything else."""
     if not isinstance(node, ast.Tuple):
         return None
     parameters = [element for element in node.elts if isinstance(element, TypeParameter)]

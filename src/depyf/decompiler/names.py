@@ -42,7 +42,7 @@ _LEAVES = frozenset({
 
 @cache
 def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of a type of node that are names, and those that hold nodes.
+    """Return the fields of a type of node that are names, and those that contain nodes.
 
     Raises:
         CannotDecompile: the type is internal and has no text.
@@ -86,7 +86,7 @@ def check(tree: ast.AST) -> None:
 
 
 def _check_in_node(name: str, node: ast.AST) -> None:
-    """Refuse a name that cannot stand in this node, though another could."""
+    """Refuse a name that is not allowed in this node, though another could."""
     if isinstance(node, AsText):
         return
     if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -172,7 +172,7 @@ def free_name(wanted: str, taken: Container[str], first: int = 1) -> str:
 
 # --- variables that source cannot name ---------------------------------------------------------------
 # Names in a code object can be any string: pytest's rewritten asserts keep values in ``@py_assert2``. Locals and cells
-# are seen by the code and what it holds alone, so another name does as well, if it is the same wherever the variable is
+# are visible to it and its nested code only, so another name does as well, if it is the same wherever the variable is
 # shared. What is seen from outside keeps its name: globals, attributes and names of modules and classes are reached by
 # ``globals()``, ``getattr`` and the like where source cannot say them (a dispatch loop does).
 #
@@ -211,7 +211,7 @@ class Renamed:
         return note
 
     def visible(self, code: Code) -> list[str]:
-        """Return changed names that are asked for from outside.
+        """Return changed names that outside code may refer to.
 
         These are of parameters that may be passed by keyword, and of variables that a class looks for among its own
         names first.
@@ -256,7 +256,7 @@ def can_be_a_variable(name: str, mangles: bool = False) -> bool:
 
 
 def _tree(code: Code) -> list[tuple[Code, bool]]:
-    """Return every code object, what is held before what holds it, and whether it stands in a class."""
+    """Return every code object, nested ones before the outer ones, and whether it is in a class."""
     done: dict[tuple[Code, bool], None] = {}
     pending = [(code, False)]
     while pending:

@@ -1,7 +1,7 @@
 """Syntax nodes that know more than :mod:`ast` has fields for, lines of statements, copies of trees.
 
 A *refinement* is a node of ``ast`` with declared fields of its own, which lifting and structuring use and the text does
-not show: an ``assert`` whose test is still to be found, a ``match`` with its subject. It stands in the tree as the node
+not show: an ``assert`` whose test is still to be found, a ``match`` with its subject. It is in the tree as the node
 that it refines: nothing is converted when the tree is written.
 """
 
@@ -26,7 +26,7 @@ def refinement(kind: type[Node]) -> type[Node]:
 
 
 def refined(node: ast.AST, kind: type[Node]) -> Node:
-    """Return a node with the fields of another, as a refinement of its class. They share what lies below them."""
+    """Return a node with the fields of another, as a refinement of its class. They share what is below them."""
     result = kind.__new__(kind)
     result.__dict__.update(node.__dict__)
     return result
@@ -67,7 +67,7 @@ _SUITES, _PARTS = frozenset({"body", "orelse", "finalbody"}), frozenset({"handle
 
 
 class _FieldsOfSuites(dict[Any, tuple[tuple[str, bool], ...]]):
-    """The fields that hold suites, by class of statements, each with whether it holds parts that have them."""
+    """The fields with suites, by class of statements, each with whether it is a list of parts that have them."""
 
     def __missing__(self, kind: Any) -> tuple[tuple[str, bool], ...]:
         fields = () if issubclass(kind, SCOPES) else kind._fields
@@ -92,7 +92,7 @@ def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def compound_places(stmts: list[ast.stmt]) -> list[int]:
-    """Return where the statements with suites stand, the last first: most passes have nothing to do with the others."""
+    """Return the indices of statements with suites, the last first: most passes have nothing to do with the others."""
     places = [at for at, stmt in enumerate(stmts) if _FIELDS_OF_SUITES[stmt.__class__]]
     places.reverse()
     return places
@@ -241,7 +241,7 @@ class FoldedBool(ast.BoolOp, OnItsLine):
     Attributes:
         folded: a further operand on the right, ``a and b and c``, becomes one of this.
         merged: it is a value, known where its edges merge, not only a test.
-        tested_again: the merged value is tested once more: as an operand it stays separate.
+        tested_again: the merged value is tested once more: as an operand it is separate.
     """
 
     folded = True
@@ -295,7 +295,7 @@ class DictComprehension(ast.DictComp, Comprehension):
 # --- names ------------------------------------------------------------------------------------------
 @refinement
 class TemporaryName(ast.Name):
-    """The name of ours that a value on the stack got (``value_1``), so that a statement can come before its use."""
+    """The name that depyf gave a value on the stack (``value_1``), so that a statement can come before its use."""
 
 
 @refinement
@@ -351,7 +351,7 @@ class MatchOf(ast.Match):
 # --- expressions as text ----------------------------------------------------------------------------
 @refinement
 class AsText(ast.Name):
-    """An expression as text, in the place of a name, which is written as it stands."""
+    """An expression as text, in the place of a name, which is written unchanged."""
 
 
 # --- newer syntax -----------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ class NewerClass(ast.ClassDef, Newer):
 Tree = TypeVar("Tree", bound=ast.AST)
 
 #: Nodes that say nothing but their kind. ``ast.parse`` shares them between trees as well: what others put on one of
-#: them (``executing``, which IPython and pytest ask for tracebacks, its ``parent``) leads into another tree.
+#: them (``executing``, which IPython and pytest use for tracebacks, its ``parent``) leads into another tree.
 KINDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
 
@@ -457,7 +457,7 @@ class Transformer(ast.NodeTransformer):
         return result
 
     def generic_visit(self, node: Tree) -> Tree:
-        """Visit the fields of a node that hold nodes."""
+        """Visit the fields of a node that contain nodes."""
         kind = type(node)
         if kind is ast.Name or kind is ast.Constant:
             return node

@@ -65,11 +65,11 @@ def decompile_code(
         parameter_names: parameter names of functions that the code calls by global name; used to name
             values (``x`` in ``__resume_at_102_2(..., x)``).
         rename: global names to show differently (``__compiled_fn_1_9148bb58... -> __compiled_fn_1``).
-        keep_variables: with ``simplify``: the user's own variables stay (for resume functions, which are the
+        keep_variables: with ``simplify``: the user's own variables are not removed (for resume functions, which are the
             user's code after a few lines of torch's).
         interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
-        facts: with ``simplify``: what is known of the live objects that the code was compiled for. The text then has
-            the forms of :mod:`depyf.decompiler.dynamo`, and ``runs`` is what it stands for.
+        facts: with ``simplify``: those about the live objects that the code was compiled for. The text then has
+            the forms of :mod:`depyf.decompiler.dynamo`, and ``runs`` is its expansion.
         trace: called with the name of each pass that has run and what it has changed.
 
     Raises:
@@ -92,7 +92,7 @@ def decompile_code(
 
 
 class Failed(Unreadable):
-    """No form of the code could be written: there is none (no compiler makes such code), or an error of ours."""
+    """No form of the code could be written: there is none (no compiler makes such code), or an error in depyf."""
 
     def __init__(self, message: str, code: Code) -> None:
         message = f"{shown_name(code.filename)}: {shown_name(code.qualname)} cannot be written as source: {message}"
@@ -104,7 +104,7 @@ _REASONS_SHOWN = 5
 
 
 def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
-    """Return the function that compiles a text to code of the version at hand; ``None`` without an interpreter."""
+    """Return the function that compiles a text to code of the original's version; ``None`` without an interpreter."""
     if code.version == sys.version_info[:2]:
         return compile_here
     if interpreter is None:
@@ -221,7 +221,7 @@ class _Job:
         return [f"written in torch's long form: {place} ({reason})" for place, reason in refusals]
 
     def unfolded(self) -> bool:
-        """Have what repeats written out in the next text, and return whether that changes anything."""
+        """Have repetitions expanded in the next text, and return whether that changes anything."""
         before, self.folds = self.folds, False
         return before and self.can_fold
 
@@ -243,7 +243,7 @@ class _Job:
         self.runs, self.can_fold = None, False
         module = top_level(self.code, self.options, self.name)
         if self.verify and self.compiler is compile_here and self.tiers.of(self.code) is Tier.STRUCTURED:
-            # (The usual case. The compiler reads a text in half the time that it takes by way of a tree of ours.)
+            # (The usual case. For a text the compiler needs half the time that it needs for a tree from depyf.)
             text = text_of(module, self.options.has_marks)
             try:
                 return text, None, self.compiled(text, self.code, bool(self.constants))
@@ -260,7 +260,7 @@ class _Job:
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
 
     def in_user_words(self, tree: ast.Module) -> str:
-        """Return the text with the forms of :mod:`.dynamo`; what it stands for becomes :attr:`runs`."""
+        """Return the text with the forms of :mod:`.dynamo`; its expansion becomes :attr:`runs`."""
         assert self.facts is not None
         parameters = (*self.code.arguments, *self.code.freevars)
         sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in self.program.ops)
@@ -365,7 +365,7 @@ class _Job:
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""
         if self.tiers.of(code) is Tier.DISPATCH or not code.flags & 0x2:
-            return True  # a class body is no text of its own: it is blamed on what is around it
+            return True  # a class body is no separate text: its surroundings are blamed
         key = code, self.tiers.around_and_inside(code)
         if key not in self.alone:
             self.alone[key] = self.tried_alone(code)
@@ -423,7 +423,7 @@ class _Job:
             notes += self.refused
         fidelity = Fidelity.EQUIVALENT if notes or self.unsaid_constants(code) else Fidelity.EXACT
         if changed and self.renamed.visible(code):
-            fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
+            fidelity = Fidelity.FALLBACK  # the same for code that does not read the variable by its name
         return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
                     proof.verdict, proof.recompiled, code)
 
@@ -442,7 +442,7 @@ class _Job:
         return [f"all is written in torch's long form: a shorter text was not proven ({self.tiers.reasons[code][0]})"]
 
     def unsaid_constants(self, code: Code) -> dict[str, str]:
-        """Return the names in what runs that stand for constants which source cannot say, with what these are."""
+        """Return the names, in the text that runs, of constants that source cannot express, with what these are."""
         if code is not self.code or not self.constants:
             return {}
         said = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()

@@ -70,9 +70,9 @@ class Decompiled:
         fidelity: that of the part that is furthest from exact.
         note: simplifications made, or why it fell back. Empty when there is nothing to say.
         line_map: ``{byte offset of an original instruction: 1-based line of text}``; empty if it is not proven.
-        written: the syntax tree of the text, where it is at hand.
-        runs: the same with its forms written out (:mod:`depyf.decompiler.dynamo`); ``None`` where the text has none.
-        parts: the code object and all that it holds, each with its own fidelity, outermost first.
+        written: the syntax tree of the text, if available.
+        runs: the same with its forms expanded (:mod:`depyf.decompiler.dynamo`); ``None`` where the text has none.
+        parts: the code object and all nested ones, each with its own fidelity, outermost first.
     """
 
     text: str
@@ -110,15 +110,15 @@ class Options:
         self.future_annotations = False
         #: called after each pass
         self.trace: Trace | None = None
-        #: graphs that stand in for those of their code in its readable tier, its simplified tiers (made when they are
-        #: first asked for), and all others
+        #: graphs that replace those of their code in its readable tier, its simplified tiers (made when they are
+        #: first needed), and all others
         self.readable: dict[Code, Callable[[], Cfg]] = {}
         self.simplified: dict[Code, Callable[[], Cfg]] = {}
         self.graphs: dict[Code, Cfg] = {}
-        #: code objects (resume functions) of which most operations stay at their places in the readable tier
+        #: code objects (resume functions) of which most operations remain at their places in the readable tier
         self.resuming: set[Code] = set()
-        #: The attempts to write each code object in each tier. (They are kept, as what is nested is written once more
-        #: with each attempt at what is around it.)
+        #: The attempts to write each code object in each tier. (They are stored, as nested code is written once more
+        #: with each attempt at its surroundings.)
         self._searches: dict[tuple[Code, Tier], Search] = {}
         #: code objects that are written without regard to their line table: with it they could not be written, or were
         #: not proven
@@ -129,7 +129,7 @@ class Options:
         self.rename: dict[str, str] = {}
 
     def graph(self, code: Code) -> Cfg | None:
-        """Return the graph that stands in for the code's own, if one does."""
+        """Return the graph that replaces the code's own, if one does."""
         tier = self.tiers.of(code)
         if tier > Tier.SIMPLIFIED_SPILLED:
             return self.graphs.get(code)
@@ -141,7 +141,7 @@ class Options:
         return self.graph(code) is None or code in self.resuming and self.tiers.of(code) is Tier.READABLE
 
     def is_readable(self, code: Code) -> bool:
-        """Return whether nothing stands in the text for the compiler's sake: what runs is another text (``dynamo``)."""
+        """Return whether nothing in the text is for the compiler's sake: what runs is another text (``dynamo``)."""
         return code in self.readable and self.tiers.of(code) <= Tier.SIMPLIFIED_SPILLED
 
     def spills(self, code: Code) -> bool:

@@ -77,7 +77,7 @@ class CodeScope(CompiledScope):
         return name
 
     def is_handed_over(self, node: ast.expr) -> bool:
-        """Return whether an expression is a value that lay on the stack when the graph broke (``___stack0``)."""
+        """Return whether an expression is a value that was on the stack when the graph broke (``___stack0``)."""
         return self.code in self.options.resuming and isinstance(node, ast.Name) and is_torch_name(node.id)
 
     def constant(self, value: Any) -> ast.expr:
@@ -96,7 +96,7 @@ class CodeScope(CompiledScope):
         return node
 
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
-        """Return name, annotation and number of what a number in a set stands for (3.14)."""
+        """Return name, annotation and number of the annotation with a number in a set (3.14)."""
         if name == deferred.CONDITIONAL and type(number) is int:
             for known in self.annotations:
                 if known.index == number:
@@ -108,7 +108,7 @@ class CodeScope(CompiledScope):
         """Return the body with what the compiler does to structured code undone.
 
         Args:
-            hidden: expressions that stand for parameters.
+            hidden: expressions for parameters.
         """
         if self.program is None:
             self.program = canonicalise(self.code)
@@ -164,7 +164,7 @@ class CodeScope(CompiledScope):
 
     # --- definitions ------------------------------------------------------------------------------
     def nested(self, code: Code, kind: str, class_name: str | None = None) -> CodeScope:
-        """Return the scope of a code object that this one holds."""
+        """Return the scope of a code object nested in this one."""
         return CodeScope(code, self.options, self, kind, class_name if class_name is not None else self.class_name)
 
     def arguments(self, code: Code, parts: dict[str, Any], scope: CodeScope) -> tuple[ast.arguments, ast.expr | None]:
@@ -333,7 +333,7 @@ def as_expression(stmts: list[ast.stmt]) -> ast.expr:
 
 
 def top_level(code: Code, options: Options, name: str | None = None) -> ast.Module:
-    """Return a module that holds the definition of ``code`` (or is it)."""
+    """Return a module that contains the definition of ``code`` (or is it)."""
     if code.name == "<module>":
         options.future_annotations = bool(code.flags & CO_FUTURE_ANNOTATIONS)
         return ast.Module(CodeScope(code, options, None, "module").statements(), [])

@@ -21,7 +21,7 @@ _DOES = {each.name: each.does for each in ALL}
 
 
 def stages(code: CodeType | Code) -> str:
-    """Return what each stage makes of a code object, and of those that it holds."""
+    """Return what each stage makes of a code object, and of those nested in it."""
     source = code if isinstance(code, Code) else Code.of(code)
     program = canonicalise(source)
     printer = _Printer()
@@ -44,7 +44,7 @@ class _Printer:
     def __call__(self, name: str, subject: object) -> None:
         text = _shown(subject)
         key = subject.scope.code if isinstance(subject, (Body, Unfinished)) else subject
-        # (What the key is of is kept with the text: another object could get its id.)
+        # (The key's object is stored with the text: another object could get its id.)
         before = self._last.get(id(key), (None, ""))[1]
         self._last[id(key)] = key, text
         if text == before:

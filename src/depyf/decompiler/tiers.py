@@ -17,14 +17,14 @@ class Tier(enum.IntEnum):
     """Output tiers, tried in this order; each is given up when it cannot be written, compiled or proven."""
 
     READABLE = 0  # torch.compile's code in the user's words (``dynamo``); only the outermost, only with facts
-    SIMPLIFIED = 1  # torch.compile's list juggling removed; only the outermost, only when asked for
+    SIMPLIFIED = 1  # torch.compile's list juggling removed; only the outermost, only on request
     SIMPLIFIED_SPILLED = 2  # the same, with names for values that no expression would keep on the stack
     STRUCTURED = 3  # as a person would have written it
     SPILLED = 4  # with such names
     DISPATCH = 5  # a loop over block numbers
 
 
-#: The usual tier. (The attribute of an enumeration is found by a call, up to 3.11, and this is asked for often.)
+#: The usual tier. (The attribute of an enumeration is found by a call, up to 3.11, and this is read often.)
 _STRUCTURED: Tier = Tier.STRUCTURED
 #: Tiers that move values about: they are not tried without a proof.
 _WITH_NAMES = (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
@@ -44,7 +44,7 @@ def codes_in(code: Code) -> list[Code]:
 
 
 def inside(code: Code) -> Iterator[Code]:
-    """Yield the code objects that a code object holds, at any depth, each before what it holds itself."""
+    """Yield the code objects nested in a code object, at any depth, each before those nested in it."""
     for held in codes_in(code):
         yield held
         yield from inside(held)
@@ -66,7 +66,7 @@ class Tiers:
         self.names: dict[Code, str] = {}
         self.parents: dict[Code, Code] = {}
         self.reasons: dict[Code, list[str]] = {}
-        #: code that is part of what is written around it: expressions, annotations, type parameters
+        #: code that is part of the surrounding text: expressions, annotations, type parameters
         self.parts: set[Code] = set()
         self._tier = {root: first}
         self._families: dict[Code, list[Code]] = {}

@@ -3,7 +3,7 @@
     Dynamo's code for f    ->  the code of __transformed_code_0_for_f.py, compiled and proven: a breakpoint there stops
     a graph's forward      ->  its own instructions, with the lines of __compiled_fn_1.Forward_graph.0.py
 
-``functions``    graphs and generated modules: the instructions stay, the lines are the dump's, which tracebacks show
+``functions``    graphs and generated modules: the instructions remain, the lines are the dump's, which tracebacks show
                  even when the file is gone
 ``graph_code``   are two code objects the same program, or the same graph, whatever its values are called?
 ``transformed``  Dynamo's code: the proven source runs in its place, or its line table points there

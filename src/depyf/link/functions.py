@@ -3,7 +3,7 @@
 Torch compiles a graph's ``forward`` and the functions of a generated module from text that is in no file. The dumped
 file has the same text with comments, a graph's with other names and layout. Compiling the dump gives the same
 instructions with other line numbers; where that is proven (:func:`identical_code`, :func:`same_graph`), the function is
-assigned the new code object. It stays the same object, and computes the same.
+assigned the new code object. It remains the same object, and computes the same.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, cells: Colle
 
 
 def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
-    """Return the variables for imports at the beginning: modules hold these values anyway."""
+    """Return the variables for imports at the beginning: modules refer to these values anyway."""
     result: frozenset[str] = frozenset()
     for stmt in definition.body:
         value = stmt.value if isinstance(stmt, ast.Assign) else None
@@ -449,7 +449,7 @@ def _is_second_name(statement: ast.stmt, changing: ast.stmt) -> bool:
 
 
 def _takes_arguments(statement: ast.stmt) -> bool:
-    """Return whether a statement is ``args_iter = iter(args_list)`` or ``x = next(args_iter)``: kept even if unread."""
+    """Return whether it is ``args_iter = iter(args_list)`` or ``x = next(args_iter)``: not removed even if unread."""
     value = statement.value if isinstance(statement, ast.Assign) else None
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("iter", "next")
 

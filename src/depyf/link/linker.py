@@ -104,7 +104,7 @@ class Linker:
             bytecode: the record of that.
             path: of its file, which need not exist yet.
         """
-        # (Running code takes the place of what was recorded of it. A long run has ten thousands of these.)
+        # (Running code takes the place of its record. A long run has ten thousands of these.)
         known = replace(bytecode, transformed=PackedCode(""), traced=None, facts="")
         facts = zlib.compress(bytecode.facts.encode(), 1)
 

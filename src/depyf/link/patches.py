@@ -128,7 +128,7 @@ def _cell(code: CodeType, name: str) -> int:
 
 
 # --- torch's marks for its profiler, which the text leaves out ---------------------------------------
-# Dynamo's code notifies the profiler when it comes to a graph (``Pregraph bytecode`` in a profile). The code that runs
+# Dynamo's code notifies the profiler when it reaches a graph (``Pregraph bytecode`` in a profile). The code that runs
 # does so before each statement that calls a graph, on its line, if a profiler is on. (Dynamo's code tests that since
 # torch 2.15; before, it calls two functions each time, into which a debugger would step.)
 _ENTER, _EXIT = "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit"

@@ -7,7 +7,7 @@ uses (``lifetimes``).
 
 Torch checks a hook's result against the user's function (argument names, free variables and cell variables, in order)
 and fails if they differ, so that is checked here first. Where they differ, or nothing is proven, Dynamo's own bytecode
-stays, with a line table that points at the text.
+runs, with a line table that points at the text.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ class Adviser:
 
 
 def _comes_of_break(change: Change) -> bool:
-    """Return whether what changed is what a call returned, and lay on the stack when the graph had ended."""
+    """Return whether what changed is what a call returned, and was on the stack when the graph had ended."""
     parsed = parsed_expression(change.subject) if change.on_stack else None
     return parsed is not None and any(isinstance(node, ast.Call) and ast.unparse(node.func) not in _OF_OBJECTS
                                       for node in ast.walk(parsed))

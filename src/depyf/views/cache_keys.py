@@ -20,7 +20,7 @@ _INPUTS = "example_inputs"
 _NUMBERS = "numbers"
 #: Of these, none that the captured graph takes.
 _TORCHS_OWN = "torch's own"
-#: Part of the key that separates what is compiled under depyf.
+#: Part of the key that separates compilations under depyf.
 _OURS = "cache_key_tag"
 _WORDS = {
     "gm": "the graph", "example_inputs": "the inputs", "fx_kwargs": "how the graph is compiled",

@@ -155,9 +155,9 @@ def row(changed: Sequence[Change]) -> str:
 def changes(
     compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]] | None = None
 ) -> tuple[Change, ...]:
-    """Return the changes since each version was compiled, the most telling first; one at least for a recompile.
+    """Return the changes since each version was compiled, the most informative first; one at least for a recompile.
 
-    Most telling is what no earlier version met, then what most versions failed for, then what the last used one failed
+    First comes what no earlier version met, then what most versions failed for, then what the last used one failed
     for.
 
     Args:
@@ -191,7 +191,7 @@ def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
 
 
 def _with_variable(subject: str, name: str) -> str:
-    """Return an expression with the name of a variable in the place of the cell that holds it."""
+    """Return an expression with the name of a variable in the place of its cell."""
     cell = _cell(subject)
     text = ast.get_source_segment(subject, cell) if cell is not None else None
     return subject.replace(text, name) if text else subject

@@ -18,9 +18,9 @@ class Choice:
     """A choice of what to keep. An empty tuple keeps all.
 
     Attributes:
-        include, exclude: patterns of the shell for functions. One that holds a ``/`` or ends in ``.py`` fits the file
+        include, exclude: patterns of the shell for functions. One with a ``/`` or that ends in ``.py`` fits the file
             of a function (its whole path or an end of it), any other its qualified name or the last part of it. A
-            function is kept or left out together with its resume functions, graphs, breaks and recompiles.
+            function is included or left out together with its resume functions, graphs, breaks and recompiles.
         backends: names of backends, of whose graphs to keep the stages and kernels.
         stages: as ``GraphStage.stage`` has them, and ``"kernels"``. Links from line to kernel that lead through a
             stage which is left out are lost.

@@ -33,7 +33,7 @@ class _Versions:
     """Where the versions of one function fix sizes and numbers, and those that they leave open.
 
     Attributes:
-        fixed: the place of the line that fixes each, ``None`` where that is not known.
+        fixed: the place of the line that fixes each, ``None`` if unknown.
         fixed_at: the values that each is fixed at.
         together: for each of these, others that torch took for the same one.
         opened: those that versions leave open, each with the conditions on its symbol by the number of the version.
@@ -90,7 +90,7 @@ class Circumstances:
     def most_telling(self, compilation: Compilation) -> Sequence[Change]:
         """Return the change that says most of why torch compiled again; none where it did not.
 
-        A version that leaves a size or number open refuses a call for less than one that holds for one value of it.
+        A version that leaves a size or number open refuses a call for less than one with a fixed value of it.
         """
         def weight(change: Change) -> int:
             if change.subject not in opened:

@@ -187,7 +187,7 @@ class Totals:
         functions: that were compiled at least once, with their resume functions.
         versions: compilations that gave code.
         graphs: that this code calls.
-        breaks, places: graph breaks, each once for every compilation that comes to it, and their lines.
+        breaks, places: graph breaks, each once for every compilation that reaches it, and their lines.
         outcomes: the number of functions that were not compiled, by outcome.
     """
 

@@ -64,7 +64,7 @@ def never_called(compilation: Compilation | None) -> list[str]:
         if compilation is not None and error else []
 
 
-#: What begins the list of the values that lay on the stack at a graph break.
+#: What begins the list of the values that were on the stack at a graph break.
 COMPUTED = "computed up to the graph break"
 
 

@@ -1,6 +1,6 @@
-"""Markdown that stays what it is whatever the names in it are.
+"""Markdown whose structure does not depend on the names in it.
 
-Names come from the user's program and from torch: they may hold backticks, pipes, line ends, HTML. Everything of
+Names come from the user's program and from torch: they may contain backticks, pipes, line ends, HTML. Everything of
 theirs goes through :func:`code` or :func:`prose`.
 
 :func:`blocks` reads the forms again that are written here and by the sections of the index, and no others::
@@ -51,7 +51,7 @@ _ACTIVE = re.compile(r"[\\*<|$]|(?<=\])[(\[]|~(?=~)|(?<![^\W_])_|_(?![^\W_])|^[-
 def prose(text: str, longest: int = 0) -> str:
     """Return running text.
 
-    Code spans in it (torch's sentences have such) stay; all else that Markdown reads is escaped. Addresses of objects,
+    Code spans in it (torch's sentences have such) remain; other Markdown syntax is escaped. Addresses of objects,
     which no reader can use and which differ from run to run, are left out.
     """
     text = one_line(without_addresses(text), longest)

@@ -152,7 +152,7 @@ class _Traced:
                 if len(found) == len(written) and _is_number_as_text(text) and (number := _place(one)) in numbers]
 
     def handed_on(self, body: Sequence[ast.stmt], numbers: Collection[str]) -> list[NumberForText]:
-        """Return the numbers that transformed code hands on for pieces of the f-strings in which its graph breaks."""
+        """Return the numbers that transformed code passes on for pieces of the f-strings in which its graph breaks."""
         texts = self._broken_texts()
         if not texts:
             return []
@@ -191,7 +191,7 @@ def _handed_on(
             values.append((piece, one))
         elif isinstance(piece, ast.Constant) and isinstance(one, ast.Constant) and one.value == piece.value:
             has_text = True
-        else:  # (What stands before it may be the value at which the graph breaks, or none of this text at all.)
+        else:  # (The value before it may be the value at which the graph breaks, or none of this text at all.)
             return values[:-1] if has_text else []
     return values if has_text else []
 

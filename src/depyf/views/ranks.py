@@ -60,7 +60,7 @@ _OF_COMPILATION = {
     "failure": "what was compiled", "backward_failure": "what was compiled", "restarts": "the restarts",
     "symbols": "the dynamic shapes", "stack": "the calls", "custom_ops": "the custom operators",
     "traced": "the traced lines", "arguments": "the arguments of `torch.compile`"}
-#: What a class differs in, with what is known of it: ``("the graph breaks", "`f`")`` -> a digest for each compilation.
+#: What a class differs in, with facts about it: ``("the graph breaks", "`f`")`` -> a digest for each compilation.
 Facts = Mapping[tuple[str, str], tuple[bytes, ...]]
 
 
@@ -300,7 +300,7 @@ def rank_ended(directory: str) -> None:
         return
     last = all(os.path.exists(os.path.join(above, folder, FILE)) for folder in folders.values())
     if len(folders) <= FEW or last or name == f"{RANK}0":
-        # A rank that runs still writes its own index: nobody else may do that now.
+        # A rank that runs still writes its own index: no other process may do that now.
         try:
             _write_shared(above)
         except OSError:

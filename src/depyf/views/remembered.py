@@ -13,7 +13,7 @@ _known: ContextVar[dict[Hashable, Any] | None] = ContextVar("depyf_remembered", 
 
 @contextlib.contextmanager
 def remembered() -> Iterator[None]:
-    """Inside of it, :func:`once` makes things once; afterwards they are let go of."""
+    """Inside of it, :func:`once` makes things once; afterwards they are released."""
     token = _known.set({})
     try:
         yield
@@ -33,7 +33,7 @@ def once(key: Hashable, make: Callable[[], Made]) -> Made:
 
 
 class Same:
-    """An object as a key, by its identity; it stays alive meanwhile."""
+    """An object as a key, by its identity; the key keeps it alive."""
 
     __slots__ = ("value",)
 

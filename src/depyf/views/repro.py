@@ -6,7 +6,7 @@
             tensor((s77, 4), (4, 1), torch.float32, "cpu"),  # x
         ]
 
-The graph is the one of the dump. Inputs have the recorded sizes, strides, dtypes and devices, and ask for gradients as
+The graph is the one of the dump. Inputs have the recorded sizes, strides, dtypes and devices, and require gradients as
 the guards say; their numbers are not in a dump and are drawn at random, the same in each run. Eager PyTorch and the
 backend run it from the same start, and results, gradients and what was changed in place are compared.
 """
@@ -52,7 +52,7 @@ _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized",
 
 
 class NotReproducible(ValueError):
-    """A compilation of which a dump does not hold enough; the message says what is missing."""
+    """A compilation of which a dump does not contain enough; the message says what is missing."""
 
 
 @dataclass(frozen=True)

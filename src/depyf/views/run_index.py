@@ -200,7 +200,7 @@ class RunIndex:
             for c in self.capture.compilations}
 
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
-        """Return the changes since each version was compiled, the most telling first; none for a first compilation."""
+        """Return the changes since each version was compiled, most informative first; none for a first compilation."""
         return self._changes[compilation.compile_id.key]
 
     def _completed(self, compilation: Compilation, change: Change) -> Change:
@@ -310,12 +310,12 @@ class RunIndex:
         return as_row(*pair, self.differences(compilation)) if pair else ""
 
     def range_of(self, compilation: Compilation, source: str) -> Interval:
-        """Return the range that the guards of what was compiled leave for something open."""
+        """Return the range that the guards of the compiled code leave for something open."""
         version = self.version(compilation)
         return range_left(version.sizes, version.conditions, user_expression(source)) if version else Interval()
 
     def condition_of_inductor(self, failure: GuardFailure) -> SymbolDecision | None:
-        """Return the condition of Inductor's that failed; ``None`` where another did, or where that is not known."""
+        """Return the condition of Inductor's that failed; ``None`` where another did, or if unknown."""
         version = self.version_of(failure.entry)
         compilation = version.compilation if version is not None else None
         return condition_of_inductor(failure, compilation, self.stack_names(compilation)) if compilation else None

@@ -1,13 +1,13 @@
 """Conditions on open sizes: those that Inductor made, and those that leave one value.
 
 Where Inductor generates other code for a short reduction than for a long one, each range of sizes has a version. No
-line of the program asks for it::
+line of the program requires it::
 
     s77 <= 4096     asked for at _inductor/codegen/cpp.py:2273, need_use_acc_helper
 
 A graph that comes from torch's compile cache brings its conditions along; where they were made is not known then.
 
-Torch says of some sizes and numbers that it fixed them, though they had symbols. Others stay open by name, while a
+Torch says of some sizes and numbers that it fixed them, though they had symbols. Others remain open by name, while a
 condition on them leaves one value::
 
     s51 created, 1;  Eq(IntTrueDiv(-s51, 10), -0.1)       step / 10 was computed in Python, so step has to be 1
@@ -43,7 +43,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def is_made_by_inductor(decision: SymbolDecision) -> bool:
-    """Return whether Inductor asked for a condition, rather than a user's line."""
+    """Return whether Inductor added a condition, rather than a user's line."""
     return decision.kind == "guarded" and decision.location is not None and is_of_backend(decision.location.filename)
 
 
@@ -57,7 +57,7 @@ def how_made(place: SourceLocation) -> str:
 def condition_of_inductor(
     failure: GuardFailure, compilation: Compilation | None, names: Mapping[str, str]
 ) -> SymbolDecision | None:
-    """Return the condition of Inductor's for which a version did not fit a call; ``None`` where that is not known."""
+    """Return the condition of Inductor's for which a version did not fit a call; ``None`` if unknown."""
     if compilation is None:
         return None
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
@@ -104,7 +104,7 @@ def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) 
 
 
 def holds_at(condition: str, value: str) -> bool | None:
-    """Return whether a condition on one symbol holds for a number; ``None`` where that is not known."""
+    """Return whether a condition on one symbol is true for a number; ``None`` if unknown."""
     is_one = number(value) is not None and len({*symbols_in(condition)}) == 1
     node = parsed_expression(as_python(with_symbols(condition, lambda _: f"({value})"))) if is_one else None
     match node:
@@ -152,7 +152,7 @@ def fixed_symbols(compilation: Compilation, version: Version | None) -> list[Sym
 
 
 def holds(condition: SymbolDecision, compilation: Compilation, version: Version | None) -> bool:
-    """Return whether a condition that torch tested may hold for each call of the version."""
+    """Return whether a condition that torch tested may be true for each call of the version."""
     # (A backend tests, for a backward graph, too, whether what is open equals the numbers of the first call, and drops
     # that again: such an equation is not among the guards.)
     if version is None or not _equals_number(condition.symbol):

@@ -1,7 +1,7 @@
 """Our Markdown in a terminal, laid out by Rich: what ``index.md`` says, without its marks.
 
 A heading is a bold line, a list keeps its dashes, a table its columns (no lines around them), and in a block of code
-lines that a difference adds or removes are green or red. A link is its text: whoever shows a page names the files.
+lines that a difference adds or removes are green or red. A link is its text: the command names the files.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ MOST = 3
 
 
 def verdict(run: RunIndex) -> list[str]:
-    """Return the sentences, the weightiest first; none where all that was asked for was compiled."""
+    """Return the sentences, the weightiest first; none where all that was requested was compiled."""
     wrapped = _wrapped(run)
     lines = list(wrapped)
     units = [_without_wrapper(run, summary) for summary in run.summaries if is_outermost(summary)]
@@ -74,7 +74,7 @@ def _made_nothing(run: RunIndex) -> bool:
 
 
 def is_outermost(summary: FunctionSummary) -> bool:
-    """Return whether the program asked for a summary's compilation, rather than that a compiled function calls it."""
+    """Return whether the program requested a summary's compilation, rather than that a compiled function calls it."""
     return any(_is_asked_for(compilation) for compilation in summary.compilations)
 
 

@@ -26,7 +26,7 @@ TRY, HANDLER = 0, 1
 
 
 def handler_of(t: Translator, blocks: tuple[Any, ...]) -> int:
-    """Return the number of the canonical handler that the innermost block stands for; -1 without a block."""
+    """Return the number of the canonical handler of the innermost block; -1 without a block."""
     if not blocks:
         return -1
     kind, target, level, lasti = blocks[-1]
@@ -81,10 +81,10 @@ def setup_finally(t: Translator, i: Instruction) -> None:
 
 
 def setup_with(t: Translator, i: Instruction) -> None:
-    """Enter a context: the exit stays below the level of the block, what was entered lies above it."""
+    """Enter a context: the exit is below the level of the block, what was entered is above it."""
     t.pop(1)
     t.emit("BEFORE_WITH")
-    t.stack.append(1)  # the exit; what was entered lies above the level of the block
+    t.stack.append(1)  # the exit; what was entered is above the level of the block
     _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), True)))
     t.stack.append(1)
 
@@ -114,7 +114,7 @@ def pop_except(t: Translator, i: Instruction) -> None:
 
 
 def reraise(t: Translator, i: Instruction) -> None:
-    """Raise the exception on top again; up to 3.9 the stack tells whether it keeps an offset."""
+    """Raise the exception on top again; up to 3.9 the stack shows whether it keeps an offset."""
     stack = t.stack
     if stack[-3:] != [0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
@@ -143,7 +143,7 @@ def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
 
 
 def with_except_start(t: Translator, i: Instruction) -> None:
-    """Call the exit, which lies below the six values of a handler."""
+    """Call the exit, which is below the six values of a handler."""
     if t.stack[-6:] != [1, 0, 1, 0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
     t.emit("WITH_EXCEPT_START")
@@ -240,7 +240,7 @@ def branch(when: bool) -> common.Function:
 
 
 def call_function_kw(t: Translator, i: Instruction) -> None:
-    """Call with keywords, whose names lie on top."""
+    """Call with keywords, whose names are on top."""
     names = common.keyword_names(t, t.take_const("the tuple of keyword names"))
     if len(names) > i.arg:
         raise t.unsupported("more keyword names than arguments")
@@ -265,7 +265,7 @@ def make_function(t: Translator, i: Instruction) -> None:
         raise t.unsupported("the code is not a constant")
     code = t.ops[-1].arg
     if code.qualname != qualname:
-        # one object however often it stands there: a ``finally`` is compiled more than once
+        # one object however often it occurs: a ``finally`` is compiled more than once
         qualified = code.__dict__.setdefault("_qualified", {})
         if qualname not in qualified:
             qualified[qualname] = replace(code, qualname=qualname)
@@ -274,7 +274,7 @@ def make_function(t: Translator, i: Instruction) -> None:
 
 
 def yield_from_after(t: Translator, kind: str) -> None:
-    """Make one operation of the instruction at hand and the ``LOAD_CONST None; YIELD_FROM`` behind it."""
+    """Make one operation of the current instruction and the ``LOAD_CONST None; YIELD_FROM`` after it."""
     first = t.instructions[t.next] if t.next < len(t.instructions) else None
     if first is None or first.opname != "LOAD_CONST" or t.consts[first.arg] is not None:
         raise t.unsupported("is not followed by LOAD_CONST None")

@@ -159,7 +159,7 @@ def update(kind: str) -> Function:
 
 
 class Known(int):
-    """A visible slot (it is 1) that holds a constant: ``CALL_KW`` needs its tuple of names.
+    """A visible slot (it is 1) with a constant: ``CALL_KW`` needs its tuple of names.
 
     Dynamo restores a stack by swaps, so that the tuple is not always loaded right before the call.
     Forgotten at every merge point.
@@ -168,7 +168,7 @@ class Known(int):
     value: Any
 
     def __new__(cls, value: Any) -> Self:
-        """Return a visible slot that holds a constant."""
+        """Return a visible slot with a constant."""
         self = super().__new__(cls, 1)
         self.value = value
         return self
@@ -228,7 +228,7 @@ def binary_op(t: Translator, i: Instruction) -> None:
 
 
 def compare_shifted(shift: int) -> Function:
-    """``COMPARE_OP``: the comparison stands above ``shift`` bits; 3.13 has a bit for "as a bool"."""
+    """``COMPARE_OP``: the comparison is above ``shift`` bits; 3.13 has a bit for "as a bool"."""
 
     def rule(t: Translator, i: Instruction) -> None:
         t.apply("COMPARE", COMPARISONS[i.arg >> shift])
@@ -297,7 +297,7 @@ def return_const(t: Translator, i: Instruction) -> None:
 
 # --- calls, functions ------------------------------------------------------------------------------
 def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
-    """Return the names of a call's keyword arguments, from the constant that holds them."""
+    """Return the names of a call's keyword arguments, from the constant with them."""
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
         raise t.unsupported("the keyword names are not a tuple of names")
     return names

@@ -58,7 +58,7 @@ def call(t: Translator, i: Instruction) -> None:
 
 
 def call_kw(t: Translator, i: Instruction) -> None:
-    """Call with keywords, whose names lie on top."""
+    """Call with keywords, whose names are on top."""
     finish_call(t, i.arg, t.take_const("the tuple of keyword names"))
 
 
@@ -124,7 +124,7 @@ def make_cell(t: Translator, i: Instruction) -> None:
 
 
 def return_generator(t: Translator, i: Instruction) -> None:
-    """Push what the ``POP_TOP`` behind it drops: the generator itself follows from the flags."""
+    """Push what the ``POP_TOP`` after it drops: the generator itself follows from the flags."""
     t.stack.append(0)  # popped again by the POP_TOP that follows
 
 
@@ -213,7 +213,7 @@ def copy(t: Translator, i: Instruction) -> None:
 def enter_context(t: Translator) -> None:
     """``COPY 1; LOAD_SPECIAL exit; SWAP 2; SWAP 3; LOAD_SPECIAL enter; CALL 0``: one operation.
 
-    The exit stays as a method beside its object (or a NULL), which is one value for us.
+    The exit remains as a method beside its object (or a NULL), which is one value for us.
     """
     steps = [(x.opname, x.arg) for x in t.instructions[t.at + 1 : t.at + 6]]
     method = t.instructions[t.at + 1].arg
@@ -231,7 +231,7 @@ def ordinary_call(t: Translator) -> int:
     """Return where the ordinary call starts, if 3.14 has also written it as a loop that starts here; or -1.
 
     ``any(x for x in y)`` is compiled twice: when the name ``any`` is the built-in function, a loop over the
-    generator stands in for it, else it is called. Both do the same, and that they do is checked here; so the
+    generator replaces the call, else it is called. Both do the same, and that they do is checked here; so the
     program has only the call.
     """
     start = t.at + 1
@@ -321,7 +321,7 @@ class _Arms:
         return first[2] == second[2]
 
     def expect(self, index: int, *names: str) -> int:
-        """Return the instruction behind those of the given names; -1 if others stand there."""
+        """Return the instruction after those of the given names; -1 if there are others."""
         for name in names:
             index = self.follow_jumps(index)
             if index < 0 or self.instructions[index].opname != name:

@@ -76,7 +76,7 @@ def failure_reason(entry: Entry, values: Mapping[str, Any]) -> str:
 
 
 def stance() -> tuple[str, bool]:
-    """Return the stance of ``torch.compiler.set_stance`` that holds, and whether it skips guards."""
+    """Return the stance of ``torch.compiler.set_stance`` that applies, and whether it skips guards."""
     current = private_api.CURRENT_STANCE.get_or(None)
     return str(getattr(current, "stance", "default")), bool(getattr(current, "skip_guard_eval_unsafe", False))
 
@@ -223,7 +223,7 @@ def same_backend(one: Any, other: Any) -> bool:
 
 # --- other code in place of compiled versions --------------------------------------------------------
 # Torch looks among its precompiled versions, with guards of their own, before its cache. A version of the cache is
-# added there, with the same guards and other code, and removed afterwards. The cache stays as it is.
+# added there, with the same guards and other code, and removed afterwards. The cache is unchanged.
 def can_replace() -> bool:
     """Return whether this torch has precompiled versions."""
     return all(api.present() for api in (

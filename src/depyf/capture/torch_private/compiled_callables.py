@@ -212,7 +212,7 @@ def options_of_inductor() -> list[str]:
 
 
 def _is_default(name: str, value: str) -> bool:
-    """Return whether an option has its default value; false where that is not known."""
+    """Return whether an option has its default value; false if unknown."""
     try:
         return repr(private_api.INDUCTOR_OPTIONS.get()[name].default) == value
     except (private_api.MissingPrivateApi, AttributeError, LookupError, TypeError):

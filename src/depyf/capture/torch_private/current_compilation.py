@@ -93,12 +93,12 @@ def arguments() -> dict[str, str] | None:
 
 
 def graph_name() -> str:
-    """Return torch's name of the graph that its backend is compiling in this thread, ``""`` where that is not known."""
+    """Return torch's name of the graph that its backend is compiling in this thread, ``""`` if unknown."""
     return name_of_graph(variables_of(private_api.CAPTURED_GRAPH).get("gm"))
 
 
 def name_of_graph(gm: Any) -> str:
-    """Return the name under which torch calls a captured graph, ``""`` where that is not known."""
+    """Return the name under which torch calls a captured graph, ``""`` if unknown."""
     meta = getattr(gm, "meta", None)
     name = meta.get(private_api.BACKEND_ID.key) if isinstance(meta, dict) else None
     return name if isinstance(name, str) else ""
@@ -118,7 +118,7 @@ def piece() -> Piece | None:
     """Return the piece of a captured graph that this thread is compiling; ``None`` where a whole graph is compiled.
 
     A backend that splits its graph (DDPOptimizer, vLLM) runs the split graph by a ``torch.fx.Interpreter``, which
-    compiles each submodule when it comes to the node that calls it: ``Interpreter.run_node(node)`` is on the stack.
+    compiles each submodule when it reaches the node that calls it: ``Interpreter.run_node(node)`` is on the stack.
     """
     interpreter = getattr(sys.modules.get("torch.fx"), "Interpreter", None)
     backend = frame_of(private_api.CAPTURED_GRAPH)

@@ -43,7 +43,7 @@ def before_next(moment: Moment, module: ModuleType, action: Callable[[], None]) 
     @functools.wraps(original)
     def first(*args: Any, **kwargs: Any) -> Any:
         undo()
-        ours = getattr(module, name) is original  # (else somebody wrapped ours, and would call it again)
+        ours = getattr(module, name) is original  # (else other code wrapped our function, and would call it again)
         action()
         if isinstance(kwargs.get("skip"), int):
             kwargs["skip"] += 1  # how many frames above are torch's: this is one more
@@ -88,7 +88,7 @@ def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[]
         nonlocal ended
         ended = True
         while undo:
-            with contextlib.suppress(Exception):  # an error of ours is not the program's
+            with contextlib.suppress(Exception):  # an error in depyf is not the program's
                 undo.pop()()
 
     def begin() -> None:

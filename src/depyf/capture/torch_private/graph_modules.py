@@ -1,4 +1,4 @@
-"""Graph modules: what is known of their nodes, and their text."""
+"""Graph modules: facts about their nodes, and their text."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
 
 
 def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
-    """Return the guard on the length of a dictionary; ``""`` where that is not known."""
+    """Return the guard on the length of a dictionary; ``""`` if unknown."""
     value = held_value(source, values, namespace)
     if not issubclass(type(value), dict):
         return ""
@@ -129,10 +129,10 @@ def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]
 
 # --- guards that a filter drops ----------------------------------------------------------------------
 # Torch builds all guards, calls the filter, and builds the remaining guards again (torch/_dynamo/guards.py,
-# ``CheckFunctionManager.__init__``). The first ones are stored here. A condition that always holds is added after the
-# last guard of the version: torch evaluates it when all others hold, with the local variables of the frame, so it sees
+# ``CheckFunctionManager.__init__``). The first ones are stored here. A condition that is always true is added after the
+# last guard of the version: torch evaluates it if the others are true, with the frame's local variables, so it sees
 # each call that the version serves, and evaluates the dropped guards for it.
-#: The text of the condition that always holds.
+#: The text of the condition that is always true.
 ALWAYS = "True"
 
 
@@ -224,7 +224,7 @@ def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Un
 
         def always(values: Mapping[str, Any]) -> bool:
             if on and not _unobserved:
-                with enable():  # (torch disables them for its guards, and one of the dropped ones asks for that)
+                with enable():  # (torch disables them for its guards, and one of the dropped ones requires that)
                     on_call(full, values)
             return True
 

@@ -129,7 +129,7 @@ def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | No
 def replaced(api: private_api.PrivateApi, around: Callable[..., Any]) -> Undo:
     """Have calls of a function of torch's run ``around(original, *args, **kwargs)``.
 
-    Several may do so and end in any order. Where somebody else replaced it later and keeps ours, ours does nothing.
+    Several may do so and end in any order. If other code replaced it later and calls ours, ours does nothing.
     """
     owner, name = api.owner(), api.attribute
 
@@ -176,7 +176,7 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
 
 
 def on_traced_line(hook: Callable[[str, int], None]) -> Undo:
-    """``hook(file, line)`` for each line that Dynamo comes to while it traces: thousands for a model."""
+    """``hook(file, line)`` for each line that Dynamo reaches while it traces: thousands for a model."""
 
     def set_current_loc(original: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
         original(filename, lineno, *args, **kwargs)

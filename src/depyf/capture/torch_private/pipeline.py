@@ -142,7 +142,7 @@ def _forget(code: CodeType, before: int) -> None:
         for entry in [entry for entry in entries if _is_ours(entry)]:
             entry.guard_manager.extra_state.invalidate(entry, deleted("made by depyf.compare"))
     except (private_api.MissingPrivateApi, AttributeError, TypeError, RuntimeError):
-        pass  # it stays: nobody else's backend fits it
+        pass  # it remains: no other backend fits it
 
 
 def forget(code: CodeType) -> None:
@@ -256,7 +256,7 @@ def bypass_caches() -> Undo:
     """Have torch read nothing from its caches, and write nothing to them.
 
     Torch then warns that it has no profile of shapes, either. A warning can be an error to the program, which did
-    not ask for this.
+    not cause this.
     """
     undo = [_set(private_api.NO_CACHES, lambda before: True)]
     with contextlib.suppress(private_api.MissingPrivateApi):

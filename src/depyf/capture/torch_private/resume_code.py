@@ -107,7 +107,7 @@ def install(report: Callable[[Exception], object]) -> Undo | None:
     """Make Dynamo call factories, on a torch that does not by itself.
 
     Args:
-        report: called with an error; the code stays as Dynamo made it.
+        report: called with an error; the code remains as Dynamo made it.
 
     Raises:
         MissingPrivateApi: this torch does it in a way that is not known.

@@ -1,4 +1,4 @@
-"""Run what is compiled, compile nothing.
+"""Run compiled code, compile nothing.
 
 Before compiled code runs, a function of torch's decides what to do with a frame that has no fitting cache entry
 (``private_api.STANCE``); here its answer is "run the frame as it is". Without it torch's public stance

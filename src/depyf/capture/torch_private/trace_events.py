@@ -90,7 +90,7 @@ def _choose_trace() -> Undo:
             if current is None or args or kwargs.get("suppress_context") or not kwargs.keys() <= _KNOWN_ARGUMENTS:
                 original(name, metadata_fn, *args, **kwargs)
                 return
-            # (Torch hashes the payload and makes a record of logging, which nobody here reads.)
+            # (Torch hashes the payload and makes a record of logging, which nothing here reads.)
             made = metadata_fn()
             payload = kwargs["payload_fn"]() if "payload_fn" in kwargs else None
             if not (payload is None or isinstance(payload, str) or kinds == {"object"}):  # (torch makes JSON of it)

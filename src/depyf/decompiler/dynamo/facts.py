@@ -2,7 +2,7 @@
 
 Dynamo's code reads the same objects at each call, as its guards make sure. So what the objects are when the code is
 captured says what reading them does: whether anyone could observe it, and whether an attribute of a module gives what
-its dictionaries hold. An object is named by its path: a root and the steps from there::
+its dictionaries contain. An object is named by its path: a root and the steps from there::
 
     self._modules['layers']     (("local", "self"), ("attr", "_modules"), ("item", "layers"))
 """
@@ -23,9 +23,9 @@ Path = tuple[tuple[str, Any], ...]
 CONTAINERS = (list, dict, set, OrderedDict)
 #: It is taken not to be rebound while the function runs.
 ALWAYS = "always"
-#: It stays until something is called or stored.
+#: It remains valid until something is called or stored.
 MODULES = "modules"
-#: It stays until anything happens that could run code.
+#: It remains valid until anything happens that could run code.
 PLAIN = "plain"
 
 
@@ -35,7 +35,7 @@ def is_member(path: Path) -> bool:
 
 
 def as_text(path: Path) -> str:
-    """Return the expression that a path stands for, as torch reads it: ``self._modules['layers']``."""
+    """Return the expression for a path, as torch reads it: ``self._modules['layers']``."""
     root: str = path[0][1]
     return root + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
 
@@ -99,19 +99,19 @@ class Facts:
         return answer if type(answer) is type(otherwise) else otherwise
 
     def reading(self, path: Path) -> str:
-        """Return how long an unobservable read stays true.
+        """Return how long an unobservable read remains valid.
 
         Such a read is of a global that is there, an entry of an instance's dictionary, an item of a dictionary or list.
 
         Returns:
             :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
-            ``nn.Module``, and plain dictionaries and lists, hold; :data:`PLAIN` for other objects; empty where it is
+            ``nn.Module``, and plain dictionaries and lists, contain; :data:`PLAIN` for other objects; empty where it is
             not known that reading is unobservable.
         """
         return str(self._of(path, "reading", ""))
 
     def unshadowed(self, path: Path) -> bool:
-        """Return whether ``module.name`` is what ``module._modules['name']`` (or another of its dictionaries) holds.
+        """Return whether ``module.name`` is ``module._modules['name']`` (or the entry in another of its dictionaries).
 
         Args:
             path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.
@@ -130,7 +130,7 @@ class Facts:
         return bool(self._of(path, "stores_member", False))
 
     def refusals(self) -> Sequence[tuple[str, str]]:
-        """Return the members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
+        """Return the members of modules that were looked up and are shadowed: ``(as torch reads it, why)``."""
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 
     def indexable(self, path: Path) -> bool:

@@ -9,7 +9,7 @@
         layer.proj.weight,
     )))
 
-and of a list of objects that differ only in the layer, or in which item of a graph's result they hold::
+and of a list of objects that differ only in the layer, or in which item of a graph's result they contain::
 
     [new(Layer, keys=out[1], values=out[0]), new(Layer, keys=out[3], values=out[2])]
 
@@ -82,7 +82,7 @@ def fold_blocks(body: list[ast.stmt], folder: Folder, stores: Collection[int] = 
 
 
 def _elements(body: list[ast.stmt], folder: Folder) -> Iterator[tuple[str, ast.expr]]:
-    """Yield variables that hold elements of lists, each with the expression of the element."""
+    """Yield variables for elements of lists, each with the expression of the element."""
     for statement in body:
         name = _bound(statement)
         if name and folder.paths.of(ast.Name(name, ast.Load())) is not None:
@@ -163,7 +163,7 @@ def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], fold
 
 
 class _Elements(Transformer):
-    """A rewriting of variables as the elements that they hold."""
+    """A rewriting of variables as the elements that they refer to."""
 
     def __init__(self, elements: dict[str, ast.expr]) -> None:
         self._elements = elements
@@ -195,7 +195,7 @@ class _Run(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """The forms in a text that stand for more than they say. A program may say the same and mean it.
+    """The forms in a text that are abbreviations. A program may contain the same forms literally.
 
     Attributes:
         loops: comprehensions, for what they give.
@@ -212,7 +212,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Col
     """Fold what repeats in a function, in place.
 
     Returns:
-        The forms in the text that stand for more than they say.
+        The forms in the text that are abbreviations.
     """
     nodes = list(nodes_of(tree))
     if any(isinstance(node, (ast.GeneratorExp, ast.ListComp)) for node in nodes):
@@ -492,7 +492,7 @@ class _Runs:
 
 
 def _mark(index: int) -> str:
-    """Return the text that stands for an element of one of the lists of a run."""
+    """Return the text for an element of one of the lists of a run."""
     return f"\0{index}\0"
 
 

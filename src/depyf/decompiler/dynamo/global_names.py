@@ -23,13 +23,13 @@ PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
 GRAPH_PREFIX = "__compiled_fn_"
 #: What the names of resume functions start with.
 RESUME_PREFIX = "__resume_at_"
-#: What the variables are called that hold the result of a graph (``OutputGraph.graph_output_var``).
+#: Prefix of variables for the result of a graph (``OutputGraph.graph_output_var``).
 GRAPH_RESULT = "graph_out_"
-#: What names start with that stand for constants which no source can say (``constants``).
+#: Prefix of names of constants that source cannot express (``constants``).
 CONSTANT_PREFIX = "__constant_"
-#: What names start with that stand for the dictionary of built-in functions.
+#: Prefix of names of the dictionary of built-in functions.
 BUILTINS_PREFIX = "__builtins_dict__"
-#: What names start with that stand for Python modules (``OutputGraph.install_global``, ``install_global_by_id``).
+#: Prefixes of names of Python modules (``OutputGraph.install_global``, ``install_global_by_id``).
 IMPORT_PREFIXES = ("__import_", "___module_")
 #: Dictionaries in which ``torch.nn.Module`` keeps what its attributes give, in the order in which they are asked.
 MODULE_DICTIONARIES = ("_parameters", "_buffers", "_modules")
@@ -49,7 +49,7 @@ PROFILER_MARKERS: Mapping[str, frozenset[str]] = {
 
 
 def module_of_import(name: str) -> str | None:
-    """Return the module that a global of Dynamo's stands for: ``__import_torch_dot_nn`` is ``torch.nn``."""
+    """Return the module that a global of Dynamo's refers to: ``__import_torch_dot_nn`` is ``torch.nn``."""
     for prefix in IMPORT_PREFIXES:
         if name.startswith(prefix):
             return name[len(prefix) :].replace("_dot_", ".")

@@ -17,7 +17,7 @@ class LivePaths:
 
     Args:
         facts: about live objects.
-        parameters: variables that hold what the function was called with, and its free variables.
+        parameters: variables for the function's arguments, and its free variables.
         real_names: global names as the text has them -> as they are.
         bound: variables that the text binds.
     """
@@ -31,7 +31,7 @@ class LivePaths:
         self._bound = set(bound)
         #: Variables that are bound once, to an object that is known.
         self._known: dict[str, Path] = {}
-        #: Variables that stand for an object for a while, as those of a comprehension that is written out.
+        #: Variables that refer to an object for a while, as those of a comprehension that is expanded.
         self.meanwhile: dict[str, Path] = {}
 
     def bind(self, name: str, path: Path | None = None) -> None:
@@ -126,7 +126,7 @@ def is_plain_path(node: ast.expr) -> bool:
 #     update = self.norm._buffers.update            self.norm.mean = out[1]
 #     update({'mean': out[1], 'count': out[2]})     self.norm.count = out[2]
 #
-# Dynamo reads all dictionaries before it changes the first, so the reads stand above the statements in a row that
+# Dynamo reads all dictionaries before it changes the first, so the reads are above the consecutive statements that
 # change something. :mod:`.written_out` puts them there again, and what it gives is proven.
 _METHOD = "update"
 
@@ -227,10 +227,10 @@ def _stores(update: _Update) -> Iterator[ast.stmt]:
 
 
 class StoresWrittenOut:
-    """The updates that stores to members stand for, while a function is written out."""
+    """The updates that stores to members mean, while a function is expanded."""
 
     def __init__(self) -> None:
-        #: What reads the methods of the row of statements at hand, to stand above it.
+        #: The reads of methods for the current row of statements, to be placed above it.
         self.reads: list[ast.stmt] = []
         self._last: tuple[Path, ast.Dict] | None = None
 

@@ -1,7 +1,7 @@
 """The tree of Dynamo's code -> the tree that is read.
 
 It has imports for Dynamo's own globals, its constants in words, and what repeats folded.
-:class:`Readable` keeps what each name and expression stands for, so that :mod:`.written_out` can take it all back.
+:class:`Readable` records what each name and expression means, so that :mod:`.written_out` can take it all back.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Readable:
         """Write the forms of a text out, in place.
 
         Returns:
-            The program that it stands for, with the places of the text.
+            The program that it means, with the places of the text.
         """
         self.paths.meanwhile.clear()
         return written_out(
@@ -188,7 +188,7 @@ class _Sizes(Transformer):
 
     @classmethod
     def of(cls, tree: ast.Module) -> bool:
-        """Rewrite a module's calls; return whether there was one: then calls of ``size`` stand for torch's function."""
+        """Rewrite a module's calls; return whether there was one: then calls of ``size`` mean torch's function."""
         attributes = {node.attr for node in nodes_of(tree) if isinstance(node, ast.Attribute)}
         if "call_size" not in attributes or "size" in attributes:
             return False
@@ -286,7 +286,7 @@ class _Imports(Transformer):
                 and readable.facts.imported(path) == (module, name))
 
     def _imported(self, node: ast.expr) -> tuple[str, str] | None:
-        """Return ``(module, name in it)`` of what a global of Dynamo's stands for: a module, a class or a function."""
+        """Return ``(module, name in it)`` of what a global of Dynamo's refers to: a module, a class or a function."""
         if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) \
                 or not node.id.startswith(IMPORT_PREFIXES):
             return None

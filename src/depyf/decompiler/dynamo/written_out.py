@@ -1,10 +1,10 @@
-"""The forms of a text written out: the program that it stands for, and that runs.
+"""The forms of a text expanded: the program that it means, and that runs.
 
 =====================================  ======================================================================
 the text                               written out
 =====================================  ======================================================================
 ``self.layers[0].weight``              ``self._modules['layers']._modules['0']._parameters['weight']``, the parts
-                                       that are used again kept in variables without a name in the text
+                                       that are used again are in variables without a name in the text
 ``*(v for l in layers for v in (..))`` an argument for each layer and value
 ``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
 ``for x in xs: x.a = 1``               the statements, once for each element
@@ -50,18 +50,18 @@ def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
     sizes: bool, folded: Folded, stores: bool, new: str = global_names.NEW,
 ) -> ast.Module:
-    """Return the tree of a text with its forms written out.
+    """Return the tree of a text with its forms expanded.
 
     Args:
         tree: of the text, with its places; it is changed.
         paths: of live objects, for the parameters of the function.
-        names: what the names stand for that the text imports, or reads as globals.
-        constants: expressions that stand for constants of Dynamo's code, by their text: the names that the constants
+        names: what the names mean that the text imports, or reads as globals.
+        constants: expressions for constants of Dynamo's code, by their text: the names that the constants
             have among globals.
         sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
-        sizes: whether calls of ``size`` stand for Dynamo's function.
-        folded: what stands for more than it says.
-        stores: whether stores to buffers of modules stand for updates of their dictionaries.
+        sizes: whether calls of ``size`` mean Dynamo's function.
+        folded: abbreviations to expand.
+        stores: whether stores to buffers of modules mean updates of their dictionaries.
         new: the word for :data:`.global_names.NEW`.
 
     Raises:
@@ -88,12 +88,12 @@ class _Writer(Transformer):
         self.constant_roots = {text.partition(".")[0] for text in constants}
         self.sets_entries = sets_entries
         self.fresh_names = 0
-        #: Variables that hold a module's dictionary in this statement, by the path of the dictionary.
+        #: Variables for a module's dictionary in this statement, by the path of the dictionary.
         self.shared: dict[Path, str] = {}
         #: How often the dictionaries are read in this statement.
         self.reads: dict[Path, int] = {}
         self.bound_by_imports: set[str] = set()
-        #: Elements that stand for a variable of a comprehension; whether that variable has been bound.
+        #: Elements that replace a variable of a comprehension; whether that variable has been bound.
         self.variables: dict[str, ast.expr] = {}
         self.certain = True
 
@@ -137,7 +137,7 @@ class _Writer(Transformer):
     def imported(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt] | None:
         """Return assignments for an import of names whose expressions in the program are known.
 
-        What is imported for a constant stands for that where it is used. ``None`` for any other import.
+        A name imported for a constant means that constant. ``None`` for any other import.
         """
         bound = [alias.asname or alias.name for alias in node.names]
         if not all(name in self.names for name in bound):
@@ -147,13 +147,13 @@ class _Writer(Transformer):
         return [_placed(ast.Assign([ast.Name(name, ast.Store())], copied(self.names[name])), node) for name in bound]
 
     def with_expressions(self, node: ast.stmt) -> ast.stmt:
-        """Return the statement with its expressions written out."""
+        """Return the statement with its expressions expanded."""
         counter = _Counter(self)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.expr, ast.withitem)):
                 counter.visit(child)
         self.shared, self.reads = {}, counter.reads
-        # What is kept is kept by what runs first: the value of an assignment runs before its targets.
+        # A value is stored by the code that runs first: the value of an assignment runs before its targets.
         for name in sorted(node._fields, key=lambda field: field in ("target", "targets")):
             value = getattr(node, name, None)
             if isinstance(value, ast.expr):
@@ -187,7 +187,7 @@ class _Writer(Transformer):
         return reads + turned
 
     def entry(self, node: ast.stmt) -> ast.stmt | None:
-        """Return the call that ``vars(x)['a'] = y`` stands for; ``None`` for any other statement."""
+        """Return the call that ``vars(x)['a'] = y`` means; ``None`` for any other statement."""
         if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)):
             return None
         owner, key = node.targets[0].value, node.targets[0].slice
@@ -197,7 +197,7 @@ class _Writer(Transformer):
         return _placed(ast.Expr(ast.Call(self.setter(), [owner.args[0], key, node.value], [])), node)
 
     def store(self, node: ast.stmt, stores: StoresWrittenOut) -> list[ast.stmt] | None:
-        """Return the update that ``module.buffer = y`` stands for; ``None`` for any other statement."""
+        """Return the update that ``module.buffer = y`` means; ``None`` for any other statement."""
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         path = stored_member(target, self.paths) if isinstance(target, ast.Attribute) else None
         if path is None:
@@ -241,7 +241,7 @@ class _Writer(Transformer):
         return self.member(node) or self.generic_visit(node)
 
     def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
-        """Return the read of a module's member through the dictionary that holds it.
+        """Return the read of a module's member through the dictionary it is in.
 
         ``None`` if the expression is no such read, or is written so already.
         """
@@ -290,7 +290,7 @@ class _Writer(Transformer):
         return self.uncertain(node)
 
     def uncertain(self, node: ast.expr) -> ast.expr:
-        """Visit an expression that may not be evaluated, of which nothing is kept for what comes later."""
+        """Visit an expression that may not be evaluated, of which no value is stored for later code."""
         before, self.certain = self.certain, False
         self.generic_visit(node)
         self.certain = before
@@ -407,7 +407,7 @@ class _Writer(Transformer):
 
     # --- objects ------------------------------------------------------------------------------------
     def new(self, node: ast.Call) -> ast.expr:
-        """Return ``(x := cls.__new__(cls), set(x, 'a', 1), ..., x)[2]`` for the form that stands for it."""
+        """Return ``(x := cls.__new__(cls), set(x, 'a', 1), ..., x)[2]`` for its short form."""
         cls = node.args[0]
         path = self.paths.of(self.names.get(cls.id, cls) if isinstance(cls, ast.Name) else cls)
         name = self.fresh()

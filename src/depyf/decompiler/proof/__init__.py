@@ -1,7 +1,7 @@
-"""Proofs that a text is the program it was made of, whoever made it and how.
+"""Proofs that a text is the program it was made of, independent of how it was made.
 
-In comes a program of canonical operations and the code object that its text compiles to (:mod:`.recompile`,
-also for code of another version); out comes a verdict for each code object (:mod:`.parts`):
+The input is a program of canonical operations and the code object that its text compiles to (:mod:`.recompile`,
+also for code of another version); the output is a verdict for each code object (:mod:`.parts`):
 
 * **exact** (:mod:`.exact`): both are the same operations, but for layout. A walk through both at once, which also gives
   the line map. ``not a`` tested one way is ``a`` tested the other way::

@@ -1,10 +1,10 @@
 """The exact proof: two code objects are the same program.
 
 A product walk: both canonical programs are followed together from their entries, and from every pair of
-exception handlers that they lie under.  At each step the operation, its resolved argument and the handler
+exception handlers that cover them.  At each step the operation, its resolved argument and the handler
 that covers it must agree, and both edges of each branch are followed.  Only layout may differ:
 
-* line numbers, and the order in which blocks stand;
+* line numbers, and the order of blocks;
 * unconditional jumps, so also blocks that are duplicated, merged or reached through other jumps;
 * instructions that a version fuses (already split in the canonical program);
 * the sense of a branch (``if not a: x else: y`` against ``if a: y else: x``), with the ``not`` that
@@ -95,7 +95,7 @@ def same_program(
     """Compare two code objects as programs (see the module).
 
     Args:
-        original: code, or its canonical program where that is at hand.
+        original: code, or its canonical program if available.
         recompiled: the same.
         ignore_name: the outermost name may differ, and the order of its free variables.
         rename: ``{global name in the original: name in the recompiled}``.
@@ -129,13 +129,13 @@ def same_code(
     ignore_name: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, list[Pair]]:
-    """Compare two code objects without what they hold.
+    """Compare two code objects without their nested code.
 
     Args:
-        left: code, or its canonical program where that is at hand.
+        left: code, or its canonical program if available.
         right: the same.
         path: what messages call it.
-        outer: the outermost code objects, if these lie inside.
+        outer: the outermost code objects, if these are nested.
         ignore_name: the outermost name may differ, and the order of its free variables.
         rename: ``{global name in the original: name in the recompiled}``; see :func:`conflated`.
 
@@ -219,7 +219,7 @@ def docstring(code: Code) -> str | None:
 
 
 def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
-    """Return a name that two globals of the code, and of what it holds, would both have; empty if there is none.
+    """Return a name that two globals of the code and its nested code would both have; empty if there is none.
 
     Where there is one, no comparison under that renaming proves anything.
     """
@@ -270,7 +270,7 @@ def _names(code: Code, outer: Code | None) -> tuple[Any, ...]:
 def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
     """Return whether a qualified name starts with that of the outermost code, and the rest of it.
 
-    What stands in the scope of type parameters has names as if it stood around that scope
+    Definitions in the scope of type parameters are named as if they were in the scope around it
     (``compiler_set_qualname`` in compile.c).
     """
     start = outer.qualname[: -len(outer.name)] if outer.name.startswith(HIDDEN) else f"{outer.qualname}."
@@ -355,7 +355,7 @@ class _Walk:
             i, j = self._skip_not(i, j)
         a, b = self.ops[i], self.others[j]
         self.pairs.append((a.offset, b.offset))
-        # A ``not`` that was skipped is what asks for the truth of the value; its branch cannot raise.
+        # A ``not`` that was skipped evaluates the truth of the value; its branch cannot raise.
         self.pair_handlers(first, second)
         true_a, false_a = (a.target, i + 1) if a.arg else (i + 1, a.target)
         true_b, false_b = (b.target, j + 1) if b.arg else (j + 1, b.target)
@@ -365,7 +365,7 @@ class _Walk:
         return true_a, true_b
 
     def _skip_not(self, i: int, j: int) -> tuple[int, int]:
-        """Return the branches of both, one of which stands behind a ``not``."""
+        """Return the branches of both, one of which is after a ``not``."""
         a, b = self.ops[i], self.others[j]
         behind, other = _behind_not(self.ops, i), _behind_not(self.others, j)
         if behind is not None and b.kind is o.BRANCH:
@@ -388,7 +388,7 @@ class _Walk:
             raise self.different(a, b)
 
     def pair_handlers(self, a: Op, b: Op) -> None:
-        """Raise unless both operations lie under corresponding handlers, which come later."""
+        """Raise unless both operations are under corresponding handlers, which are compared later."""
         if a.handler < 0 and b.handler < 0:
             return
         if a.handler < 0 or b.handler < 0:
@@ -423,7 +423,7 @@ def _is_of_class(program: Program, index: int, name: str) -> bool:
 
 
 def _behind_not(ops: list[Op], index: int) -> int | None:
-    """Return the branch behind a ``not`` at ``index``, if that is what stands there."""
+    """Return the branch after a ``not`` at ``index``, if there is one."""
     if ops[index].kind is not o.UNARY or ops[index].arg != "not" or index + 1 >= len(ops):
         return None
     following = _follow_jumps(ops, index + 1)
@@ -457,7 +457,7 @@ def same_constant(
         return len(a) == len(b) and set(map(_typed, a)) == set(map(_typed, b))
     if kind is slice:
         return all(same_constant(getattr(a, n), getattr(b, n)) for n in ("start", "stop", "step"))
-    return a is b  # an object that someone put there: what its equality means is not known
+    return a is b  # an object that was put there: what its equality means is not known
 
 
 def _bits(*values: float) -> bytes:

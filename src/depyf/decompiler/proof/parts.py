@@ -1,4 +1,4 @@
-"""The verdicts on a code object and all that it holds, each by the means that its output tier allows."""
+"""The verdicts on a code object and all nested ones, each by the means that its output tier allows."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class Proof:
 def prove(
     original: Code | Program, recompiled: Code, tiers: Tiers, rename: Mapping[str, str], facts: Facts | None = None,
 ) -> list[Proof]:
-    """Verdicts on the original code object and on all that it holds, outermost first.
+    """Verdicts on the original code object and on all nested ones, outermost first.
 
     Args:
         original: the outermost code, or its program where that is not what the code says (its constants have names).
         recompiled: the code object of its text.
         tiers: the output tier of each code object.
         rename: ``{global name in the original: name in the text}``.
-        facts: what is known of the live objects that the outermost was compiled for.
+        facts: those about the live objects that the outermost was compiled for.
     """
     outermost = original.code if isinstance(original, Program) else original
     if rename and (name := conflated(original, rename)):
         return [Proof(outermost, Verdict(False, f"two globals are both called {name}"), False, recompiled)]
     proofs: dict[Code, Proof] = {}
-    #: From where on qualified names must agree: for what a dispatch loop holds, from its own name on.
+    #: Start of the part of qualified names that must agree: for code in a dispatch loop, its own name.
     outers: dict[Code, tuple[Code, Code]] = {}
     work: list[Pair] = [(original, recompiled, "")]
     while work:
@@ -91,7 +91,7 @@ def _inherit(outer: tuple[Code, Code] | None, nested: list[Pair], outers: dict[C
 def _inside_fallen(
     code: Code, other: Code, proofs: dict[Code, Proof], outers: dict[Code, tuple[Code, Code]]
 ) -> list[Pair]:
-    """Prove what stands in a dispatch loop and return the pairs still to be proven.
+    """Prove the code objects in a dispatch loop and return the pairs still to be proven.
 
     It is written in the usual way, but under other names and elsewhere: it is proven where one of the functions in the
     text is the same program.
@@ -132,7 +132,7 @@ def first_mismatch(
         running: what its text compiles to, or something like it: constants that source cannot say are read by the
             names that the text has for them, globals have the names of the text.
         rename: ``{global name in the original: name in the text}``.
-        facts: what is known of the live objects that the original was compiled for.
+        facts: those about the live objects that the original was compiled for.
     """
     code = renamed(Code.of(original)).code
     program, _ = name_constants(canonicalise(code))

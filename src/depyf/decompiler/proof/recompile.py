@@ -32,7 +32,7 @@ Compiler = Callable[[Any, str], "Code | CodeType"]
 def compile_here(tree: ast.Module | str, filename: str) -> CodeType:
     """Return the code that the running interpreter compiles a module to.
 
-    Without warnings (3.14: ``return`` in a ``finally``): they were for whoever wrote the source, and where they
+    Without warnings (3.14: ``return`` in a ``finally``): they were for the author of the source, and where they
     are errors nothing could be proven.
     """
     with unwarned():
@@ -55,7 +55,7 @@ def compile_function(
     if not code.freevars and _is_without_classes(code):
         if isinstance(tree, str) and (modules := sorted(called_modules(code))):
             tree = f"{tree}import {', '.join(modules)}\n"
-        return _view(_function_in(compiler(tree, FILENAME)))  # what stands around it changes its qualified name only
+        return _view(_function_in(compiler(tree, FILENAME)))  # the code around it changes its qualified name only
     free = [n for n in code.freevars if is_name(n) and n != "__class__"]
     parents = _parents(code, constants)
     kinds = {kind for kind, _ in parents}
@@ -106,7 +106,7 @@ def _is_without_classes(code: Code) -> bool:
 
 
 def _parents(code: Code, constants: bool) -> list[tuple[str, str]]:
-    """Return the functions ("def") and classes ("class") that code stands in, with their names, outermost first."""
+    """Return the functions ("def") and classes ("class") that contain code, with their names, outermost first."""
     parts = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
     private = constants or _has_private_names(code)
     parents: list[tuple[str, str]] = []

@@ -41,7 +41,7 @@ def head(command: str) -> dict[str, Any]:
 
 
 def written(document: dict[str, Any]) -> str:
-    """Return a document as text. Lone surrogates, which names may hold, are escaped."""
+    """Return a document as text. Lone surrogates, which names may contain, are escaped."""
     return json.dumps(document, ensure_ascii=True, indent=2, allow_nan=False) + "\n"
 
 

@@ -43,7 +43,7 @@ from .pairing import (
 
 #: How many of a kind are listed one by one, unless all are wanted.
 ROWS = 8
-#: Stands for a version until it is known how many changed in the same way. (No text of others holds it.)
+#: Placeholder of a version until it is known how many changed in the same way. (No other text contains it.)
 _VERSION = "\ue020"
 #: What is counted, in the first run and in the second.
 Number = tuple[str, int, int]

@@ -120,7 +120,7 @@ def frames(before: Sequence[Place], after: Sequence[Place]) -> Pairs[Place]:
 def entries(
     before: Sequence[CacheEntry], after: Sequence[CacheEntry], mark: Callable[[CacheEntry], Hashable],
 ) -> Pairs[CacheEntry]:
-    """Pair versions, in the order in which they were compiled; those with equal marks stay together."""
+    """Pair versions, in the order in which they were compiled; those with equal marks remain together."""
     old, new = (sorted(each, key=lambda entry: entry.compile_id.key) for each in (before, after))
     return aligned(old, new, mark)
 

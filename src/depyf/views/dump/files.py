@@ -176,7 +176,7 @@ def _with_full_code(
 def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFunction:
     """Return the function with names for the files of guards.
 
-    (Before any view asks for the versions of its frames, which are made once for a frame.)
+    (Before any view uses the versions of its frames, which are made once for a frame.)
     """
     frames = []
     for frame in function.frames:
@@ -239,9 +239,9 @@ def _with_outlines(
 
 
 def _without_wild(capture: Capture, directory: Directory) -> Capture:
-    """Remove the files of graphs that no compiled function calls, as a backend's experiments; their records stay.
+    """Remove the files of graphs that no compiled function calls, as a backend's experiments; their records remain.
 
-    Files of a failed compilation stay (what the backend was called with shows why), of one that went on when the block
+    Files of a failed compilation remain (the backend's input shows why), of one that went on when the block
     ended, and of compilations without a frame.
     """
     kept = {each.compile_id.key for each in capture.compilations if each.outcome in WITHOUT_CODE}

@@ -523,7 +523,7 @@ def _roles(graph: Graph) -> dict[str, tuple[str, Node]]:
         if node.target.startswith("torch.ops.higher_order."):
             operator = last_name(node.target)
             known = ROLES.get(operator, (f"a function that {operator} calls",))
-            # (The graph of a mask is an item of the tuple that a block mask is handed on as.)
+            # (The graph of a mask is an item of the tuple that a block mask is passed on as.)
             for at, name in enumerate(name for name in node.inputs if name in read):
                 result.setdefault(read[name], (known[min(at, len(known) - 1)], node))
     return result

@@ -1,6 +1,6 @@
 """A copy of the user's source of which every line fits.
 
-Comments, docstrings and statements that are too long are broken, and what the text says stays.
+Comments, docstrings and statements that are too long are broken, and the content is unchanged.
 
 ::
 
@@ -53,7 +53,7 @@ def _broken(text: str) -> str:
 
 
 def _meaning(text: str) -> str:
-    """Return the syntax tree of a text, words that stand for themselves without the breaks between them."""
+    """Return the syntax tree of a text, with the whitespace in its docstrings normalised."""
     tree = ast.parse(text)
     for constant in _texts(tree):
         constant.value = " ".join(str(constant.value).split())
@@ -68,7 +68,7 @@ def _texts(tree: ast.AST) -> Iterator[ast.Constant]:
 
 
 def _break_comments(text: str, lines: list[str]) -> None:
-    """Move comments behind lines that are too long above them."""
+    """Move comments at the ends of lines that are too long above these lines."""
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     for token in reversed([token for token in tokens if token.type == tokenize.COMMENT]):
         (row, column), line = token.start, lines[token.start[0] - 1]
@@ -113,7 +113,7 @@ def _break_statements(text: str, lines: list[str]) -> None:
             continue
         column = len(written[0]) - len(written[0].lstrip())
         if len(written[0][:column].encode()) != statement.col_offset:
-            continue  # behind another statement, or an ``if`` behind an ``else``
+            continue  # after another statement, or an ``if`` after an ``else``
         laid = _laid_out(statement, column)
         if not laid:
             continue

@@ -115,7 +115,7 @@ def shapes(run: SectionContext) -> list[str]:
     """Return the section on dynamic shapes: what is open, what was fixed, the conditions on it."""
     lines: list[str] = []
     for summary in run.summaries:
-        # (What a skipped function decided holds for no call.)
+        # (What a skipped function decided applies to no call.)
         decisions = [(decision, compilation) for compilation in summary.compilations if compilation.outcome != "skipped"
                      for decision in compilation.symbols if is_used(run, decision, compilation)]
         if not decisions:
@@ -171,7 +171,7 @@ _REASONS = {"range_refined_to_singleton": "conditions leave one value",
 
 
 def _subjects(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
-    """Return the sizes that a symbol stands for, as Markdown; several where torch found them equal."""
+    """Return the sizes that a symbol denotes, as Markdown; several where torch found them equal."""
     names = run.stack_names(compilation)
     return ", ".join(code(in_words(source, names)) for source in decision.source.split(", ")) if decision.source else (
         code(decision.symbol))
@@ -212,7 +212,7 @@ def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[t
 def _open_text(
     run: SectionContext, decision: SymbolDecision, compilation: Compilation, extent: str
 ) -> tuple[str, str]:
-    """Return the size or number that a symbol stands for, and the sentence on it with its range."""
+    """Return the size or number that a symbol denotes, and the sentence on it with its range."""
     first = f", first seen as {code(decision.value)}" if decision.value else ""
     where = f", {run.place(decision.location)}" if decision.location else ""
     if not decision.source:

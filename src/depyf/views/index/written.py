@@ -1,4 +1,4 @@
-"""``index.md`` as a dump holds it: written, and read again for a terminal, without the records it was made of.
+"""``index.md`` of a dump: written, and read again for a terminal, without the records it was made of.
 
 stamped(text, "dump")             the text with a last line that says which depyf wrote it, and of which records
 read("dump")                      the text, if it is that of the records beside it; else None

@@ -62,7 +62,7 @@ def _frame(run: Run, summary: FunctionSummary, frame: Frame, guards: list[Json])
 
 
 def branch_data(frame: Frame | None) -> list[Any] | None:
-    """Return the condition after which a resume function continues, and whether it held."""
+    """Return the condition after which a resume function continues, and whether it was true."""
     return [frame.branch.condition, frame.branch.held] if frame is not None and frame.branch is not None else None
 
 

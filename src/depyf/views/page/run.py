@@ -31,7 +31,7 @@ class _File:
 
 
 class Statuses:
-    """Collects what is known of lines, then returns the status of each line of a file."""
+    """Collects facts about lines, then returns the status of each line of a file."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}

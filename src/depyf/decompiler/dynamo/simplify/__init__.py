@@ -3,15 +3,15 @@
 A partial evaluator.  Each block is run on a symbolic stack whose values are constants, local variables,
 results of operations (*SSA values*) and *virtual* lists, tuples and slices: built here and not seen by anyone
 else yet.  Building, indexing, slicing, extending and emptying a virtual container happens here and now,
-and leaves nothing behind; only when a container escapes (it is passed on, stored, returned) is it built.
-``COPY``, ``SWAP`` and ``POP`` leave nothing behind either.
+and emits no operation; only when a container escapes (it is passed on, stored, returned) is it built.
+``COPY``, ``SWAP`` and ``POP`` emit none either.
 
 What remains is a block plan: the SSA values in their order.  They are put back into operations as a person
-nests expressions: a value that is used once, by the next thing that happens, stays an expression; the others get
+nests expressions: a value that is used once, by the next operation, remains an expression; the others get
 a variable, named after the variable torch stored them in, or the parameter they are passed as.
 
-Where nothing is known the original protocol is kept: values that lie on the stack where control flow
-joins, and under exception handlers, stay on the stack, and handlers themselves are copied verbatim.
+Where nothing is known the protocol is unchanged: values that are on the stack where control flow
+joins, and under exception handlers, remain there, and handlers themselves are copied verbatim.
 Every result is proven afterwards (``equivalence``); an error here costs readability, never correctness.
 """
 
@@ -42,9 +42,9 @@ class Simplification:
     Args:
         graph: what to simplify; it is not changed.
         parameter_names: parameters of functions that the code calls by global name, to name values by.
-        keep_variables: assignments to variables of the user's stay, needed or not.
+        keep_variables: assignments to variables of the user's are not removed, needed or not.
         rename: global names that the text shows differently, to name values by.
-        facts: what is known of the live objects that the code was compiled for.
+        facts: those about the live objects that the code was compiled for.
         new: the word for :data:`.global_names.NEW`.
     """
 
@@ -57,7 +57,7 @@ class Simplification:
         self.new = new
         #: A graph that may be simplified in place of :attr:`graph`; not every one can be.
         self.bolder: Cfg | None = None
-        #: Blocks of the user's own in a resume function: they stay as they are.
+        #: Blocks of the user's own in a resume function: they are copied unchanged.
         self.authored: frozenset[int] = frozenset()
         self.parameter_names = parameter_names or {}
         self.keep_variables = keep_variables
@@ -86,7 +86,7 @@ class Simplification:
 
 
 def undo_reentered_with(work: Simplification) -> None:
-    """Make one ordinary ``with`` of one that Dynamo enters again behind a graph break."""
+    """Make one ordinary ``with`` of one that Dynamo enters again after a graph break."""
     work.graph = ordinary_with(work.graph)
 
 
@@ -98,8 +98,8 @@ def forget_values_under_cleanups(work: Simplification) -> None:
 def leave_user_part(work: Simplification) -> None:
     """Leave the user's part of the code as it is, in the first text.
 
-    That is most of a resume function, and what stands behind a break where torch makes none: it puts the rest of the
-    function behind its own code then (``step_graph_break`` in torch/_dynamo/symbolic_convert.py).
+    That is most of a resume function, and of the code after a break where torch makes none: it puts the rest of the
+    function after its own code then (``step_graph_break`` in torch/_dynamo/symbolic_convert.py).
     """
     if work.facts is None:
         return
@@ -126,10 +126,10 @@ def name_loop_variables(work: Simplification) -> None:
 
 
 def evaluate(work: Simplification) -> None:
-    """Run the blocks on symbolic values and write what is left.
+    """Run the blocks on symbolic values and write the remaining operations.
 
     Raises:
-        CannotDecompile: with facts, what is known of them cannot be used.
+        CannotDecompile: with facts, they cannot be used.
         StackMismatch: the graph is of no code that an interpreter could run.
     """
     if work.bolder is not None:
@@ -137,7 +137,7 @@ def evaluate(work: Simplification) -> None:
             work.graph = work.evaluated(work.bolder)
             return
         except (CannotDecompile, StackMismatch):
-            pass  # what is filled is not made here: the loop stays
+            pass  # what is filled is not made here: the loop remains
     work.graph = work.evaluated(work.graph)
 
 
@@ -187,7 +187,7 @@ def _edges(graph: Cfg) -> tuple[dict[int, list[int]], set[int]]:
 
 
 class _Simplifier:
-    """One run of the partial evaluator over all blocks of a graph, and the writing of what is left."""
+    """One run of the partial evaluator over all blocks of a graph, and the writing of the remaining values."""
 
     def __init__(
         self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
@@ -208,7 +208,7 @@ class _Simplifier:
         self.plans: dict[int, BlockPlan] = {}
         #: Branches that always take one edge: block id -> successor.
         self.decided: dict[int, int] = {}
-        #: Locals that code which is not followed value by value reads: their stores must stay.
+        #: Locals that code which is not followed value by value reads: their stores are needed.
         self.kept = self._kept_names()
         if keep_variables:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
@@ -241,7 +241,7 @@ class _Simplifier:
         return result
 
     def _follows(self, id: int, origin: Block) -> bool:
-        """Return whether what is known at the end of ``origin`` is known at the start of block ``id``.
+        """Return whether the knowledge at the end of ``origin`` applies at the start of block ``id``.
 
         All edges from a block find its stack in the same state: it is so for all of its successors or for none.
         """
@@ -354,7 +354,7 @@ class _Simplifier:
         evaluator.end()
         return state
 
-    # --- reads that nobody can observe --------------------------------------------------------------
+    # --- unobservable reads ------------------------------------------------------------------------
     def _materialise_reads(self) -> None:
         """Materialise unobservable reads where something may have changed what they give before they are used.
 
@@ -424,7 +424,7 @@ class _Simplifier:
 
     # --- writing ----------------------------------------------------------------------------------
     def _write(self) -> Cfg:
-        """Return the graph of the block plans; verbatim blocks stay as they are."""
+        """Return the graph of the block plans; verbatim blocks are copied unchanged."""
         blocks: dict[int, Block] = {}
         for id, block in self.graph.blocks.items():
             plan = self.plans[id]

@@ -52,7 +52,7 @@ class PartialEvaluator:
         return taken
 
     def define(self, op: Op, operands: Sequence[Value], unobservable: bool = False) -> SsaValue:
-        """Append an SSA value to the plan; unless ``silent``, it may change what objects hold."""
+        """Append an SSA value to the plan; unless ``silent``, it may change the contents of objects."""
         escaped = [self.escape(value) for value in operands]
         result = SsaValue(op, escaped, self.block.id)
         result.epochs = self.state.epochs
@@ -67,7 +67,7 @@ class PartialEvaluator:
         self.state.epochs = (number, self.state.epochs[1] if only_read else number)
 
     def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
-        """Push a read that nobody can observe, and return True; False where the facts do not know it as one."""
+        """Push an unobservable read and return True; False where the facts do not know it as one."""
         lasting = self.owner.facts.reading(path) if path is not None else ""
         if not lasting:
             return False
@@ -77,7 +77,7 @@ class PartialEvaluator:
         return True
 
     def path_of(self, value: Value) -> Path | None:
-        """Return the path of the live object that a value is; ``None`` where that is not known."""
+        """Return the path of the live object that a value is; ``None`` if unknown."""
         if isinstance(value, SsaValue):
             return value.path
         if isinstance(value, Local) and value.name in self.owner.arguments and value.name not in self.owner.stored:
@@ -152,7 +152,7 @@ class PartialEvaluator:
             tested = self.pop(block.arg)
         elif block.end == g.RERAISE:
             tested = self.pop(1 + block.arg)
-        # What is on the stack for good lies at its bottom; it stays there.
+        # What is on the stack for good is at its bottom and remains there.
         if followed or not block.successors:
             reals = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None]
             if not block.successors:
@@ -186,7 +186,7 @@ class PartialEvaluator:
                 raise CannotDecompile(SIMPLIFY, "the ways into a block bring different values")
 
     def materialise(self, value: Value) -> None:
-        """Materialise a value that other blocks take; slices and tuples of constants stay unbuilt."""
+        """Materialise a value that other blocks take; slices and tuples of constants are not built."""
         if isinstance(value, SsaValue) and value.op is None:
             raise CannotDecompile(SIMPLIFY, "a value that is on the stack already")
         if isinstance(value, Local) and value.name in self.owner.stored:
@@ -195,7 +195,7 @@ class PartialEvaluator:
             self.escape(value)
 
     def move_before_the_rest(self, start: int, rest: Sequence[Value]) -> None:
-        """Move what was made last before the values that stay on the stack, if it needs none of them.
+        """Move what was made last before the values that remain on the stack, if it needs none of them.
 
         An iterator has no name: nothing may come between making it and its loop.
         """
@@ -394,7 +394,7 @@ class PartialEvaluator:
     def op_GETITEM(self, op: Op) -> None:
         """Index a container here, and push the element.
 
-        An item of a graph's result, and a read that the facts know, become values that nobody can observe.
+        An item of a graph's result, and a read that the facts know, become unobservable values.
         """
         owner, index = self.stack[-2:]
         items = _items(owner)
@@ -538,7 +538,7 @@ class PartialEvaluator:
             self.generic(op)
             return
         if isinstance(keywords, SsaValue):
-            keywords.optional = True  # an empty dictionary nobody else sees
+            keywords.optional = True  # an empty dictionary that no other code sees
         function = self.stack[-3 if op.arg else -2]
         self.pop(3 if op.arg else 2)
         self.stack.extend([function, *items])

@@ -1,7 +1,7 @@
-"""Loop-invariant stack slots: values that lie untouched while a loop runs need not lie there.
+"""Loop-invariant stack slots: values that are untouched while a loop runs need not be there.
 
 Dynamo pushes everything that its side effects need, then performs them one after the other, some of them
-as loops (``for k, v in d.items(): dict.__setitem__(x, k, v)``).  The values for the later ones lie under the
+as loops (``for k, v in d.items(): dict.__setitem__(x, k, v)``).  The values for the later ones are under the
 iterator meanwhile.  No expression keeps values on the stack across a statement; but where all
 predecessors of a block bring *the same* value in a slot, that value can go by name and its slot be left out.
 """
@@ -22,7 +22,7 @@ _STAYS = frozenset({"joined", "entry", o.GET_ITER, g.FOR_ITER, o.GET_AITER, o.LO
 
 
 def loop_invariant_slots(graph: Cfg, joins: set[int]) -> dict[int, int]:
-    """Count the loop-invariant values at the bottom of the stack that need not lie there, by block.
+    """Count the loop-invariant values at the bottom of the stack that need not be there, by block.
 
     Returns:
         ``{block id: count}``; the slots are those from the block's exception region upwards.
@@ -40,7 +40,7 @@ def loop_invariant_slots(graph: Cfg, joins: set[int]) -> dict[int, int]:
         if len(bases) != 1:
             continue
         (base,) = bases
-        # A comprehension is an expression: what lies under it is put there by an expression, too.
+        # A comprehension is an expression: what is under it is put there by an expression, too.
         if any(slot[3] == o.LOAD_FAST_AND_CLEAR for id in component for slot in slots[id]):
             continue
         count = min(_leading(slots[id][base:]) for id in component)
@@ -117,9 +117,9 @@ def _slots(graph: Cfg) -> dict[int, tuple[Slot, ...]]:
     return entries
 
 
-# --- Exception handlers that only clean up and raise again do not need what lies under them ----------
+# --- Exception handlers that only clean up and raise again do not need the values under them ---------
 # Around a call after a graph break Dynamo enters the user's contexts again, with a handler for each that
-# leaves the context and re-raises.  Such a handler finds the values that lay on the stack when its region was
+# leaves the context and re-raises.  Such a handler finds the values that were on the stack when its region was
 # entered, and never looks at them.  Left out of its region, they can be known by name like any others.
 def forget_under_cleanups(graph: Cfg) -> Cfg:
     """Return the graph without values that only handlers which clean up use; the same graph if there are none."""
@@ -158,7 +158,7 @@ def forget_under_cleanups(graph: Cfg) -> Cfg:
 
 
 def _inside(graph: Cfg, handler: int, primary: dict[int, int]) -> set[int]:
-    """Return the blocks that run once the handler has been entered, up to handlers that lie around it."""
+    """Return the blocks that run once the handler has been entered, up to handlers around it."""
 
     def successors(block: Block) -> list[int]:
         more = list(block.successors)

@@ -5,8 +5,8 @@ Dynamo's code makes an object that the traced function made without calling its 
     layer = DynamicLayer.__new__(DynamicLayer)
     object_setattr_ignore_descriptor(layer, 'keys', graph_out_0[1])
 
-Until somebody else gets to see the object it is a virtual container like a list, and its entries are slots. When it
-escapes it is written with what it holds.
+Until the object escapes it is a virtual container like a list, and its entries are slots. When it
+escapes it is written with its contents.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
 
 
 def _role(evaluator: PartialEvaluator, path: Path, name: str) -> tuple[Any, ...]:
-    """Return what is known of an attribute of a live object: the role of the value that it gives, or nothing."""
+    """Return facts about an attribute of a live object: the role of the value that it gives, or nothing."""
     known = evaluator.owner.facts.well_known(path)
     if known == facts.OBJECT and name == "__setattr__":
         return ("set attribute",)
@@ -79,7 +79,7 @@ def _role(evaluator: PartialEvaluator, path: Path, name: str) -> tuple[Any, ...]
 
 
 def read_item(evaluator: PartialEvaluator, op: Op) -> bool:
-    """Read a class out of a ``__mro__``, and return whether that is what lies on the stack."""
+    """Read a class out of a ``__mro__``, and return whether that is what is on the stack."""
     owner, index = evaluator.stack[-2:]
     if not (isinstance(owner, SsaValue) and owner.role[:1] == ("mro",) and isinstance(index, Const)
             and type(index.value) is int):
@@ -141,7 +141,7 @@ def _class_of(evaluator: PartialEvaluator, op: Op, function: SsaValue, value: Va
 
 
 def _is_virtual(value: Value | None, kind: str) -> TypeGuard[Container]:
-    """Return whether a value is a container that nobody else has seen."""
+    """Return whether a value is a container that has not escaped."""
     return isinstance(value, Container) and value.kind == kind and value.built is None
 
 
@@ -405,7 +405,7 @@ def with_telling_names(graph: Cfg) -> Cfg:
 
 
 def _fills(start: Block, body: Block) -> bool:
-    """Return whether two blocks are what torch's template compiles to: what lies before the loop, and its body."""
+    """Return whether two blocks are what torch's template compiles to: the part before the loop, and its body."""
     if tuple(op.kind for op in body.ops) != _BODY or tuple(op.kind for op in start.ops[-4:]) != _BEFORE:
         return False
     unpack, key, value, _, setitem, _, first, second, call, _ = body.ops

@@ -1,15 +1,15 @@
-"""The part of a resume function, or of code behind a graph break, that is the user's own.
+"""The part of a resume function, or of code after a graph break, that is the user's own.
 
-A resume function is the user's bytecode behind a few operations of torch's, which put on the stack what lay there when
-the graph broke, enter the contexts again that were open, and jump to the operation behind the break
+A resume function is the user's bytecode after a few operations of torch's, which put on the stack what was there when
+the graph broke, enter the contexts again that were open, and jump to the operation after the break
 (torch/_dynamo/resume_execution.py). Only these need simplifying. The others are left as they are, at their places in
-the line table, which then tells how their statements were written.
+the line table, which then shows how their statements were written.
 
 From 3.11 on torch's operations have the line of the break and no columns, the user's have both. Where there are no
 columns, all but the first block is taken for the user's.
 
 Example: in ``CONST True`` / ``STORE_FAST __is_tracing_resume_prologue`` / ``LOAD_FAST ___stack0`` / ``JUMP`` and
-``POP`` / ``LOAD_FAST x`` / ``RETURN`` (behind ``print(...)``), the last two are the user's part. The ``POP`` goes with
+``POP`` / ``LOAD_FAST x`` / ``RETURN`` (after ``print(...)``), the last two are the user's part. The ``POP`` goes with
 what it drops.
 """
 
@@ -28,14 +28,14 @@ def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
 
     Args:
         graph: of code that torch wrote.
-        is_resumed: of a resume function. Without columns nothing tells the user's part of any other code.
+        is_resumed: of a resume function. In other code, only columns identify the user's part.
     """
     places = _Places(graph.code)
     torchs = {id for id, block in graph.blocks.items() if id == graph.entry or places.has_torchs(block)}
     if not is_resumed:
         if not places.has_torchs(graph.blocks[graph.entry]):
             return graph, frozenset()
-        # (The operation that breaks the graph is the user's, too: behind it torch's code goes on.)
+        # (The operation that breaks the graph is the user's, too: after it torch's code goes on.)
         while leading := {id for id, block in graph.blocks.items()
                           if id not in torchs and not torchs.isdisjoint(g.all_successors(block))}:
             torchs |= leading
@@ -65,7 +65,7 @@ class _Places:
 def _joined(block: Block, blocks: dict[int, Block]) -> Block:
     """Return torch's last block, which leads to the user's part.
 
-    A value that is dropped first there is dropped in this block instead. What lies on the stack has the place of the
+    A value that is dropped first there is dropped in this block instead. A value on the stack has the place of the
     operation that follows: the statement begins there.
     """
     ops, (target,) = list(block.ops), block.successors
@@ -126,7 +126,7 @@ def _one(graph: Cfg, handler: int) -> Cfg | None:
 
 
 def _split(blocks: dict[int, Block], target: int) -> int:
-    """Return the block behind the one that leaves the context, which is split if it does more."""
+    """Return the block after the one that leaves the context, which is split if it does more."""
     leaving = blocks[target]
     if len(leaving.ops) > len(_LEAVES):
         rest = Block(max(blocks) + 1, leaving.ops[len(_LEAVES) :], leaving.end, leaving.successors, leaving.arg,

@@ -43,18 +43,18 @@ class SsaValue(Value):
 
     Attributes:
         op: the operation; ``None`` for a value that is on the stack already.
-        operands: what it takes, in the order in which the stack holds them.
+        operands: what it takes, in their order on the stack.
         block: id of the block it happens in.
         uses: how often it is taken.
         elsewhere: it is taken in another block.
         hints: names it could have, best first.
         pure: it may happen later, or never (an item of a graph's result).
         optional: nothing is lost if it does not happen (profiler markers).
-        results: for operations with several results, the SSA values that stand for them.
-        variable: name of the local that holds it, once it has one.
-        path: of the live object that it gives, where that is known.
+        results: for operations with several results, their SSA values.
+        variable: name of the local it is stored in, once it has one.
+        path: of the live object that it gives, if known.
         role: what else is known of it (:mod:`.objects`).
-        lasting: for a read that nobody can observe, how long it stays true (``Facts.reading``); it is written where it
+        lasting: for an unobservable read, how long it remains valid (``Facts.reading``); it is written where it
             is used, as often as it is used. Empty for anything else.
         epochs: what had happened before it: see :class:`State`.
         graph_item: whether it is an item of a graph's result.
@@ -86,9 +86,9 @@ class Container(Value):
 
     Attributes:
         kind: ``"list"``, ``"tuple"``, ``"slice"``; ``"dict"``, of which the items are keys and values in turn;
-            ``"ordered"``, the same behind the class that makes it; ``"object"``, of which the items are its class and
+            ``"ordered"``, the same after the class that makes it; ``"object"``, of which the items are its class and
             the values that ``slots`` names.
-        slots: of an object: ``("attr", name)`` for an entry of its dictionary, ``("item", key)`` for what it holds as a
+        slots: of an object: ``("attr", name)`` for an entry of its dictionary, ``("item", key)`` for an item of it as a
             dictionary itself, ``("element", 0)`` for an element of a list.
         built: the value it became when others got to see it.
     """
@@ -107,7 +107,7 @@ class State:
     """Stack and known locals at a point of the program.
 
     Attributes:
-        epochs: numbers of the last things that may have changed what plain objects hold, and what modules hold.
+        epochs: numbers of the last things that may have changed the contents of plain objects, and those of modules.
     """
 
     stack: list[Value]
@@ -116,7 +116,7 @@ class State:
     epochs: tuple[int, int] = (0, 0)
 
     def copy(self) -> State:
-        """Return a copy for one of several successors: containers are copied, and shared ones stay shared."""
+        """Return a copy for one of several successors: containers are copied, and shared ones are still shared."""
         memo: dict[int, Value] = {}
 
         def dup(value: Value) -> Value:
@@ -172,9 +172,9 @@ class BlockPlan:
     Attributes:
         end_epochs: what had happened before the terminator: see :class:`State`.
         values: the SSA values that are computed in the block.
-        entry_stack: values that lie on the stack at the block's entry.
-        end_operands: what lies on the stack behind the block, and what the terminator takes.
-        verbatim: whether the block stays as it is.
+        entry_stack: values that are on the stack at the block's entry.
+        end_operands: what is on the stack after the block, and what the terminator takes.
+        verbatim: whether the block is copied unchanged.
     """
 
     end_epochs: tuple[int, int] = (0, 0)
@@ -196,7 +196,7 @@ _KINDS = {
 
 
 class Namer:
-    """A chooser of variables for SSA values: a name that somebody gave the value, else one that says what it is.
+    """A chooser of variables for SSA values: a name that the value was given, else a descriptive one.
 
     A number is added only where two would have the same name.
     """
@@ -212,7 +212,7 @@ class Namer:
         self.rename = owner.rename
 
     def name(self, value: SsaValue) -> str:
-        """Return the variable of a value, chosen when it is first asked for."""
+        """Return the variable of a value, chosen at first use."""
         if value.variable is None:
             names = list(dict.fromkeys(self.candidates(value))) or [self.kind(value)]
             wanted = next((name for name in names if name not in self.taken), names[0])
@@ -221,7 +221,7 @@ class Namer:
         return value.variable
 
     def has_no_name(self, value: SsaValue) -> bool:
-        """Return whether a value has no variable, and no name that somebody gave it is free."""
+        """Return whether a value has no variable, and none of the names it was given is free."""
         return value.variable is None and not any(
             hint not in self.taken and not is_torch_name(hint) for hint in value.hints)
 
@@ -266,7 +266,7 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
         return ""
     kind, argument = value.op.kind, value.op.arg
     if kind is o.LOAD_GLOBAL:
-        # Called like the module that an alias of Dynamo's stands for, or the global itself.
+        # Called like the module that an alias of Dynamo's refers to, or the global itself.
         name = rename.get(argument, argument)
         return "builtin" if name.startswith(BUILTINS_PREFIX) else _short(name.rpartition("_dot_")[2])
     if kind is o.LOAD_DEREF:
@@ -278,7 +278,7 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
     if kind is o.LOAD_ATTR:
         inner = _described(value.operands[0], rename, long, depth + 1)
         if argument in MODULE_DICTIONARIES:
-            return inner  # modules keep what they hold in dictionaries: those are called like the module
+            return inner  # modules have their contents in dictionaries: those are called like the module
         return _joined(inner, argument) if long else _short(argument)
     if kind is o.GETITEM and isinstance(value.operands[1], Const):
         return _described_item(value.operands[0], value.operands[1].value, rename, long, depth)

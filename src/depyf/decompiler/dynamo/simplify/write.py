@@ -1,4 +1,4 @@
-"""Write what is left of a block as operations."""
+"""Write the remaining values of a block as operations."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class BlockWriter:
         self.ops: list[Op] = []
         #: Values that are computed next, in this order: on the stack already (``reals``) or not yet.
         self.reals: list[SsaValue] = list(plan.entry_stack)
-        #: Values that are stored, or taken apart, as they are: what an assignment's targets get.
+        #: Values that are stored, or unpacked, as they are: what an assignment's targets get.
         self.targets = {id(operand) for result in plan.values if result.op is not None and result.op.kind in _TARGETS
                         for operand in result.operands}
         self.pending: list[tuple[SsaValue, list[Op]]] = []
-        #: Some of what waits takes a value that is on the stack already, which must then stay on its top.
+        #: Some of what waits takes a value that is on the stack already, which must then remain on its top.
         self.waits_on_reals = False
 
     def write(self) -> list[Op]:
@@ -74,7 +74,7 @@ class BlockWriter:
             self.reals += result.results
             if result.op.kind in (o.UNPACK, o.UNPACK_EX) and not all(id(r) in self.targets for r in result.results) \
                     or any(r.uses != 1 or r.elsewhere for r in result.results):
-                self.spill(len(result.results), True)  # (what is taken apart has a variable for each part)
+                self.spill(len(result.results), True)  # (an unpacked value has a variable for each part)
         elif result.op.kind in (o.STORE_FAST, o.STORE_DEREF, o.POP, o.DELETE_FAST) or not pushes:
             self.flush()
             self.ops += fragment
@@ -102,7 +102,7 @@ class BlockWriter:
 
     @staticmethod
     def is_late(result: SsaValue) -> bool:
-        """Return whether a value is computed where it is used: its only operand that happens stands in a variable."""
+        """Return whether a value is computed where it is used: the only operand that is computed is in a variable."""
         if result.lasting:
             return True
         if not result.pure:
@@ -165,14 +165,14 @@ class BlockWriter:
         """
         waiting = [result for result, _ in self.pending]
         changes = [at for at, value in enumerate(operands) if value in waiting and not self.only_builds(value)]
-        # (what modules hold stays the same while things are only read)
+        # (the contents of modules do not change while things are only read)
         of_modules = [at for at in changes if not self.only_reads(operands[at])]
         return any(isinstance(value, SsaValue) and value.lasting not in ("", ALWAYS) and value.op is not None
                    and at < max(of_modules if value.lasting == MODULES else changes, default=-1)
                    for at, value in enumerate(operands))
 
     def only_builds(self, value: Value) -> bool:
-        """Return whether evaluating a value runs no code: it is a display of what is at hand."""
+        """Return whether evaluating a value runs no code: it is a display of available values."""
         if not isinstance(value, SsaValue) or value.lasting or value.variable is not None:
             return True
         kind = value.op.kind if value.op is not None else ""
@@ -182,7 +182,7 @@ class BlockWriter:
 
     @staticmethod
     def only_reads(value: Value) -> bool:
-        """Return whether evaluating a value changes nothing that modules hold: it is a size of a value at hand."""
+        """Return whether evaluating a value cannot change the contents of modules: it is the size of a known value."""
         return isinstance(value, SsaValue) and value.role == ("size",) and all(
             not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in value.operands)
 
@@ -214,13 +214,13 @@ class BlockWriter:
                 ops += fragments[id(value)]
             elif value.variable is not None:
                 ops.append(Op(o.LOAD_FAST, value.variable, *place))
-            # else: it lies on the stack already
+            # else: it is on the stack already
         return ops
 
     def at_hand(self, operands: Sequence[Value], late: list[SsaValue]) -> tuple[list[SsaValue], list[SsaValue]]:
         """Return the operands that are taken from the stack, and those that wait to be computed.
 
-        What lies or waits in another order than it is taken in goes into variables.
+        What is there or waits in another order than it is taken in goes into variables.
         """
         wanted = [value for value in _not_in_variables(operands) if value not in late]
         on_stack = [value for value in wanted if value.op is None]

@@ -1,7 +1,7 @@
 """The proof of equivalence: two programs do the same in the same order, shown on symbolic values.
 
-In come two programs, out comes a :class:`Verdict`. Both run from their entries. Each goes on unobserved while it only
-moves values about: constants, bound locals, the stack, lists and tuples that it built and that nobody else has seen
+Input: two programs; output: a :class:`Verdict`. Both run from their entries. Each goes on unobserved while it only
+moves values about: constants, bound locals, the stack, lists and tuples that it built and that have not escaped
 (:mod:`.unobservable`, which has the assumptions). It stops at the next *event*: something that another part of the
 program, or its user, can observe (:mod:`.states`). Events must come in the same order with equal operands; both edges
 of each branch, and each exception handler, are followed (:mod:`.prover`)::
@@ -13,7 +13,7 @@ of each branch, and each exception handler, are followed (:mod:`.prover`)::
 
 Values are compared by name: equal events give both programs the same symbol for their result. A container that escapes
 must have the same items in both, and is one symbol from then on. At a merge point the walk forgets values (havoc) and
-keeps a relation: which places of one program (locals, stack slots) hold the same value as which places of the other
+keeps a relation: which places of one program (locals, stack slots) have the same value as which places of the other
 (:mod:`.merge`). It is computed as a fixpoint: the first arrival states it, later arrivals can only weaken it, and a
 weaker one is walked again.
 """
@@ -42,8 +42,8 @@ def equivalent(
         original: code, or its canonical program.
         recompiled: the same.
         rename: ``{global name in the original: name in the recompiled}``.
-        facts: what is known of the live objects that the code was compiled for: it is code that is run, not a function
-            that somebody could ask for its docstring.
+        facts: those about the live objects that the code was compiled for: it is code that is run, not a function
+            whose docstring could be read.
         nested: gets the pairs of nested code objects that have still to be compared; without it they are
             compared here, and must be the same.
 

@@ -1,7 +1,7 @@
-"""Merge points: the values of both programs are forgotten; which places hold equal ones is kept.
+"""Merge points: the values of both programs are dropped; which places have equal ones is recorded.
 
 A place is a local or a stack slot of one of the programs, ``("p", name)`` or ``("q", index)``. A relation is a set of
-classes of places that hold the same value; a class may have a member ``("kind", what else is known of the value)``.
+classes of places with the same value; a class may have a member ``("kind", what else is known of the value)``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .states import UNBOUND, Constant, Different, State, Symbol, Value, pair_con
 if TYPE_CHECKING:
     from .prover import Prover
 
-#: What is known of the places of a class besides that they are equal; or the key of a symbol that means one thing
+#: Facts about the places of a class besides their equality; or the key of a symbol that means one thing
 #: wherever it is made, so that the value survives a merge.
 Kind = str | tuple[Any, ...]
 
@@ -57,7 +57,7 @@ def is_constant(identity: Any) -> bool:
 def merge(prover: Prover, left: State, right: State) -> bool:
     """Bring both programs to a merge point; return whether they go on from there.
 
-    From the second arrival on, values are forgotten and only which places are equal is kept. They do not go on where
+    From the second arrival on, only the equality of places is recorded, not their values. They do not go on where
     that has been walked already.
     """
     key = (left.at, right.at)

@@ -1,4 +1,4 @@
-"""Reads that nobody can observe, and objects that a program makes again, while nobody else has seen them.
+"""Unobservable reads, and objects that a program rebuilds and that have not escaped.
 
 Dynamo's code makes an object that the traced function made by ``cls.__new__(cls)`` and fills its dictionary
 (``SideEffects.codegen_update_mutated``)::
@@ -7,7 +7,7 @@ Dynamo's code makes an object that the traced function made by ``cls.__new__(cls
     object_setattr_ignore_descriptor(new, 'keys', graph_out_0[1])
 
 Where the class is known to do nothing of its own there (:meth:`.Facts.allocates`), that is no event: it does not matter
-when it is done before somebody else gets the object. What counts is what the object holds then.
+when it is done before the object escapes. What counts is the contents of the object then.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from .prover import Prover
 
 
-# --- reads that nobody can observe -------------------------------------------------------------------
+# --- unobservable reads -----------------------------------------------------------------------------
 # Such a read is no event. What it gives is named by what was read and by when: what happened since may have changed it.
 ALWAYS_NOTE = "if no global name is rebound meanwhile"
 MODULES_NOTE = "if reading attributes and items changes nothing"
 
 
 def path_of(prover: Prover, value: Value) -> Path | None:
-    """Return the path of the live object that a value stands for, if there is one."""
+    """Return the path of the live object that a value denotes, if there is one."""
     value = resolve(value)
     if not isinstance(value, Symbol):
         return None
@@ -59,17 +59,17 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
     owned: tuple[Any, ...] = source.key if isinstance(source, Symbol) else ()
     if step[0] == "item" and base and base[-1] == ("attr", "__dict__") and prover.facts.reading(
             (*base[:-1], ("attr", step[1]))):
-        # ``x.__dict__['a']`` is ``x.a``, where that is known to be no more
+        # ``x.__dict__['a']`` is ``x.a``, where the latter is known to be no more
         base, owned, step = base[:-1], owned[2], ("attr", step[1])
         path = (*base, step)
         kind = prover.facts.reading(path)
     if not kind and base:
-        # ``module.layers`` and ``modules[0]``: what the module's dictionaries hold
+        # ``module.layers`` and ``modules[0]``: the contents of the module's dictionaries
         for path in _in_dictionaries(prover, base, step):
             kind, owned, step = MODULES, (owned, path[-2][1]), path[-1]
             break
     elif kind == MODULES and is_member(path):
-        # The dictionary of a module stays the same; what it holds may have changed since it was read.
+        # The dictionary of a module is always the same; its contents may have changed since it was read.
         owned = (owned[2], base[-1][1])
     if not kind:
         return None
@@ -83,7 +83,7 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
 
 
 def _in_dictionaries(prover: Prover, base: Path, step: tuple[str, Any]) -> Iterator[Path]:
-    """Yield the path by which a module's dictionary holds what an attribute or index of the module gives."""
+    """Yield the path in a module's dictionary to what an attribute or index of the module gives."""
     if step[0] == "attr":
         for dictionary in MODULE_DICTIONARIES:
             path = (*base, ("attr", dictionary), ("item", step[1]))
@@ -111,7 +111,7 @@ _NONE = Constant(None)
 
 
 def own_object(value: Value) -> Allocation | None:
-    """Return the object that a value is, if nobody else holds it."""
+    """Return the object that a value is, if no other code refers to it."""
     return value if isinstance(value, Allocation) and is_own(value, "object") else None
 
 
@@ -155,7 +155,7 @@ def ancestor(prover: Prover, owner: Value, index: int | slice | None) -> Symbol 
 def call(
     prover: Prover, state: State, function: Value, operands: Sequence[Value], op: Op
 ) -> Value | Event | None:
-    """Return the result of a call that nobody can observe, or the event that it is; ``None`` for any other call."""
+    """Return the result of an unobservable call, or the event that a call is; ``None`` for any other call."""
     function = resolve(function)
     if isinstance(function, Allocation):
         return Allocation("items", [function.items[0]]) if function.kind == "items method" and not operands else None

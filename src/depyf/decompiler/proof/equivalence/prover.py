@@ -47,7 +47,7 @@ class Prover:
         facts: Facts | None = None,
     ) -> None:
         self.facts: Facts = facts or Facts()
-        #: Paths of the live objects that symbols stand for; those of the classes of objects that were made here.
+        #: Paths of the live objects that symbols denote; those of the classes of objects that were made here.
         self.paths: dict[tuple[Any, ...], Path] = {}
         self.classes: dict[tuple[Any, ...], Path] = {}
         self._real = {shown: name for name, shown in rename.items()}
@@ -100,7 +100,7 @@ class Prover:
                 return
 
     def advance(self, state: State, stop_at_merges: bool) -> Event | MergePoint:
-        """Run what nobody can observe, up to the next event (not yet performed) or merge point."""
+        """Run unobservable operations up to the next event (not yet performed) or merge point."""
         ops = state.program.ops
         while True:
             self.steps += 1
@@ -121,7 +121,7 @@ class Prover:
         return name if state.program is self.p else self._real.get(name, name)
 
     def catch_up(self, left: State, right: State) -> None:
-        """Bring the right program to where the left one stands, which is a merge point.
+        """Bring the right program to the merge point where the left one is.
 
         Where the left one has put something into a container since the last event, as a comprehension does before it
         goes round, the right one does so too.
@@ -162,7 +162,7 @@ class Prover:
         return parts is not None and self._all_equal(parts(x), parts(y))
 
     def _equal_allocations(self, x: Allocation, y: Allocation) -> bool:
-        """Return whether two allocations of one kind hold the same. They escape by it."""
+        """Return whether two allocations of one kind have equal contents. They escape by it."""
         if x.kind == "slice":
             return self._all_equal(slice_parts(x), slice_parts(y))
         if x.kind == "set":
@@ -172,7 +172,7 @@ class Prover:
             return True
         if x.kind not in ("tuple", "list", "dict", "ordered", "object") or len(x.items) != len(y.items):
             return False
-        if x.kind != "tuple":  # (escaped before its items: it may hold itself)
+        if x.kind != "tuple":  # (escaped before its items: it may contain itself)
             self._escape(x, y)
         return self._all_equal(list(x.items), list(y.items))
 
@@ -180,7 +180,7 @@ class Prover:
         return left is not None and right is not None and len(left) == len(right) and all(map(self.equal, left, right))
 
     def _escape(self, x: Allocation, y: Allocation) -> None:
-        """Others get hold of a container: it is a symbol from now on."""
+        """Let a container escape: it is a symbol from now on."""
         self.events += 1
         x.escaped = y.escaped = Symbol(("built", self.events))
         path = path_of(self, x.items[0]) if x.kind == "object" else None
@@ -245,7 +245,7 @@ class Prover:
             state.maybe.discard(op.arg)
 
     def passed(self, left: State, right: State, kind: str) -> None:
-        """Note that an event may have changed what objects hold, and, unless it only reads, what modules hold."""
+        """Note that an event may have changed the contents of objects and, unless it only reads, those of modules."""
         modules = left.epochs[1]
         if kind in _READS:
             if self.paths:
@@ -295,7 +295,7 @@ class Prover:
         return list(given)
 
     def handlers(self, left: State, right: State, a: Event, b: Event) -> None:
-        """Follow the handlers of an event that can raise; it must lie under corresponding ones."""
+        """Follow the handlers of an event that can raise; it must be under corresponding ones."""
         if a.kind in CANNOT_RAISE:
             return
         if (a.op.handler < 0) != (b.op.handler < 0):
@@ -324,7 +324,7 @@ class Prover:
 
 
 def _go(state: State, target: int) -> None:
-    """Let a program stand at an operation that it has not stopped at yet."""
+    """Move a program to an operation, where it has not stopped yet."""
     state.at = target
     state.turns = 0
 
@@ -334,7 +334,7 @@ def _became(a: Event, b: Event) -> str:
 
 
 # --- Facts about a program that are known before it is evaluated -------------------------------------
-#: Operations on what a cell holds, as the same on a local.
+#: Operations on the contents of a cell, with their equivalents on a local.
 _PLAIN = {o.LOAD_DEREF: o.LOAD_FAST, o.STORE_DEREF: o.STORE_FAST, o.DELETE_DEREF: o.DELETE_FAST}
 
 
@@ -350,7 +350,7 @@ def merge_points(program: Program) -> set[int]:
 
 
 def locals_of(program: Program) -> tuple[str, ...]:
-    """Return the names of the locals that the program can give a value or ask for one."""
+    """Return the names of the locals that the program can write or read."""
     return tuple(sorted({*program.code.varnames, *(op.arg for op in program.ops if op.kind in ON_LOCALS)}))
 
 
@@ -360,9 +360,9 @@ def cells_used(program: Program) -> set[str]:
 
 
 def without_private_cells(program: Program) -> Program:
-    """Return the program with the cells that nobody else holds as plain locals.
+    """Return the program with the cells that no other code refers to as plain locals.
 
-    A cell variable whose cell is never handed out (``LOAD_CLOSURE``) is seen by this code only; Dynamo keeps
+    A cell that is never passed on (``LOAD_CLOSURE``) is visible to this code only; Dynamo keeps
     such cells because the original function had them.
     """
     shared = {op.arg for op in program.ops if op.kind in ON_CELLS and op.kind not in _PLAIN}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # --- symbolic values ---------------------------------------------------------------------------------
 @dataclass(eq=False, slots=True)
 class Constant:
-    """A value that the code object holds."""
+    """A constant of the code object."""
 
     value: Any
 
@@ -43,8 +43,8 @@ class Allocation:
 
     Attributes:
         kind: which of them.
-        items: what it holds.
-        escaped: the symbol that it became when others got hold of it.
+        items: its contents.
+        escaped: the symbol that it became when it escaped to other code.
     """
 
     __slots__ = ("escaped", "items", "kind")
@@ -57,7 +57,7 @@ class Allocation:
 
 Value = Constant | Symbol | Allocation
 
-#: What a local without a value holds (3.12 and later put it on the stack around comprehensions).
+#: The value of an unbound local (3.12 and later put it on the stack around comprehensions).
 UNBOUND = Symbol(("unbound",))
 
 
@@ -124,12 +124,12 @@ def constants_of(value: Value) -> list[Value] | None:
 
 
 def is_own(value: Value, *kinds: str) -> bool:
-    """Return whether a value is an allocation of one of the kinds that nobody else holds."""
+    """Return whether a value is an allocation of one of the kinds, to which no other code refers."""
     return isinstance(value, Allocation) and value.escaped is None and value.kind in kinds
 
 
 def own_list(value: Value) -> Allocation | None:
-    """Return the list that a value is, if nobody else holds it."""
+    """Return the list that a value is, if no other code refers to it."""
     return value if isinstance(value, Allocation) and is_own(value, "list") else None
 
 
@@ -150,7 +150,7 @@ def is_open(value: Value) -> bool:
 
 
 def is_new(value: Value, kind: str) -> bool:
-    """Return whether a value is an empty container that nobody else holds."""
+    """Return whether a value is an empty container to which no other code refers."""
     return isinstance(value, Allocation) and is_own(value, kind) and not value.items
 
 
@@ -161,7 +161,7 @@ def is_key(value: Value) -> bool:
 
 
 def is_hashable(value: Value) -> bool:
-    """Return whether a value is a constant that a set can hold."""
+    """Return whether a value is a constant that can be in a set."""
     value = resolve(value)
     return isinstance(value, Constant) and type(value.value) is not slice and is_literal(value.value)
 
@@ -178,7 +178,7 @@ def alike(x: Value, y: Value, single: set[int]) -> bool:
     Args:
         x: a value of one program.
         y: one of the other.
-        single: the containers that nothing else holds: what they hold may change later only through them.
+        single: containers without other references: their contents may change later only through them.
     """
     x, y = resolve(x), resolve(y)
     if isinstance(x, Symbol) and isinstance(y, Symbol):
@@ -193,7 +193,7 @@ def alike(x: Value, y: Value, single: set[int]) -> bool:
 
 
 def _inside(x: Value, y: Value) -> tuple[Sequence[Value] | None, Sequence[Value] | None]:
-    """Return what two values hold, one of which may be a constant tuple."""
+    """Return the contents of two values, one of which may be a constant tuple."""
     left, right = sequence(x), sequence(y)
     if left is None or right is None:
         return getattr(x, "items", None), getattr(y, "items", None)
@@ -201,7 +201,7 @@ def _inside(x: Value, y: Value) -> tuple[Sequence[Value] | None, Sequence[Value]
 
 
 def is_settled(value: Value, single: set[int]) -> bool:
-    """Return whether what a value holds cannot change but through what holds it."""
+    """Return whether the contents of a value can change only through the value itself."""
     return not is_open(value) or id(value) in single
 
 
@@ -211,7 +211,7 @@ class Different(Exception):
 
 @dataclass(eq=False, slots=True)
 class State:
-    """The abstract state of one program: what it holds, and where it stands.
+    """The abstract state of one program: its values and its position.
 
     Attributes:
         program: the program.
@@ -220,7 +220,7 @@ class State:
         locals: the values of the locals that are, or may be, bound.
         maybe: locals of which it is not known whether they are bound.
         turns: 1 where it has stopped at a merge point already.
-        epochs: numbers of the last events that may have changed what plain objects hold, and what modules hold.
+        epochs: numbers of the last events that may have changed the contents of plain objects, and those of modules.
     """
 
     program: Program
@@ -244,7 +244,7 @@ class State:
         return self.locals.get(name, UNBOUND)
 
     def bind(self, name: str, value: Value) -> None:
-        """Give a local what another one, or a name of an outer comprehension, held."""
+        """Give a local what another one, or a name of an outer comprehension, had."""
         self.maybe.discard(name)
         self.locals.pop(name, None)
         if isinstance(value, Symbol) and value.key[0] == "maybe":
@@ -254,7 +254,7 @@ class State:
             self.locals[name] = value
 
     def copy(self, memo: dict[int, Allocation]) -> State:
-        """Return a state that goes on by itself; ``memo`` holds the copies of allocations."""
+        """Return an independent copy of the state; ``memo`` contains the copies of allocations."""
         def dup(value: Value) -> Value:
             if not isinstance(value, Allocation):
                 return value
@@ -278,7 +278,7 @@ class Event:
         argument: its argument.
         operands: the values it is done to.
         op: the operation.
-        negated: it is a test of which the program holds the contrary (``is not``).
+        negated: it is a test that the program contains negated (``is not``).
     """
 
     kind: str
@@ -289,11 +289,11 @@ class Event:
 
 
 class MergePoint:
-    """The program stands at an operation that several edges lead to."""
+    """The program is at an operation that several edges lead to."""
 
 
 def held_once(state: State) -> set[int]:
-    """Return the allocations that lie in one place only: in a slot, a local or another allocation."""
+    """Return the allocations that are in one place only: in a slot, a local or another allocation."""
     places: dict[int, int] = {}
     pending: list[Value] = [*state.stack, *state.locals.values()]
     while pending:
@@ -338,7 +338,7 @@ def event_of(prover: Prover, state: State, op: Op) -> Event:
     if popped > len(stack):
         raise Different("a stack holds too few values")
     operands = stack[len(stack) - popped :]
-    if kind in UPDATES:  # (how far below the container lies is layout)
+    if kind in UPDATES:  # (the depth of the container is layout)
         return Event(kind, None, [stack[-popped - op.arg], *operands], op)
     if kind is o.RERAISE:
         return Event(kind, bool(op.arg), [stack[-1]], op)

@@ -1,7 +1,7 @@
-"""Internal steps: what a program does that nobody can observe, by operation.
+"""Internal steps: the unobservable actions of a program, by operation.
 
 A rule performs its operation on the abstract state, or returns the event that it is there. Operations without a rule
-are events wherever they stand.
+are events wherever they are.
 
 What is assumed, and said in ``Verdict.notes`` when it was used:
 
@@ -12,7 +12,7 @@ What is assumed, and said in ``Verdict.notes`` when it was used:
 * which locals exist in the frame, how long values live, and the identity of tuples do not matter;
 * classes, functions and Python modules that are read by global names are not rebound while the code runs; reading an
   attribute or an item does not replace a submodule, parameter or buffer of a module;
-* a context that torch enters again behind a graph break swallows no exception.
+* a context that torch enters again after a graph break swallows no exception.
 
 Taken for granted without a note: ``f(**d)`` calls with a copy of ``d`` and a plain call copies it too; a set of
 constants has no order; the keys of a dictionary display that are strings are hashed unseen.
@@ -70,7 +70,7 @@ jump = registrar(JUMPS)
 
 
 def step(prover: Prover, state: State, op: Op) -> Event | None:
-    """Perform the operation if nobody can observe it, or return the event that it is."""
+    """Perform the operation if it is unobservable, or return the event that it is."""
     move = JUMPS.get(op.kind)
     if move is not None:
         return move(prover, state, op)

@@ -24,7 +24,7 @@ from ....torch_text.parsed import parsed_expression
 from ....torch_text.size_names import bound_of_symbol, symbols_in
 from ....torch_text.user_expressions import user_expression
 
-#: How far above its least value a size is tried for where a condition begins to hold.
+#: How far above its least value a size is tried to find where a condition becomes true.
 _FARTHEST = 1000
 _LETTERS = "nmklpqrstuvwxyz"
 

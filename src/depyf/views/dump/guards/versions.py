@@ -86,7 +86,7 @@ class Version:
         number: counts the versions of a frame in the order in which they were compiled.
         conditions: its guards in the user's words, in torch's order.
         sizes: the sizes that they leave open.
-        compilation: its compilation, where that is known.
+        compilation: its compilation, if known.
         dead: the value on the stack, ``___stack0``, because of which it serves only the call that it was compiled for;
             else empty.
     """

@@ -20,7 +20,7 @@ from ...formatting import no_version, short_names
 from ...markdown import count
 from .versions import MOST_LINES, Version, as_comment, cached, signature
 
-#: A line of text, and the user's line that made torch ask for the condition in it.
+#: A line of text, and the user's line that made torch add the condition in it.
 Line = tuple[str, SourceLocation | None]
 
 
