@@ -28,7 +28,7 @@ RUNS = {
     "decompiler/__init__.py": {"importlib.import_module"},  # depyf, for the names of 0.20
     "old_names.py": {"importlib.import_module"},  # the same
     "finishing/texts.py": {"pickle.load"},  # between this process and a worker that it started
-    "program/recording.py": {"exec"},  # one line of its own
+    "program/watch.py": {"exec"},  # one line of its own
     "fixing/trial.py": {"exec"},  # the user's program, for `depyf fix`
 }
 MODULES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
