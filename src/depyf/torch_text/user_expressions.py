@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from ..decompiler.dynamo.global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, MODULE_DICTIONARIES, module_of_import
@@ -225,6 +225,15 @@ def stack_value(source: str) -> str:
     """Return the name of a value of the stack at a graph break, ``___stack0``, if a source is one; else ``""``."""
     text = user_expression(source)
     return text if _STACK_VALUE.fullmatch(text) else ""
+
+
+def known_on_stack(stack: Sequence[str]) -> dict[str, str]:
+    """Return the values of the stack at a graph break that are known, by torch's names: ``{"___stack1": "y.sum()"}``.
+
+    Args:
+        stack: of a frame, as :attr:`.records.model.Frame.stack`.
+    """
+    return {f"___stack{number}": expression for number, expression in enumerate(stack) if expression}
 
 
 def stack_values_in(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure
 from ..records.naming import ADJECTIVES, direction
 from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
 from ..torch_text.libraries import short_path_of_torch
-from ..torch_text.user_expressions import stack_values_in
+from ..torch_text.user_expressions import known_on_stack, stack_values_in
 from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
@@ -71,8 +71,8 @@ COMPUTED = "computed up to the graph break"
 def on_stack(stack: Sequence[str], text: str) -> list[str]:
     """Return ``___stack1: y.sum()`` for each value from the stack that is known and that a text uses."""
     uses = stack_values_in(text)
-    return [f"___stack{number}: {expression}" for number, expression in enumerate(stack)
-            if expression and uses.count(f"___stack{number}") > 1]  # (once as a parameter)
+    return [f"{name}: {expression}" for name, expression in known_on_stack(stack).items()
+            if uses.count(name) > 1]  # (once as a parameter)
 
 
 def remarks(notes: Iterable[str]) -> list[str]:

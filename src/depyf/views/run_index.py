@@ -26,7 +26,7 @@ from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.size_names import symbols_in
-from ..torch_text.user_expressions import user_expression
+from ..torch_text.user_expressions import known_on_stack, user_expression
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
@@ -189,8 +189,8 @@ class RunIndex:
         ``{"___stack0": "self.log.append"}``. (A constant is no name for the value that it has.)
         """
         frame = self.frame_of(compilation)
-        return {f"___stack{at}": text for at, text in enumerate(frame.stack if frame else ())
-                if text and number(text) is None}
+        known = known_on_stack(frame.stack) if frame is not None else {}
+        return {name: text for name, text in known.items() if number(text) is None}
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:

@@ -263,7 +263,7 @@ def ordinary_call(t: Translator) -> int:
 class _Arms:
     """Comparison of two stretches of one code object, instruction by instruction."""
 
-    #: How far from what is compared the two may be apart: copies of a block after both are short.
+    #: The most pairs of instructions that are compared: copies of a block after the loop are short.
     LIMIT = 4000
 
     def __init__(self, t: Translator) -> None:

@@ -16,7 +16,7 @@ from ....model import guards
 from ....model.folding import Block, Item, fold_layers, spelled, unfolded
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor, is_loose
 from ....model.reading import keys_in
-from ....torch_text.user_expressions import stack_value
+from ....torch_text.user_expressions import known_on_stack, stack_value
 from ....torch_text.wrapping import WIDTH, broken, comment
 from ...formatting import COMPUTED
 from ...markdown import count
@@ -111,8 +111,8 @@ def call_guards(
 def _stack(version: Version) -> Iterator[_Shown]:
     """Yield a comment on the known values on the stack at a graph break."""
     named = {one.root for one in version.conditions}
-    known = [f"{name}: {expression}" for number, expression in enumerate(version.frame.stack)
-             if expression and (name := f"___stack{number}") in named]
+    stack = known_on_stack(version.frame.stack)
+    known = [f"{name}: {expression}" for name, expression in stack.items() if name in named]
     if known:
         yield _Shown("", f"{COMPUTED}: {', '.join(known)}")
 

@@ -29,7 +29,7 @@ from ....model.guards import (
 from ....model.reading import Keys, Reader
 from ....records.model import CacheEntry, Compilation, Frame
 from ....records.naming import legal_identifier, transformed_function
-from ....torch_text.user_expressions import with_stack_names
+from ....torch_text.user_expressions import known_on_stack, with_stack_names
 from ....torch_text.wrapping import comment
 from ...changes import in_words, made_anew_on_stack
 from ...markdown import count
@@ -107,7 +107,7 @@ class Version:
     @property
     def why_dead(self) -> str:
         """Return why the version serves no more calls, as a sentence; empty if it does."""
-        name = in_words(self.dead, {f"___stack{number}": text for number, text in enumerate(self.frame.stack)})
+        name = in_words(self.dead, known_on_stack(self.frame.stack))
         return f"{name} is a new bound method at each call, so this version dies with it." if self.dead else ""
 
     @property
@@ -179,7 +179,7 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
     keys = {entry.compile_id.frame_key for entry in frame.entries}
     anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
     entries = in_order(frame)
-    names = {f"___stack{number}": text for number, text in enumerate(frame.stack) if text}
+    names = known_on_stack(frame.stack)
     of_entries = distinguished([with_causes(reader.read(entry.guards), compilations.get(entry.compile_id.key), names)
                              for entry in entries])
     for number, (entry, conditions) in enumerate(zip(entries, of_entries)):
@@ -417,7 +417,7 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
         return [f"# version {new.label} has the conditions of {old.label}"]
     most = ", of the earlier ones the most like it" if old.number != new.number - 1 else ""
     lines = [f"# version {new.label} differs from {old.label}{most}:"]
-    stack = {f"___stack{number}": name for number, name in enumerate(new.frame.stack) if name}
+    stack = known_on_stack(new.frame.stack)
     for line in [change.text for change in differences] if not longest else _brief(differences):
         lines += comment(f"  {with_stack_names(line, stack)}", 0, 6)
     if longest and len(lines) > longest:
