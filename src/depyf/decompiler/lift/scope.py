@@ -10,7 +10,15 @@ from ..nodes import OnItsLine
 from .stack import FunctionExpr, Iter
 
 
-class Scope:
+class Positions:
+    """Something that knows where operations are in the source."""
+
+    def position(self, offset: int) -> Position | None:
+        """Return where the operation at a byte offset is in the source; ``None`` where that is not known."""
+        return None
+
+
+class Scope(Positions):
     """The code object around the executor, as far as operations need it (see ``scopes``)."""
 
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt | None:
@@ -97,10 +105,6 @@ class Scope:
 
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
         """Return the name, annotation and number for a number in the set ``name`` (3.14)."""
-        return None
-
-    def position(self, offset: int) -> Position | None:
-        """Return where the operation at a byte offset is in the source; ``None`` where that is not known."""
         return None
 
     def has_columns(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 
 from ..nodes import FoldedBool, Formatted, offset_of, with_operands
-from .scope import Scope
+from .scope import Positions, Scope
 from .stack import CaseTest, is_none
 
 #: From how many operands on a ``not`` before all of them is likelier than one before each.
@@ -94,7 +94,7 @@ def _between(test: FoldedBool, at: int) -> int:
     """Return the least number of characters between the places that :func:`_gap` measures."""
     word = len(" and " if isinstance(test.op, ast.And) else " or ")
     left, right = test.values[at], test.values[at + 1]
-    return (_last(left)[1] + _is_enclosed(left, test) + word + _is_enclosed(right, test) + _first(right)[1])
+    return (_last(left)[1] + _is_enclosed(left, test) + word + _is_enclosed(right, test) + first_part(right)[1])
 
 
 def _is_enclosed(operand: ast.expr, test: ast.BoolOp) -> bool:
@@ -105,11 +105,11 @@ def _is_enclosed(operand: ast.expr, test: ast.BoolOp) -> bool:
 
 def _gap(scope: Scope, left: ast.expr, right: ast.expr) -> int | None:
     """Return the number of characters between two operands; ``None`` where it is not known."""
-    end, start = end_of(scope, _last(left)[0]), start_of(scope, _first(right)[0])
+    end, start = end_of(scope, _last(left)[0]), start_of(scope, first_part(right)[0])
     return start[1] - end[1] if end is not None and start is not None and end[0] == start[0] else None
 
 
-def _first(test: ast.expr) -> tuple[ast.expr, int]:
+def first_part(test: ast.expr) -> tuple[ast.expr, int]:
     """Return the first part of a test that has a span, and the number of characters before it."""
     before = 0
     while True:
@@ -164,8 +164,8 @@ def begins_statement(
         outer: text that may precede the outer test.
         inner: text that would precede the operand.
     """
-    left, right = _last(before)[0], _first(operand)[0]
-    end, start, begin = end_of(scope, left), start_of(scope, right), start_of(scope, _first(test)[0])
+    left, right = _last(before)[0], first_part(operand)[0]
+    end, start, begin = end_of(scope, left), start_of(scope, right), start_of(scope, first_part(test)[0])
     if start is not None:
         if end is None or begin is None or start[0] <= end[0] or (start[1] - len(inner)) % _INDENTATION:
             return False  # (``not`` is as wide as one indentation)
@@ -182,8 +182,8 @@ def begins_guard(scope: Scope, test: ast.expr, before: ast.expr, operand: ast.ex
 
     That ends on a line of its own, and this begins as far right (*likely*: no continuation line is two lines below).
     """
-    end, start = end_of(scope, _last(before)[0]), start_of(scope, _first(operand)[0])
-    begin = start_of(scope, _first(test)[0])
+    end, start = end_of(scope, _last(before)[0]), start_of(scope, first_part(operand)[0])
+    begin = start_of(scope, first_part(test)[0])
     return end is not None and start is not None and begin is not None and start[0] > end[0] + 1 and (
         start[1] - _before(operand) == begin[1] - _before(test))
 
@@ -198,7 +198,7 @@ def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
 
 def depth(scope: Scope, test: ast.expr, column: int) -> int | None:
     """Return how many statements, besides one ``if``, enclose one at a column; ``None`` if it is not known."""
-    begin = start_of(scope, _first(test)[0])
+    begin = start_of(scope, first_part(test)[0])
     if begin is None:
         return None
     # (its keyword is three columns wide, a parenthesis and ``el`` come to it)
@@ -207,7 +207,7 @@ def depth(scope: Scope, test: ast.expr, column: int) -> int | None:
 
 def line_of_first(scope: Scope, test: ast.expr) -> int | None:
     """Return the line of the first part of a test; ``None`` where it is not known."""
-    part = _first(test)[0]
+    part = first_part(test)[0]
     start = start_of(scope, part)
     return scope.line(offset_of(part)) if start is None else start[0]
 
@@ -293,7 +293,7 @@ def negate(test: ast.expr) -> ast.expr:
 Place = tuple[int, int]
 
 
-def start_of(scope: Scope, expr: ast.expr) -> Place | None:
+def start_of(scope: Positions, expr: ast.expr) -> Place | None:
     """Return where an expression begins, without parentheses around it; ``None`` where that is not known."""
     place: Place | None = None
     while True:
@@ -333,7 +333,7 @@ def _first_part(expr: ast.expr) -> tuple[ast.expr | None, bool]:
     return None, False
 
 
-def _own_span(scope: Scope, expr: ast.expr) -> tuple[Place, Place] | None:
+def _own_span(scope: Positions, expr: ast.expr) -> tuple[Place, Place] | None:
     if isinstance(expr, Formatted):
         return None
     position = scope.position(offset_of(expr))

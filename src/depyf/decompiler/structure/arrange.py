@@ -24,7 +24,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
-from ..nodes import all_statements, at_line, compound_places, line_of, suites_of
+from ..nodes import all_statements, at_line, compound_places, line_of, part_of, suites_of
 from .arrange_tries import (
     arrange_loop,
     arrange_try,
@@ -35,7 +35,7 @@ from .arrange_tries import (
     join_copies,
     leave_by_break,
 )
-from .evidence import Evidence
+from .evidence import Evidence, Exit
 from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
 
 if TYPE_CHECKING:
@@ -130,8 +130,13 @@ class _Arrangement:
             stmt = stmts[at]
             is_last = at + 1 == len(stmts)
             following = after if is_last else line_of(stmts[at + 1])
+            is_loop = isinstance(stmt, (ast.For, ast.AsyncFor, ast.While))
+            if is_loop and end == "return" and leave_by_break(self.evidence, stmt.body) and not is_last:
+                stmt.orelse += stmts[at + 1:]  # (A ``break`` to the end of the function skips all that follows.)
+                del stmts[at + 1:]
+                is_last = True
             self._inside(stmt, end if is_last else "", following)
-            if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
+            if is_loop:
                 arrange_loop(self.evidence, stmts, at)
         if self.evidence.has_columns or stmts and not suites_of(stmts[-1]):  # (It may be in a suite of the last.)
             self._add_exit(stmts, end, after)
@@ -160,8 +165,6 @@ class _Arrangement:
         if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
             if isinstance(stmt, ast.While):
                 break_in_loop(self.evidence, stmt)
-            if end == "return":
-                leave_by_break(self.evidence, stmt.body)
             self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
             self.suite(stmt.orelse, end, after)
             return
@@ -234,19 +237,41 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         if folds_not(stmt.test):
             return
-        first = stmt.body[0]
-        written = self.evidence.exit_between(line_of(stmt), first_line(stmt.body))
+        begin = self.evidence.start(stmt.test)  # (The line of the statement is that of the last part of its test.)
+        written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], first_line(stmt.body))
         if written is None:
             return
+        self._outer_test(stmt, written)
+        first = stmt.body[0]
         if end and written.kind in ("", end):
             stmts[at + 1:] = stmt.body
             stmt.test, stmt.body = negate(stmt.test), [leave(end, written.line)]
-        elif written.kind in ("pass", "") and written.column == self.evidence.column(first) \
+        elif written.kind in ("pass", "") and (self._is_elif(stmt) or (
+                written.column == self.evidence.column(first)
                 and not isinstance(first, (ast.While, ast.Return)) and (
                     written.kind and written.column is None
-                    or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)):
+                    or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)))):
             # (``while True`` and unwinding before a ``return`` have lines without operations, too.)
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
+
+    def _outer_test(self, stmt: ast.If, written: Exit) -> None:
+        """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word is written between the two tests."""
+        test = stmt.test
+        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+            return
+        for at in range(1, len(test.values)):
+            before, start = map(self.evidence.start, test.values[at - 1:at + 1])
+            if before is not None and start is not None and start[0] > written.line:
+                stmt.body = [ast.copy_location(ast.If(part_of(test, at), stmt.body, []), stmt)]
+                stmt.test, stmt.lineno = part_of(test, 0, at), before[0]
+                return
+
+    def _is_elif(self, stmt: ast.If) -> bool:
+        """Return whether the branch of an ``if`` is one that was written as ``elif``."""
+        inner = stmt.body[0]
+        column = self.evidence.column(inner)
+        return len(stmt.body) == 1 and isinstance(inner, ast.If) and column is not None and (
+            self.evidence.begins_elif(inner, column))
 
     def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` and the rest: that, ``if a: return`` with an ``else``, or ``if not a: (rest)``."""

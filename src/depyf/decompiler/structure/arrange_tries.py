@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from ..lift import folds_not, negate
-from ..nodes import Literal, all_statements, at_line, line_of, offset_of, suites_of
+from ..nodes import Literal, all_statements, at_line, line_of, suites_of
 from .evidence import INDENTATION, Evidence, Exit
 from .frames import first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
 
@@ -31,7 +31,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
     behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
     _into_body(evidence, stmt)
     _out_of_body(evidence, stmts, at, behind)
-    if end and stmt.handlers and not stmt.finalbody and evidence.has_lines and not evidence.has_columns:
+    if end and stmt.handlers and not stmt.finalbody and evidence.has_lines:
         _else_or_exits(evidence, stmts, at, end)
     if end == "continue" and at + 1 == len(stmts):
         _continues(evidence, stmt, behind)
@@ -59,8 +59,8 @@ def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str) -> None:
     """Arrange ``except E: return`` and the rest after the ``try``, or ``except E: pass`` with the rest in an ``else``.
 
-    Without columns, the lines of the handlers' exits decide. (Failing that, an ``else`` is taken to have a line: of 45
-    such statements with room for it 28 have one, and of 48 without none.)
+    The column of the rest decides; without columns, the lines of the handlers' exits do. (Failing that, an ``else`` is
+    taken to have a line: of 45 such statements with room for it 28 have one, and of 48 without none.)
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -75,8 +75,15 @@ def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str)
             if handler in falling or leaves_by(handler.body[-1], end) or evidence.falls_off(handler.body)]
     if not ends:
         return
-    found = [_way_out(evidence, handler, line, end) for handler, line in ends]
-    if "falls" in found or "exit" not in found and _stands_in_else(evidence, stmt, rest):
+    if evidence.has_columns:
+        inner, column = evidence.column(stmt.body[0]), evidence.column(rest[0])
+        if inner is None or column is None or column >= inner:
+            return
+        is_in_else = False
+    else:
+        found = [_way_out(evidence, handler, line, end) for handler, line in ends]
+        is_in_else = "falls" in found or "exit" not in found and _stands_in_else(evidence, stmt, rest)
+    if is_in_else:
         if not stmt.orelse:
             stmt.orelse = stmts[at + 1:]
             del stmts[at + 1:]
@@ -135,7 +142,7 @@ def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
         inner = stmt.body[0]
         if not isinstance(inner, type(stmt)) or not isinstance(inner, (ast.With, ast.AsyncWith)):
             return
-        one, other = (evidence.place(offset_of(each.items[0].context_expr)) for each in (stmt, inner))
+        one, other = (evidence.start(each.items[0].context_expr) for each in (stmt, inner))
         if one is None or other is None:
             return
         if one[0] != other[0]:
@@ -391,19 +398,25 @@ def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
         stmt.body.insert(0, inner)
 
 
-def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> None:
-    """Write the ``break`` of a loop that nothing follows, where the compiler has a copy of the function's end."""
+def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> bool:
+    """Write each ``break`` of a loop that the compiler made a copy of the function's end; return whether there is one.
+
+    Args:
+        evidence: of the code.
+        stmts: a suite of the loop. Falling off its end, or leaving it, returns nothing.
+    """
+    found = False
     for at, stmt in enumerate(stmts):
         if isinstance(stmt, ast.Return) and is_nothing(stmt):
             written = evidence.break_at(stmt)
             if written is not None:
                 stmts[at] = ast.Break()
                 evidence.stands_at(stmts[at], written)
-        elif isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
-            leave_by_break(evidence, stmt.orelse)
+                found = True
         else:
-            for suite in suites_of(stmt):
-                leave_by_break(evidence, suite)
+            suites = [stmt.orelse] if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)) else suites_of(stmt)
+            found = any([leave_by_break(evidence, suite) for suite in suites]) or found
+    return found
 
 
 def is_break(stmts: list[ast.stmt]) -> bool:

@@ -187,7 +187,9 @@ def loop(walker: Walker, cursor: Cursor) -> Construct:
 def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -> int | None:
     """Return where a loop goes when the test at its head ends it; ``None`` where the head is no test alone."""
     out = [succ for succ in block.successors if succ not in body]
-    if block.end != "branch" or len(out) != 1:
+    evidence = walker.evidence()
+    if block.end != "branch" or len(out) != 1 or block.ops and evidence is not None and (
+            evidence.is_endless(block.ops[0].offset)):
         return None
     probe = State(cursor.stack[:])
     try:

@@ -28,7 +28,9 @@ from ...bytecode.code import Code
 from ...bytecode.instructions import decode
 from ...bytecode.linetable import Position, parse_exception_table, positions
 from ...bytecode.versions import table
-from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, ops_of, suites_of
+from ..lift.scope import Positions
+from ..lift.spelling import first_part, start_of
+from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, offset_of, ops_of, suites_of
 from .frames import is_nothing
 from .leftovers import Leftovers, one_line_guards
 
@@ -147,7 +149,7 @@ def _word_as_wide(position: Position | None) -> str:
     return _BY_WIDTH.get(position.end_column - position.column, "")
 
 
-class Evidence:
+class Evidence(Positions):
     """The facts of one code object.
 
     Attributes:
@@ -289,6 +291,17 @@ class Evidence:
         return {at + 1 + opcodes.caches_of_loop - self._argument(at) for at, opcode in enumerate(self._units)
                 if opcode in opcodes.looping}
 
+    def is_endless(self, offset: int) -> bool:
+        """Return whether the loop whose first operation is at a byte offset was written as ``while True``.
+
+        That leaves a NOP on its line, before the place that the loop jumps back to.
+        """
+        at = offset // 2
+        if not 0 < at < len(self.positions) or self._units[at - 1] != self._opcodes.nop or at not in self._looped:
+            return False
+        begin, first = self.positions[at - 1], self.positions[at]
+        return begin is not None and first is not None and begin.line < first.line
+
     def _is_behind_return(self, position: Position) -> bool:
         """Return whether a ``None`` is where ``return`` fits before it, and no statement begins."""
         assert position.column is not None
@@ -393,7 +406,7 @@ class Evidence:
     # --- places of operations ---------------------------------------------------------------------
     def place(self, offset: int) -> tuple[int, int | None] | None:
         """Return line and column at which the operation at a byte offset begins."""
-        position = self.positions[offset // 2] if 0 <= offset < 2 * len(self.positions) else None
+        position = self.position(offset)
         return None if position is None else (position.line, position.column)
 
     def start_of_return(self, value: object, offset: int) -> tuple[int | None, int | None]:
@@ -452,10 +465,11 @@ class Evidence:
         for stmt in all_statements(stmts):
             if isinstance(stmt, SCOPES):
                 last = max([last, *(line_of(each) or 0 for each in ast.walk(stmt) if isinstance(each, ast.stmt))])
-            units = self._whole_units_of(stmt)
-            if units is not None:
-                last = max(last, *self._last_lines[units])
-            last = max(last, line_of(stmt) or 0)
+            units, line = self._whole_units_of(stmt), line_of(stmt) or 0
+            last = max(last, line)
+            if units is not None:  # (Before its own operations may be the end of the test of an ``except``.)
+                last = max([last, *(each.end_line for each in self.positions[units]
+                                    if each is not None and each.line >= line)])
         return last or None
 
     def behind(self, stmts: list[ast.stmt]) -> int | None:
@@ -472,11 +486,6 @@ class Evidence:
     def _first_lines(self) -> list[int]:
         """The first line of each code unit; 0 where it is not known."""
         return [0 if each is None else each.line for each in self.positions]
-
-    @cached_property
-    def _last_lines(self) -> list[int]:
-        """The last line of each code unit; 0 where it is not known."""
-        return [0 if each is None else each.end_line for each in self.positions]
 
     @cached_property
     def _lines_in_order(self) -> list[int]:
@@ -557,6 +566,8 @@ class Evidence:
                      and (begin := self.column(stmt)) is not None and begin < column), len(stmts))
 
     def _simple(self, stmt: ast.stmt) -> int | None:
+        if isinstance(stmt, ast.Assert):
+            return self._assert(stmt)
         units = self._units_of(stmt)
         if units is None:
             return None
@@ -607,13 +618,38 @@ class Evidence:
             return None
         return place._replace(column=place.column - len("return "))
 
+    def _assert(self, stmt: ast.Assert) -> int | None:
+        """Return the column of an ``assert``.
+
+        What fails has its span; in 3.11 that of the comparison that was tested last (``compiler_jump_if`` in
+        compile.c).
+        """
+        units, begin = self._units_of(stmt), self.start_of_test(stmt)
+        place = None if units is None else self.positions[units[0]]
+        if place is None or place.column is None or begin is None or (place.line, place.column) < begin:
+            return None if place is None else place.column
+        return begin[1] - first_part(stmt.test)[1] - len("assert ")
+
     def _compound(self, stmt: ast.stmt) -> int | None:
+        if isinstance(stmt, ast.If) and (column := self._column_of_jump(stmt)) is not None:
+            return column
         body: list[ast.stmt] = getattr(stmt, "body", None) or []
         if not body or line_of(body[0]) == line_of(stmt) and not isinstance(stmt, (ast.Try, ast.With)):
             return None
         first = [body[0]] if not isinstance(stmt, ast.Try) else [suite[0] for suite in suites_of(stmt)]
         inner = min((column for each in first if (column := self.column(each)) is not None), default=None)
         return None if inner is None else inner - INDENTATION
+
+    def _column_of_jump(self, stmt: ast.If) -> int | None:
+        """Return the column of the jump after the test of an ``if``, if it has the span of the statement.
+
+        It does in 3.11, unless the test contains a comparison (``compiler_jump_if`` in compile.c).
+        """
+        units, begin = self._units_of(stmt), self.start_of_test(stmt)
+        place = None if units is None else self.positions[units[1]]
+        is_wider = place is not None and place.column is not None and begin is not None and (
+            (place.line, place.column) < begin)
+        return place.column if place is not None and is_wider else None
 
     def begins_elif(self, stmt: ast.If, column: int) -> bool:
         """Return whether an ``if`` in an ``else`` branch was written as ``elif``.
@@ -624,18 +660,20 @@ class Evidence:
         """
         place = self.start_of_test(stmt)
         # (``elif`` is as wide as ``if`` and two blanks; a parenthesis and ``not`` may follow it.)
-        return place is not None and place - column in (5, 6, 9, 10)
+        return place is not None and place[1] - column in (5, 6, 9, 10)
 
-    def start_of_test(self, stmt: ast.If) -> int | None:
-        """Return the column at which the test of an ``if`` begins, without ``not`` and parentheses before it."""
-        units = self._units_of(stmt)
-        if units is None or not 0 <= units[0] <= units[1]:
-            return None
-        span = [position for position in self.positions[units[0]:units[1]]
-                if position is not None and position.column is not None]
-        line = min((position.line for position in span), default=None)
-        return min((position.column for position in span if position.line == line and position.column is not None),
-                   default=None)
+    def start_of_test(self, stmt: ast.If | ast.Assert) -> tuple[int, int] | None:
+        """Return line and column at which a test begins, without ``not`` and parentheses before it."""
+        return start_of(self, first_part(stmt.test)[0])
+
+    def start(self, expr: ast.expr) -> tuple[int, int | None] | None:
+        """Return line and column at which an expression begins; ``None`` where the line is not known."""
+        part = first_part(expr)[0]
+        return start_of(self, part) or self.place(offset_of(part))
+
+    def position(self, offset: int) -> Position | None:
+        """Return where the operation at a byte offset is in the source; ``None`` where that is not known."""
+        return self.positions[offset // 2] if 0 <= offset < 2 * len(self.positions) else None
 
 
 __all__ = ["Evidence", "Exit", "Position"]

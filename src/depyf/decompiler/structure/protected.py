@@ -16,6 +16,7 @@ from .analysis import handler_steps, reach
 from .frames import Construct, Cursor, Frame, outer_ends
 
 if TYPE_CHECKING:
+    from .evidence import Evidence
     from .walk import Walker
 
 
@@ -127,7 +128,8 @@ def try_finally(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     final = walker.walk(
         Cursor(body.region, [*cursor.stack, Caught(False)], walker.cfg.ends[body.region], inner)).statements
     statement: ast.stmt | None = suite.statements[0] if len(suite.statements) == 1 else None
-    if isinstance(statement, TRY) and statement.handlers and not statement.finalbody:
+    if isinstance(statement, TRY) and statement.handlers and not statement.finalbody and not _is_indented(
+            walker.evidence(), statement.body, final):
         statement.finalbody = final or [ast.Pass()]
     else:
         statement = ast.Try(suite.statements or [ast.Pass()], [], [], final or [ast.Pass()])
@@ -135,6 +137,14 @@ def try_finally(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     if not suite.falls or join == walker.cfg.nowhere.get(body.region, -1):
         return Construct([statement], None, cursor.stack)
     return Construct([statement], join, suite.stack)
+
+
+def _is_indented(evidence: Evidence | None, inner: list[ast.stmt], outer: list[ast.stmt]) -> bool:
+    """Return whether a suite is known to begin further right than another."""
+    if evidence is None or not outer:
+        return False
+    one, other = evidence.column(inner[0]), evidence.column(outer[0])
+    return one is not None and other is not None and one > other
 
 
 def try_except(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
