@@ -138,6 +138,8 @@ class _Arrangement:
             self._inside(stmt, end if is_last else "", following)
             if is_loop:
                 arrange_loop(self.evidence, stmts, at)
+            elif isinstance(stmt, ast.If) and stmt.orelse and never_falls(stmt.body):
+                self._else_or_rest(stmts, at, end if is_last else "")
         if self.evidence.has_columns or stmts and not suites_of(stmts[-1]):  # (It may be in a suite of the last.)
             self._add_exit(stmts, end, after)
 
@@ -191,7 +193,7 @@ class _Arrangement:
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
-        elif not stmt.orelse:
+        elif not stmt.orelse and not (is_last and self._else_leaves(stmts, end)):
             self._rest_in_branch(stmts, at, end if is_last else "")
         if is_last and stmt.orelse:
             self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
@@ -220,7 +222,7 @@ class _Arrangement:
             return
         if end and (written is not None and written.kind in ("", end, f"{end} None")
                     or not self.evidence.has_lines and folds_not(stmt.test)):
-            stmt.body = [leave(end, written.line if written else None)]
+            stmt.body = [leave(end, None) if written is None else leave(written.kind or end, written.line)]
             stmts[at + 1:at + 1] = stmt.orelse
             stmt.orelse = []
         elif not folds_not(stmt.test):
@@ -243,9 +245,9 @@ class _Arrangement:
             return
         self._outer_test(stmt, written)
         first = stmt.body[0]
-        if end and written.kind in ("", end):
+        if end and written.kind in ("", end, f"{end} None"):
             stmts[at + 1:] = stmt.body
-            stmt.test, stmt.body = negate(stmt.test), [leave(end, written.line)]
+            stmt.test, stmt.body = negate(stmt.test), [leave(written.kind or end, written.line)]
         elif written.kind in ("pass", "") and (self._is_elif(stmt) or (
                 written.column == self.evidence.column(first)
                 and not isinstance(first, (ast.While, ast.Return)) and (
@@ -254,16 +256,41 @@ class _Arrangement:
             # (``while True`` and unwinding before a ``return`` have lines without operations, too.)
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
 
+    def _else_leaves(self, stmts: list[ast.stmt], end: str) -> bool:
+        """Arrange ``if a: (b, c)`` as ``if a: b`` with ``else: continue`` and ``c`` where that was written.
+
+        Returns:
+            Whether it was.
+        """
+        stmt = stmts[-1]
+        assert isinstance(stmt, ast.If)
+        count = self._in_suite(stmt.body) if end else len(stmt.body)
+        if count == len(stmt.body):
+            return False
+        written = self.evidence.exit_between(self.evidence.behind(stmt.body[:count]), line_of(stmt.body[count]), end)
+        if written is None or written.column != self.evidence.column(stmt.body[0]):
+            return False
+        stmt.orelse = [leave(end, written.line)]
+        stmts += stmt.body[count:]
+        del stmt.body[count:]
+        return True
+
     def _outer_test(self, stmt: ast.If, written: Exit) -> None:
         """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word is written between the two tests."""
-        test = stmt.test
-        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+        is_negated = isinstance(stmt.test, ast.UnaryOp) and isinstance(stmt.test.op, ast.Not)
+        test = stmt.test.operand if isinstance(stmt.test, ast.UnaryOp) else stmt.test
+        if not isinstance(test, ast.BoolOp) or isinstance(test.op, ast.And) is is_negated:
             return
         for at in range(1, len(test.values)):
             before, start = map(self.evidence.start, test.values[at - 1:at + 1])
             if before is not None and start is not None and start[0] > written.line:
-                stmt.body = [ast.copy_location(ast.If(part_of(test, at), stmt.body, []), stmt)]
-                stmt.test, stmt.lineno = part_of(test, 0, at), before[0]
+                outer, inner = part_of(test, 0, at), part_of(test, at)
+                if is_negated:
+                    if written.kind == "pass" or folds_not(inner):
+                        return
+                    outer, inner = negate(outer), negate(inner)
+                stmt.body = [ast.copy_location(ast.If(inner, stmt.body, []), stmt)]
+                stmt.test, stmt.lineno = outer, before[0]
                 return
 
     def _is_elif(self, stmt: ast.If) -> bool:
@@ -284,9 +311,14 @@ class _Arrangement:
                 stmt.test, stmt.body = negate(stmt.test), stmts[at + 1:]
                 del stmts[at + 1:]
                 return
-        if is_before(stmts[at + 1:], stmt.body) and never_falls(stmts[at + 1:]) and not folds_not(stmt.test):
-            stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
-            stmt.test = negate(stmt.test)
+        if is_before(stmts[at + 1:], stmt.body) and not folds_not(stmt.test):
+            if never_falls(stmts[at + 1:]):
+                stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
+                stmt.test = negate(stmt.test)
+            elif leaves_by(stmt.body[-1], end):
+                stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmts[at + 1:], stmt.body
+                del stmts[at + 1:]
+                return
         count = self._in_else(stmt, stmts[at + 1:], end)
         stmt.orelse = stmts[at + 1:at + 1 + count]
         del stmts[at + 1:at + 1 + count]

@@ -189,7 +189,7 @@ def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -
     out = [succ for succ in block.successors if succ not in body]
     evidence = walker.evidence()
     if block.end != "branch" or len(out) != 1 or block.ops and evidence is not None and (
-            evidence.is_endless(block.ops[0].offset)):
+            evidence.endless(block.ops[0].offset) is not None):
         return None
     probe = State(cursor.stack[:])
     try:

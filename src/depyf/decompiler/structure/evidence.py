@@ -47,6 +47,8 @@ _LEAVING = (
 _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 #: One step of it.
 INDENTATION = 4
+#: Columns from a statement to its test: ``if`` or ``elif``, and perhaps ``not`` and a parenthesis.
+_IF, _ELIF = (3, 4, 7, 8), (5, 6, 9, 10)
 
 
 class Exit(NamedTuple):
@@ -70,7 +72,7 @@ class _Opcodes:
         nop: of ``NOP``.
         leaving: of :data:`_LEAVING`.
         acting: those of them that do more than load a constant, which may be an operand.
-        returning, calling, jumping: that return, that call, and that jump in any case.
+        returning, jumping: that return, and that jump in any case.
         extended, taking: of ``EXTENDED_ARG``, and of what takes the ``None`` of a statement.
         looping, caches_of_loop: that jump back to the head of a loop, and the number of their caches.
         constant, loading: that have a constant of the code, and those that load a constant.
@@ -88,7 +90,6 @@ class _Opcodes:
         # (A ``None`` among operands is a separate load, as wide as ``pass``.)
         self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE", *_LEAVING_WITH)
         self.returning = numbers("RETURN_VALUE", "RETURN_CONST")
-        self.calling = numbers(*(name for name in opcodes if name.startswith("CALL")))
         self.jumping = numbers(*(name for name in _LEAVING if name.startswith("JUMP")), "RAISE_VARARGS", "RERAISE")
         self.looping = numbers("JUMP_BACKWARD")
         self.caches_of_loop = table(version).caches[opcodes["JUMP_BACKWARD"]] if self.looping else 0
@@ -291,16 +292,19 @@ class Evidence(Positions):
         return {at + 1 + opcodes.caches_of_loop - self._argument(at) for at, opcode in enumerate(self._units)
                 if opcode in opcodes.looping}
 
-    def is_endless(self, offset: int) -> bool:
-        """Return whether the loop whose first operation is at a byte offset was written as ``while True``.
+    def endless(self, offset: int) -> int | None:
+        """Return the column of a ``while True`` whose first operation is at a byte offset; ``None`` if it is none.
 
-        That leaves a NOP on its line, before the place that the loop jumps back to.
+        It leaves a NOP on its line, before the place that the loop jumps back to: with its span (3.11), or that of
+        ``True``.
         """
         at = offset // 2
         if not 0 < at < len(self.positions) or self._units[at - 1] != self._opcodes.nop or at not in self._looped:
-            return False
+            return None
         begin, first = self.positions[at - 1], self.positions[at]
-        return begin is not None and first is not None and begin.line < first.line
+        if begin is None or first is None or begin.column is None or begin.line >= first.line:
+            return None
+        return begin.column - len("while ") * (begin.end_line == begin.line)
 
     def _is_behind_return(self, position: Position) -> bool:
         """Return whether a ``None`` is where ``return`` fits before it, and no statement begins."""
@@ -601,13 +605,12 @@ class Evidence(Positions):
         before = last
         while before > 0 and self.positions[before] == place:
             before -= 1
-        unwound = before + 1 < last and not self._opcodes.calling.isdisjoint(self._units[before + 1:last])
+        unwound = not self._opcodes.leaving.issuperset(self._units[before + 1:last])
         if unwound and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
         elif unwound:
-            line = place.line
-            values = [each for each in self.positions[first:before + 1] if each is not None and each.line > line]
-            place = min(values, default=None, key=lambda each: (each.line, each.column or 0))
+            begin = None if stmt.value is None else self.start(stmt.value)
+            place = None if begin is None else place._replace(line=begin[0], column=begin[1])
         elif stmt.value is None:
             written = self.is_written(stmt)
             if written != "return None":
@@ -638,7 +641,13 @@ class Evidence(Positions):
             return None
         first = [body[0]] if not isinstance(stmt, ast.Try) else [suite[0] for suite in suites_of(stmt)]
         inner = min((column for each in first if (column := self.column(each)) is not None), default=None)
-        return None if inner is None else inner - INDENTATION
+        if inner is None:
+            return None
+        begin = self.start_of_test(stmt) if isinstance(stmt, ast.If) else None
+        if begin is not None and begin[1] < inner:  # (``if a:`` with ``if b:`` in it has the test ``a and b``.)
+            return max((column for column in range(inner - INDENTATION, -1, -INDENTATION)
+                        if begin[1] - column in (*_IF, *_ELIF)), default=inner - INDENTATION)
+        return inner - INDENTATION
 
     def _column_of_jump(self, stmt: ast.If) -> int | None:
         """Return the column of the jump after the test of an ``if``, if it has the span of the statement.
@@ -659,8 +668,7 @@ class Evidence(Positions):
             column: of the outer one.
         """
         place = self.start_of_test(stmt)
-        # (``elif`` is as wide as ``if`` and two blanks; a parenthesis and ``not`` may follow it.)
-        return place is not None and place[1] - column in (5, 6, 9, 10)
+        return place is not None and place[1] - column in _ELIF
 
     def start_of_test(self, stmt: ast.If | ast.Assert) -> tuple[int, int] | None:
         """Return line and column at which a test begins, without ``not`` and parentheses before it."""

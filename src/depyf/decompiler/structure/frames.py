@@ -109,8 +109,10 @@ LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def leave(kind: str, line: int | None) -> ast.stmt:
-    """Return a ``return`` or ``continue``."""
-    return at_line(ast.Return() if kind == "return" else ast.Continue(), line)
+    """Return a ``return``, ``return None`` or ``continue``."""
+    if kind == "continue":
+        return at_line(ast.Continue(), line)
+    return at_line(ast.Return(ast.Constant(None) if kind == "return None" else None), line)
 
 
 def leaves_by(stmt: ast.stmt, end: str) -> bool:
@@ -139,6 +141,8 @@ def never_falls(stmts: list[ast.stmt]) -> bool:
     last = stmts[-1]
     if isinstance(last, ast.Try):
         return all(map(never_falls, (last.orelse or last.body, *(handler.body for handler in last.handlers))))
+    if isinstance(last, ast.Assert):
+        return isinstance(last.test, ast.Constant) and not last.test.value
     return isinstance(last, LEAVES) or isinstance(last, ast.If) and bool(last.orelse) \
         and never_falls(last.body) and never_falls(last.orelse)
 

@@ -54,7 +54,7 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
     ranked = [likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)]
     if likeliest is not None and ranked == others == [loop.normal_exit]:
         return walker.search.choose(ranked)  # (Most loops have no ``break``.)
-    inside = in_loop(walker, loop.body, ranked, outer_ends(loop.frame, None))
+    inside = in_loop(walker, loop, ranked, outer_ends(loop.frame, None))
     if inside.issuperset(ranked) and loop.normal_exit is None:
         ranked.insert(0, None)
     loop.has_else = loop.normal_exit in inside
@@ -367,16 +367,16 @@ _NOT_WRITTEN = ("jump", "reraise")
 _HEADS = ("GET_ITER", "GET_AITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
-def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], ends: set[int]) -> set[int]:
+def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends: set[int]) -> set[int]:
     """Return the blocks among ``candidates`` that are in a loop or in its ``else``.
 
     Args:
         walker: knows the graph, and the facts.
-        body: the blocks of the loop.
+        loop: the loop.
         candidates: blocks that it leads to.
         ends: where the loops around it begin and end.
     """
-    evidence, blocks = walker.evidence(), walker.cfg.blocks
+    evidence, blocks, body = walker.evidence(), walker.cfg.blocks, loop.body
     if evidence is None or not evidence.has_lines:
         return set()
     places = [place for id in body for op in _before_leaving(blocks[id])
@@ -386,6 +386,10 @@ def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], 
     lines = [line for line, _ in places]
     first, last = min(lines), max(lines)
     indentation = min([column for _, column in places if column is not None], default=None)
+    head = blocks[loop.head]
+    endless = evidence.endless(head.ops[0].offset) if head.ops else None
+    if endless is not None and indentation is not None:  # (The tests in it begin further right.)
+        indentation = min(indentation, endless + INDENTATION)
     around = set.intersection(*(set(walker.cfg.handlers_around(blocks[id].handler)) for id in body))
     inside = set()
     for id in candidates:
