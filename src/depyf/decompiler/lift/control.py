@@ -216,7 +216,7 @@ def _is_null(stack: list[Entry]) -> bool:
 
 
 @rule("CASE")
-def _(executor: SymbolicExecutor, state: State, case: Case) -> None:
+def _(executor: SymbolicExecutor, state: State, case: Case) -> ast.expr:
     if state.parameters:
         raise CannotDecompile(LIFT, "a pattern")  # not looked at apart from its subject
     entry = state.stack[-1] if state.stack else None
@@ -226,7 +226,7 @@ def _(executor: SymbolicExecutor, state: State, case: Case) -> None:
         entry = Subject(executor.pop(state))
     if case.keeps:
         state.stack.append(entry)
-    state.stack.append(CaseTest(entry, pattern(executor, case.pattern), case.never))
+    return CaseTest(entry, pattern(executor, case.pattern), case.never)
 
 
 def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:

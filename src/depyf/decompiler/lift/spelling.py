@@ -40,7 +40,19 @@ def spelled(scope: Scope, test: ast.expr) -> ast.expr:
             values.append(ast.UnaryOp(ast.Not(), with_operands(contrary, inner)))
         else:
             values.append(spelled(scope, group[0]))
-    return values[0] if len(values) == 1 else with_operands(test, values)
+    return values[0] if len(values) == 1 else with_operands(test, _enclosed(scope, test, values))
+
+
+def _enclosed(scope: Scope, test: FoldedBool, values: list[ast.expr]) -> list[ast.expr]:
+    """Return the operands of ``a and (b and c)``, where the gap before ``b`` has a parenthesis that ``c`` follows."""
+    if len(values) < len(test.values) or len(values) < 3:
+        return values
+    wider = [_gap(scope, left, right) for left, right in zip(values, values[1:])]
+    spare = [-1 if gap is None else gap - _between(test, at) for at, gap in enumerate(wider)]
+    if spare[-1] or 1 not in spare:
+        return values
+    at = len(spare) - spare[::-1].index(1)
+    return values if any(spare[at:]) else [*values[:at], with_operands(test, values[at:])]
 
 
 def _groups(scope: Scope, test: FoldedBool) -> list[tuple[int, int]]:
@@ -68,9 +80,25 @@ def _tells(scope: Scope, test: FoldedBool, contrary: FoldedBool, at: int) -> int
     """Return how much better the gap after an operand fits ``not (contrary)`` than ``test``; 0 if it is unknown."""
     gap = _gap(scope, test.values[at], test.values[at + 1])
     needed, otherwise = _between(test, at), _between(contrary, at)
-    if gap is None or gap > max(needed, otherwise) + _SLACK:
+    if gap is None:
+        further = _further(scope, test, at)
+        return (further == _leading(contrary, at)) - (further == _leading(test, at))
+    if gap > max(needed, otherwise) + _SLACK:
         return 0
     return _misfit(gap, needed) - _misfit(gap, otherwise)
+
+
+def _further(scope: Scope, test: FoldedBool, at: int) -> int | None:
+    """Return how much further right than the first operand the one after ``at`` begins, on a line below it."""
+    first, right = (start_of(scope, first_part(test.values[number])[0]) for number in (0, at + 1))
+    return right[1] - first[1] if first is not None and right is not None and right > first and (
+        right[1] > first[1]) else None
+
+
+def _leading(test: FoldedBool, at: int) -> int:
+    """Return the same for lines that begin with the operator: ``and b`` below ``a``."""
+    operator = "or " if isinstance(test.op, ast.Or) else "and "
+    return len(operator) + first_part(test.values[at + 1])[1] - first_part(test.values[0])[1]
 
 
 def _shares_mostly(values: list[ast.expr]) -> bool:
@@ -186,6 +214,12 @@ def begins_guard(scope: Scope, test: ast.expr, before: ast.expr, operand: ast.ex
     begin = start_of(scope, first_part(test)[0])
     return end is not None and start is not None and begin is not None and start[0] > end[0] + 1 and (
         start[1] - _before(operand) == begin[1] - _before(test))
+
+
+def begins_in_parentheses(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
+    """Return whether a line without operations is between two operands: the beginning of a test, ``if (``."""
+    end, start = end_of(scope, _last(left)[0]), start_of(scope, first_part(right)[0])
+    return end is not None and start is not None and start[0] > end[0] + 1
 
 
 def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:

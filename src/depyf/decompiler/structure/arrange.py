@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from ..lift import folds_not, negate
 from ..nodes import all_statements, at_line, compound_places, line_of, part_of, suites_of
 from .arrange_tries import (
+    LOOPS,
     arrange_loop,
     arrange_try,
     arrange_with,
@@ -130,13 +131,12 @@ class _Arrangement:
             stmt = stmts[at]
             is_last = at + 1 == len(stmts)
             following = after if is_last else line_of(stmts[at + 1])
-            is_loop = isinstance(stmt, (ast.For, ast.AsyncFor, ast.While))
-            if is_loop and end == "return" and leave_by_break(self.evidence, stmt.body) and not is_last:
+            if isinstance(stmt, LOOPS) and end == "return" and leave_by_break(self.evidence, stmt.body) and not is_last:
                 stmt.orelse += stmts[at + 1:]  # (A ``break`` to the end of the function skips all that follows.)
                 del stmts[at + 1:]
                 is_last = True
             self._inside(stmt, end if is_last else "", following)
-            if is_loop:
+            if isinstance(stmt, LOOPS):
                 arrange_loop(self.evidence, stmts, at)
             elif isinstance(stmt, ast.If) and stmt.orelse and never_falls(stmt.body):
                 self._else_or_rest(stmts, at, end if is_last else "")
@@ -164,7 +164,7 @@ class _Arrangement:
         suites = suites_of(stmt)
         if not suites:
             return
-        if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
+        if isinstance(stmt, LOOPS):
             if isinstance(stmt, ast.While):
                 break_in_loop(self.evidence, stmt)
             self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)

@@ -13,7 +13,7 @@ from ..nodes import Literal, all_statements, at_line, line_of, suites_of
 from .evidence import INDENTATION, Evidence, Exit
 from .frames import first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
@@ -42,7 +42,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
 def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     """Split by columns the statements that only an ``else`` leads to: those in it, and those after the statement."""
     stmt = stmts[at]
-    assert isinstance(stmt, (ast.Try, *_LOOPS))
+    assert isinstance(stmt, (ast.Try, *LOOPS))
     inner = evidence.column(stmt.body[0])
     rest = [*stmt.orelse, *stmts[at + 1:]]
     if inner is None or not rest:
@@ -129,7 +129,7 @@ def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, behind: int | N
 def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     """Arrange the ``else`` of a loop without ``break``, which is equivalent to statements after it."""
     stmt = stmts[at]
-    assert isinstance(stmt, _LOOPS)
+    assert isinstance(stmt, LOOPS)
     if evidence.has_columns and not _has_break(stmt.body) and (
             at + 1 == len(stmts) or stmt.orelse or evidence.room(stmt.body, stmts[at + 1:]) != 0):
         else_or_behind(evidence, stmts, at)
@@ -303,7 +303,7 @@ def _line_of_handler(stmt: ast.Try, number: int) -> int | None:
 def _has_break(stmts: list[ast.stmt]) -> bool:
     """Return whether a ``break`` leaves the loop that contains a suite."""
     return any(isinstance(stmt, ast.Break) or any(map(
-        _has_break, [stmt.orelse] if isinstance(stmt, _LOOPS) else suites_of(stmt))) for stmt in stmts)
+        _has_break, [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt))) for stmt in stmts)
 
 
 # --- Loops as their author wrote them: where ``break`` is, and how a loop ends -- ------------------
@@ -414,8 +414,9 @@ def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> bool:
                 evidence.stands_at(stmts[at], written)
                 found = True
         else:
-            suites = [stmt.orelse] if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)) else suites_of(stmt)
-            found = any([leave_by_break(evidence, suite) for suite in suites]) or found
+            suites = [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt)
+            for suite in suites:
+                found |= leave_by_break(evidence, suite)
     return found
 
 

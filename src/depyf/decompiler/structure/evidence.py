@@ -48,7 +48,7 @@ _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 #: One step of it.
 INDENTATION = 4
 #: Columns from a statement to its test: ``if`` or ``elif``, and perhaps ``not`` and a parenthesis.
-_IF, _ELIF = (3, 4, 7, 8), (5, 6, 9, 10)
+TO_TEST, _TO_TEST_OF_ELIF = (3, 4, 7, 8), (5, 6, 9, 10)
 
 
 class Exit(NamedTuple):
@@ -646,7 +646,7 @@ class Evidence(Positions):
         begin = self.start_of_test(stmt) if isinstance(stmt, ast.If) else None
         if begin is not None and begin[1] < inner:  # (``if a:`` with ``if b:`` in it has the test ``a and b``.)
             return max((column for column in range(inner - INDENTATION, -1, -INDENTATION)
-                        if begin[1] - column in (*_IF, *_ELIF)), default=inner - INDENTATION)
+                        if begin[1] - column in (*TO_TEST, *_TO_TEST_OF_ELIF)), default=inner - INDENTATION)
         return inner - INDENTATION
 
     def _column_of_jump(self, stmt: ast.If) -> int | None:
@@ -668,7 +668,7 @@ class Evidence(Positions):
             column: of the outer one.
         """
         place = self.start_of_test(stmt)
-        return place is not None and place[1] - column in _ELIF
+        return place is not None and place[1] - column in _TO_TEST_OF_ELIF
 
     def start_of_test(self, stmt: ast.If | ast.Assert) -> tuple[int, int] | None:
         """Return line and column at which a test begins, without ``not`` and parentheses before it."""

@@ -14,7 +14,15 @@ from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ..lift import Scope, folds_not, negate
-from ..lift.spelling import begins_below, begins_guard, begins_statement, depth, line_of_first, spelled
+from ..lift.spelling import (
+    begins_below,
+    begins_guard,
+    begins_in_parentheses,
+    begins_statement,
+    depth,
+    line_of_first,
+    spelled,
+)
 from ..nodes import compound_places, line_of, ops_of, part_of, suites_of, with_operands
 from .evidence import Evidence
 
@@ -78,7 +86,8 @@ class _Speller:
         below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])
                  and not exit_between(self.body.facts, scope, values[at - 1], values[at])]
         if below:
-            starts = [at for at in below if begins_statement(scope, values[0], values[at - 1], values[at], _IF, "if ")]
+            starts = [at for at in below if begins_statement(scope, values[0], values[at - 1], values[at], _IF, "if ")
+                      or begins_in_parentheses(scope, values[at - 1], values[at])]
             column = self.body.facts.column(statement.body[0])
             deep = None if column is None else depth(scope, values[0], column)
             if deep is not None:

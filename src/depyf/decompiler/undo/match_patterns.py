@@ -22,8 +22,9 @@ from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..lift import Capture, CaseTest
-from ..nodes import MatchOf, at_line, line_of
+from ..nodes import MatchOf, at_line, line_of, offset_of
 from ..structure.analysis import RegionCfg, copied_op
+from ..structure.evidence import INDENTATION, TO_TEST, Evidence
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -439,7 +440,7 @@ def find_in_body(body: Body) -> None:
 def write_cases(body: Body) -> None:
     """Make ``match`` statements of the tests of patterns."""
     if body.has_patterns:
-        body.statements = cases(body.statements)
+        body.statements = cases(body.statements, body.evidence)
 
 
 def find_patterns(cfg: RegionCfg) -> bool:
@@ -715,7 +716,7 @@ def case_of(test: ast.expr) -> tuple[CaseTest, ast.expr | None] | None:
     return None
 
 
-def cases(stmts: list[ast.stmt]) -> list[ast.stmt]:
+def cases(stmts: list[ast.stmt], evidence: Evidence | None) -> list[ast.stmt]:
     """Return the statements with ``match`` in place of tests of cases, at any depth."""
     out: list[ast.stmt] = []
     for stmt in reversed(stmts):
@@ -723,19 +724,31 @@ def cases(stmts: list[ast.stmt]) -> list[ast.stmt]:
             inner = getattr(stmt, field, None)
             if inner and isinstance(inner, list) and not isinstance(
                     stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                setattr(stmt, field, cases(inner))
+                setattr(stmt, field, cases(inner, evidence))
         for handler in getattr(stmt, "handlers", ()):
-            handler.body = cases(handler.body)
+            handler.body = cases(handler.body, evidence)
         parts = case_of(stmt.test) if isinstance(stmt, ast.If) else None
         if parts is None:
             out.insert(0, stmt)
             continue
         assert isinstance(stmt, ast.If)
-        out = _match(stmt, parts[0], parts[1], out)
+        out = _match(evidence, stmt, parts[0], parts[1], out)
     return out
 
 
-def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast.stmt]) -> list[ast.stmt]:
+def _is_guard(evidence: Evidence, case: CaseTest, test: ast.expr) -> bool | None:
+    """Return whether a test is on the line of a ``case`` (``True``), or that of an ``if`` in it (``False``)."""
+    begin, start = evidence.place(offset_of(case)), evidence.start(test)
+    if begin is None or start is None or begin[1] is None or start[1] is None:
+        return None
+    if begin[0] == start[0]:
+        return True
+    return False if start[1] - begin[1] + len("case ") - INDENTATION in TO_TEST else None
+
+
+def _match(
+    evidence: Evidence | None, stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast.stmt],
+) -> list[ast.stmt]:
     match_cases = [ast.match_case(test.pattern, guard, stmt.body or [ast.Pass()])]
     rest = stmt.orelse
     if not rest and after:
@@ -754,6 +767,12 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
         capture = other if isinstance(other, Capture) and other.subject is test.subject else None
         name = None if capture is None else capture.name
         match_cases.append(ast.match_case(ast.MatchAs(None, name), None, rest[capture is not None :] or [ast.Pass()]))
+    elif evidence is not None:  # (A guard of the last case, or an ``if`` in it: both go on after the statement.)
+        case, inner = match_cases[0], stmt.body[0] if len(stmt.body) == 1 else None
+        if guard is not None and _is_guard(evidence, test, guard) is False:
+            case.guard, case.body = None, [at_line(ast.If(guard, case.body, []), line_of(stmt))]
+        elif guard is None and isinstance(inner, ast.If) and not inner.orelse and _is_guard(evidence, test, inner.test):
+            case.guard, case.body = inner.test, inner.body
     return [at_line(MatchOf(test.subject.value, match_cases, test.subject), line_of(stmt)), *after]
 
 
