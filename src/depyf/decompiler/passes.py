@@ -29,7 +29,7 @@ from .dynamo import simplify
 from .structure import fold_expressions, walk
 from .structure.analysis import RegionCfg
 from .structure.arrange import arrange
-from .structure.spell_tests import join_statements, spell_tests, split_guards
+from .structure.spell_tests import join_statements, spell_tests
 from .undo import match_patterns
 from .undo.cleanup_copies import outline_cleanups
 from .undo.duplicate_ends import merge_breaks, merge_ends, thread_jumps
@@ -100,7 +100,6 @@ STRUCTURE: Sequence[Pass[Body]] = (
     Pass("structure", walk.write_statements, "the graph becomes nested statements"),
     Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),
     Pass("arrange", arrange, "branches, guards and exits stand as the line table says that they were written"),
-    Pass("split_guards", split_guards, "guards of which each had its own exit are apart"),
     Pass("join_statements", join_statements, "imports and `del` of several parts are one statement each"),
     Pass("spell_tests", spell_tests, "`not` stands where columns say, and a second `if` on a line of its own is one"),
 )

@@ -205,17 +205,6 @@ def begins_statement(
         scope.line(offset_of(left)) or line) < line
 
 
-def begins_guard(scope: Scope, test: ast.expr, before: ast.expr, operand: ast.expr) -> bool:
-    """Return whether an operand of ``or`` was the test of an ``if`` after the one of those before it.
-
-    That ends on a line of its own, and this begins as far right (*likely*: no continuation line is two lines below).
-    """
-    end, start = end_of(scope, _last(before)[0]), start_of(scope, first_part(operand)[0])
-    begin = start_of(scope, first_part(test)[0])
-    return end is not None and start is not None and begin is not None and start[0] > end[0] + 1 and (
-        start[1] - _before(operand) == begin[1] - _before(test))
-
-
 def begins_in_parentheses(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
     """Return whether a line without operations is between two operands: the beginning of a test, ``if (``."""
     end, start = end_of(scope, _last(left)[0]), start_of(scope, first_part(right)[0])
