@@ -787,7 +787,8 @@ def test_a_limit_is_put_down_to_what_most_versions_are_for(capture_program):
 
 def test_a_constant_is_no_name_of_an_open_number(capture_program):
     text = index(capture_program(told_programs.a_constant_on_the_stack))
-    assert "`0` (torch's" not in text
+    assert " the constant `0` (torch's `s" in text
+    assert "___stack" not in text and "` `0`" not in text
 
 
 @new_enough

@@ -188,9 +188,12 @@ class RunIndex:
 
         ``{"___stack0": "self.log.append"}``. (A constant is no name for the value that it has.)
         """
+        return {name: text for name, text in self.values_on_stack(compilation).items() if number(text) is None}
+
+    def values_on_stack(self, compilation: Compilation) -> dict[str, str]:
+        """Return the same with constants: ``{"___stack0": "self.log.append", "___stack1": "7"}``."""
         frame = self.frame_of(compilation)
-        known = known_on_stack(frame.stack) if frame is not None else {}
-        return {name: text for name, text in known.items() if number(text) is None}
+        return known_on_stack(frame.stack) if frame is not None else {}
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
