@@ -149,7 +149,7 @@ REFUSED = {
     "source": ("def f(): pass", "a value of type str holds no code: .*depyf decompile FILE"),
     "module": (functools, "functools is a module: give one of its functions"),
     "None": (None, "a value of type NoneType holds no code"),
-    "namespace": (types.SimpleNamespace(a=1), "a value of type SimpleNamespace holds no code: give a function"),
+    "namespace": (types.SimpleNamespace(a=1), "a value of type SimpleNamespace has no code: give a function"),
     "endless": (Endless(), "a value of type Endless .*holds no code"),
 }
 

@@ -83,7 +83,7 @@ def logs(directory: str) -> list[str]:
     """
     files = sorted(glob.glob(os.path.join(glob.escape(directory), "*.log")), key=os.path.getmtime)
     if not files:
-        raise RecordsError(f"{directory!r} holds neither records of depyf ({FILE}) nor a log of TORCH_TRACE "
+        raise RecordsError(f"{directory!r} contains neither records of depyf ({FILE}) nor a log of TORCH_TRACE "
                            "(dedicated_log_torch_trace_....log).")
     return files
 
@@ -119,12 +119,12 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
         except _NOT_AS_TORCH_WRITES:
             unread += 1
     if not count:
-        raise RecordsError(f"{path} holds no event of torch's structured trace; give a log that TORCH_TRACE "
+        raise RecordsError(f"{path} contains no event of torch's structured trace; give a log that TORCH_TRACE "
                            "wrote.")
     try:
         return reading.capture(unread)
     except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
-        raise RecordsError(f"{path} holds events that torch does not write so ({error}).") from error
+        raise RecordsError(f"{path} contains events that torch does not write so ({error}).") from error
 
 
 class _Log:

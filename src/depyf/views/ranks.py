@@ -336,8 +336,8 @@ def ranks_index(classes: Sequence[RankClass]) -> str:
     if missing:
         lines += ["", missing]
     if any(not each.ended for each in classes):
-        lines += ["", "A rank that has not ended runs still or was killed; its folder holds what it had compiled until "
-                      "then. What it lacks is not listed as a difference. `depyf report DIR` makes this index "
+        lines += ["", "A rank that has not ended runs still or was killed; its folder contains what it had compiled "
+                      "until then. What it lacks is not listed as a difference. `depyf report DIR` makes this index "
                       "again."]
     lines += ["", "## Where the ranks differ", "", *_differences(classes)]
     return "\n".join(lines) + "\n"

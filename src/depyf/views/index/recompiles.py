@@ -136,7 +136,7 @@ def shapes(run: SectionContext) -> list[str]:
         return []
     return ["## Dynamic shapes", "", "Sizes and numbers that torch keeps open, so that one version fits many of them; "
             "what was fixed, and the conditions that torch tested while it compiled. (Those that a call must satisfy "
-            "stand in the guards.)", *lines]
+            "are in the guards.)", *lines]
 
 
 def _at_most(texts: Sequence[str], what: str) -> list[str]:
@@ -220,7 +220,7 @@ def _open_text(
     first = f", first seen as {code(decision.value)}" if decision.value else ""
     where = f", {run.place(decision.location)}" if decision.location else ""
     if not decision.source:
-        return decision.symbol, (f"a value that only the data tells (torch's {code(decision.symbol)}), "
+        return decision.symbol, (f"a value known only from the data (torch's {code(decision.symbol)}), "
                                  f"{extent}{where}")
     what = in_words(decision.source, run.stack_names(compilation))
     subject = _subject(run, decision.source, compilation)
