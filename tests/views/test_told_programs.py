@@ -751,8 +751,8 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
     text = index(capture)
     assert "### Could not extract specialized integer from data-dependent expression u0\n" in text
     assert (
-        "why: a key, a size or an index has to be a known number while the graph is captured, and this one only the data "
-        "tells\n") in text
+        "why: a key, a size or an index has to be a known number while the graph is captured, and this one is known "
+        "only from the data\n") in text
     assert "why torch gives the function up: graph break in loop" in text
     (sentence,) = verdict(RunIndex(capture))
     assert re.search(r"breaks the graph inside the loop at line \d+\.?$", sentence)
