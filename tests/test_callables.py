@@ -146,11 +146,11 @@ REFUSED = {
     "function in C": (len, r"len is not written in Python \(builtin_function_or_method\).* give a Python function"),
     "partial of a function in C": (functools.partial(len, []), r"len \(reached through a partial\) is not written"),
     "method in C": (str.upper, r"str\.upper is not written in Python"),
-    "source": ("def f(): pass", "a value of type str holds no code: .*depyf decompile FILE"),
+    "source": ("def f(): pass", "a value of type str has no code: .*depyf decompile FILE"),
     "module": (functools, "functools is a module: give one of its functions"),
-    "None": (None, "a value of type NoneType holds no code"),
-    "namespace": (types.SimpleNamespace(a=1), "a value of type SimpleNamespace holds no code: give a function"),
-    "endless": (Endless(), "a value of type Endless .*holds no code"),
+    "None": (None, "a value of type NoneType has no code"),
+    "namespace": (types.SimpleNamespace(a=1), "a value of type SimpleNamespace has no code: give a function"),
+    "endless": (Endless(), "a value of type Endless .*has no code"),
 }
 
 

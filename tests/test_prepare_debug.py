@@ -318,7 +318,7 @@ def test_second_run_leaves_the_first_alone(tmp_path, capsys):
         torch._dynamo.reset()
         with depyf.prepare_debug(str(tmp_path / "d ä")):
             run(toy_example)
-    assert "is kept" in capsys.readouterr().err
+    assert "is not overwritten" in capsys.readouterr().err
     first, second = tmp_path / "d ä", tmp_path / "d ä" / "run_2"
     assert "full_code_for_toy_example_0.py" in os.listdir(first)
     assert "full_code_for_toy_example_0.py" in os.listdir(second)

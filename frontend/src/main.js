@@ -267,8 +267,8 @@ async function begin() {
     document.documentElement.dataset.ready = String(Math.round(performance.now()));
   } catch (error) {
     root.replaceChildren(h("p", { class: "empty" }, typeof DecompressionStream === "undefined"
-      ? "This browser is too old to unpack the page (Chrome 80, Firefox 113, Safari 16.4 can). index.md, beside it, tells the same."
-      : `The page could not be shown: ${error.message}. index.md, beside it, tells the same.`));
+      ? "This browser is too old to unpack the page (Chrome 80, Firefox 113, Safari 16.4 can). index.md, beside it, says the same."
+      : `The page could not be shown: ${error.message}. index.md, beside it, says the same.`));
     throw error;
   }
 }

@@ -29,7 +29,7 @@ export function ranks(data, state, app) {
   return h("section", { class: "view ranks", "aria-label": "Ranks" }, h("div", { class: "column wide" },
     h("h2", {}, heads.length < all ? `${count(all, "rank")}, of which ${count(heads.length, "kind")}` : "Ranks side by side"),
     (data.missing ?? []).map((sentence) => h("p", {}, pieces(sentence))),
-    data.left_out?.length ? h("p", {}, `Too many differ for one page: of ${data.left_out.join(", ")} index.md tells.`) : null,
+    data.left_out?.length ? h("p", {}, `Too many differ for one page: ${data.left_out.join(", ")} are in index.md only.`) : null,
     data.differences?.length ? h("ul", { class: "differences" }, data.differences.map((sentence) => h("li", {}, pieces(sentence)))) : null,
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "table of ranks" }, h("table", {}, h("thead", {}, head),
       h("tbody", {},

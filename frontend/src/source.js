@@ -15,7 +15,7 @@ const MOST = 30;
 
 export function source(run, state, app) {
   const docs = run.docs.filter((doc) => doc.kind === "source");
-  if (!docs.length) return h("section", { class: "view" }, h("p", { class: "empty" }, "The records hold no source."));
+  if (!docs.length) return h("section", { class: "view" }, h("p", { class: "empty" }, "The records have no source."));
   const doc = run.byKey.get(state.key) ?? busiest(docs);
   const status = new Map(doc.status.map((found) => [found[0], found]));
   const detail = h("aside", { class: "detail", "aria-live": "polite", "aria-label": "Where the line went" });

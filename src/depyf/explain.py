@@ -79,7 +79,7 @@ def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any)
     if args or kwargs:
         return _called(what, args, kwargs, pixels)
     return View.of(_live(what, None, "interactive"), height=pixels, notes=[
-        "As torch holds it now: without the story of its compilation, and graphs only where the backend kept them."])
+        "As torch has it now: without the story of its compilation, and graphs only where the backend kept them."])
 
 
 def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: int) -> View:
@@ -102,7 +102,7 @@ def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: in
         notes.append("Nothing was compiled by this call.")
         try:
             capture = _live(what, None, "interactive")
-            notes.append("What was compiled before is shown, as torch holds it (graphs only where the backend kept "
+            notes.append("What was compiled before is shown, as torch has it (graphs only where the backend kept "
                          "them). To see all of it compiled, run torch.compiler.reset() first.")
         except (TypeError, ValueError):
             pass

@@ -53,7 +53,8 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
             from .capture import trace_log  # (few have a log)
 
             trace_log.logs(path)  # raises where there is none
-            raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
+            raise RecordsError(
+                f"{path!r} contains a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
         captures = _sourced({"": _completed(path, captures[""])}, sources)
         with remembered():
             if page:
@@ -104,6 +105,6 @@ def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
     lacking = {path for capture in captures.values() for path, has_frame in files_named(capture).items()
                if has_frame and path not in {source.path for source in capture.sources}}
     if lacking:
-        say(f"depyf: the records hold no copy of {count(len(lacking), 'source file')} that they name; `depyf report "
+        say(f"depyf: the records have no copy of {count(len(lacking), 'source file')} that they name; `depyf report "
             "--sources` reads them from this machine's disk")
     return captures

@@ -128,5 +128,5 @@ def why_no_code(obj: Any) -> str:
         return f"{name}{through} is not written in Python ({type(last).__name__}), so it has no bytecode: " \
                "give a Python function or a code object"
     for_files = "; for a file, use the command `depyf decompile FILE`" if isinstance(last, str) else ""
-    return f"a value of type {type(last).__qualname__}{through} holds no code: give a function, a method or a code " \
+    return f"a value of type {type(last).__qualname__}{through} has no code: give a function, a method or a code " \
            f"object{for_files}"

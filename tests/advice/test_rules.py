@@ -289,11 +289,11 @@ def test_a_test_of_a_size_that_only_the_data_tells_is_told_in_the_users_words():
     reason = "Could not guard on data-dependent expression Eq(u0, 0) (unhinted: Eq(u0, 0)).  (Size-like symbols: u0)"
     place = SourceLocation("/home/a/model.py", 4, "", "        if rows.numel() == 0:")
     broken = GraphBreak(CompileId(0, 0), reason, stack=(place,))
-    assert cause(broken) == "`rows.numel() == 0` depends on a number that only the data tells"
+    assert cause(broken) == "`rows.numel() == 0` depends on a number known only from the data"
     advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken))
     assert advice.change.startswith("compile what follows the test in a turn of the loop at line 2")
     elsewhere = GraphBreak(CompileId(0, 0), reason, stack=(dataclasses.replace(place, text="y = x.view(n)"),))
-    assert cause(elsewhere) == "a decision depends on a number that only the data tells: `Eq(u0, 0)`"
+    assert cause(elsewhere) == "a decision depends on a number known only from the data: `Eq(u0, 0)`"
 
 
 @pytest.mark.parametrize(("lines", "line", "change"), [

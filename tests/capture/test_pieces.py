@@ -1,11 +1,17 @@
 """Backends that split a graph and compile each piece alone, as DDPOptimizer and vLLM do."""
 
+import os
+import subprocess
+import sys
+from collections import Counter
+
 import pytest
 import torch
 from torch._dynamo.backends.registry import lookup_backend
 from torch.fx.passes.split_module import split_module
 
 import depyf
+from depyf.capture import trace_log
 from depyf.records.store import read
 from depyf.views.diff.difference import difference
 from depyf.views.index.index import index
@@ -125,3 +131,74 @@ def test_a_difference_in_a_piece_is_named(eager, tmp_path):
         torch.compile(Layers(), backend=split_after_relu(lookup_backend("aot_eager")))(torch.ones(2, 4))
     lines = [line for each in difference(read(str(path)), read(str(tmp_path))).changed for line in each.lines]
     assert any("piece `submod_0` changed: the joint one" in line for line in lines)
+
+
+PROGRAM_OF_DDP = """
+import sys, torch, depyf
+from torch._dynamo.backends.distributed import DDPOptimizer
+from torch._dynamo.backends.registry import lookup_backend
+
+model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(6)])
+ddp = DDPOptimizer(bucket_bytes_cap=2 << 20, backend_compile_fn=lookup_backend(sys.argv[2]))
+
+with depyf.prepare_debug(sys.argv[1], page=False):
+    torch.compile(model, backend=ddp.compile_fn)(torch.ones(2, 512)).sum().backward()
+"""
+#: The calls of ``trace_structured`` in vLLM's ``compilation/backends.py`` and ``piecewise_backend.py``.
+PROGRAM_OF_VLLM = """
+import json, sys, torch, depyf
+from torch._dynamo.backends.registry import lookup_backend
+from torch._logging import trace_structured
+from torch.fx.passes.split_module import split_module
+
+def backend(gm, inputs):
+    count = 0
+
+    def part(node):
+        nonlocal count
+        number = count
+        count += "relu" in str(node.target)
+        return number
+
+    split = split_module(gm, None, part, tuple_return=True)
+    trace_structured("graph_dump", lambda: {"name": "vllm_piecewise_split_graph"},
+                     payload_fn=lambda: split.print_readable(print_output=False))
+
+    class Pieces(torch.fx.Interpreter):
+        def call_module(self, target, args, kwargs):
+            result = super().call_module(target, args, kwargs)
+            piece = self.fetch_attr(target)
+            for size in (2, 3):
+                trace_structured("artifact", lambda: {"name": "vllm_piecewise_compile_start", "encoding": "json"},
+                                 payload_fn=lambda: json.dumps({"submod_name": target, "compile_range_start": size}))
+                if size == 2:
+                    trace_structured("graph_dump", lambda: {"name": f"vllm_{target}"},
+                                     payload_fn=lambda: piece.print_readable(print_output=False))
+                lookup_backend(sys.argv[2])(piece, [args[0].new_empty(size, 4), *args[1:]])
+            return result
+
+    Pieces(split).run(*inputs)
+    return gm.forward
+
+model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()) for _ in range(3)))
+with depyf.prepare_debug(sys.argv[1], page=False), torch.no_grad():
+    torch.compile(model, backend=backend)(torch.ones(2, 4))
+"""
+
+
+@pytest.mark.parametrize("program, compiler", [
+    (PROGRAM_OF_DDP, "inductor"), (PROGRAM_OF_VLLM, "aot_eager")])
+def test_a_log_has_the_pieces_of_the_live_run(program, compiler, tmp_path):
+    (tmp_path / "program.py").write_text(program)
+    subprocess.run([sys.executable, str(tmp_path / "program.py"), str(tmp_path / "dump"), compiler], check=True,
+                   env={**os.environ, "TORCH_TRACE": str(tmp_path / "log")})
+
+    def pieces(capture):
+        return [(graph.name.partition(".")[2], len(graph.kernels), Counter(stage.stage for stage in graph.stages))
+                for graph in capture.graphs if graph.piece_of]
+
+    live, log = read(str(tmp_path / "dump")), trace_log.read_log(str(tmp_path / "log"))
+    assert len(pieces(live)) >= 3
+    assert pieces(log) == pieces(live)
+    split, = (stage.text for stage in log.graphs[0].stages if "split" in stage.stage)
+    assert all(f"self.{name}(" in split for name, _, _ in pieces(log))

@@ -92,7 +92,7 @@ def test_torch_is_not_imported(tree):
     ("lib/bad.pyc", "lib/bad.pyc, byte 0: is not a .pyc file"),
     ("lib/old.pyc", "magic number 9999 belongs to no released Python"),
     ("lib/bad.py", "does not compile"),
-    ("empty", "holds no .pyc and no .py file"),
+    ("empty", "contains no .pyc and no .py file"),
 ])
 def test_bad_input_is_named_and_the_rest_is_done(tree, capsys, given, message):
     (tree / "lib" / "a.txt").write_text("")

@@ -37,7 +37,7 @@ def explained(capsys, *arguments):
 
 def test_a_run_in_which_all_went_well_is_told_shortly(tmp_path, capsys):
     dump(tmp_path, Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", seconds=1.5),
-         notes=["torch's compile caches: entries made under depyf are kept apart from others"])
+         notes=["torch's compile caches: entries made under depyf are separate from others"])
     text = explained(capsys, tmp_path)
     assert "1.50 s. (torch 2.13.0, Python 3.11.7)" in text
     assert "No graph breaks, no recompiles, nothing skipped." in text
@@ -68,14 +68,14 @@ def test_ranks(tmp_path, capsys):
     assert "Use torch.cond instead." in explained(capsys, tmp_path, "--rank", 1)
     assert "nothing skipped" in explained(capsys, tmp_path, "--rank", 0)
     assert cli.main(["explain", str(tmp_path), "--rank", "7"]) == 2
-    assert "holds no rank 7" in capsys.readouterr().err
+    assert "has no rank 7" in capsys.readouterr().err
 
 
 def two_compilations(folder):
     return dump(
         folder, Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", breaks=(BREAK,)),
         Compilation(CompileId(1, 0), "g", PLACE, outcome="compiled"),
-        notes=["torch's compile caches: entries made under depyf are kept apart from others", "a note"])
+        notes=["torch's compile caches: entries made under depyf are separate from others", "a note"])
 
 
 def test_the_written_index_tells_the_same_as_the_records(tmp_path, capsys):
@@ -100,7 +100,7 @@ def test_an_index_that_may_not_tell_all_is_made_again(tmp_path, capsys, why):
     assert "that was changed" in explained(capsys, folder / store.FILE)
     if why == "other records":
         records = folder / store.FILE
-        records.write_text(records.read_text().replace("apart from others", "apart from all others"))
+        records.write_text(records.read_text().replace("separate from others", "separate from all others"))
     elif why == "another depyf":
         index.write_text(index.read_text().replace(f"<!-- depyf {depyf.__version__} ", "<!-- depyf 0.9 "))
     else:

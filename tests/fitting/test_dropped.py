@@ -52,7 +52,7 @@ def test_calls_that_violate(keep):
     assert subjects(dropped) == [("x.shape[0]", "2 or more", "1", 2, 2), ("self.scale", "2", "3", 1, 4)]
     text = re.sub(r"test_dropped.py:\d+", "test_dropped.py:N", str(dropped))
     assert text == """\
-3 of 4 calls violate guards that torch was told to drop.
+3 of 4 calls violate guards that torch was asked to drop.
 
   [0/0] of forward, test_dropped.py:N: 2 of 4 calls, first call 2:
     x.shape[0] must be 2 or more, is 1 (test_dropped.py:N: return x * self.scale if x.shape[0] > 1 else x)
@@ -74,7 +74,7 @@ def test_nothing_is_dropped_or_violated():
     assert "None of" in str(dropped)
     with depyf.dropped_guards() as dropped:
         torch.compile(Scaled(), backend="eager")(torch.ones(2, 3))
-    assert str(dropped) == "No call was checked: no function was compiled whose guards torch was told to drop.\n"
+    assert str(dropped) == "No call was checked: no function was compiled whose guards torch was asked to drop.\n"
 
 
 def test_asking_is_no_call():

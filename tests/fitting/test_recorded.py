@@ -117,7 +117,7 @@ def test_what_cannot_be_written_is_asked_in_the_program():
     open_ = Finding(guard, None, missing="fn (which object it is)")
     answer = Fit("f", None, (VersionFit("0/0", None, open=(open_,)),))
     assert advice(answer, answer) == (
-        "Only the running program can tell, as it is on which object fn is: depyf.fits(compiled, ...).")
+        "Only the running program can answer, as it is on which object fn is: depyf.fits(compiled, ...).")
 
 
 def test_a_name_that_the_function_lacks_is_refused_with_the_closest_one(dump, capsys):

@@ -137,8 +137,8 @@ def test_options_and_interactive(tmp_path):
     assert "index.html" in str(cells[2].outputs)
     assert "unrecognized arguments: --hight 300" in seen[3] and "does not run" not in seen[3]
     assert "too low" in seen[4] and "does not run" not in seen[4]
-    assert "before this cell" in texts[5] and "What torch still holds" in texts[5] and "1 graph" in texts[5]
-    assert "As torch holds it now" in texts[6] and "1 graph." in texts[6]
+    assert "before this cell" in texts[5] and "What torch still has" in texts[5] and "1 graph" in texts[5]
+    assert "As torch has it now" in texts[6] and "1 graph." in texts[6]
     assert "height: 444px" in views(cells[7])[0]["text/html"] and "1 graph" in texts[7]
     assert "1 function, 1 version, 1 graph, 0 graph breaks" in texts[8]
     assert cells[9].outputs[0]["data"]["text/plain"] == "([3.0, 3.0], True)"

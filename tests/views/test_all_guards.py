@@ -135,7 +135,7 @@ def test_only_expressions_pass(text, valid):
     ("L['é'] == 'ü'", "Equals", "é == 'ü'"),
     ("2 <= L['x'].size()[0] <= 9", "Range", "2 <= x.shape[0] <= 9"),
     ("-1 <= L['n']", "Range", "-1 <= n"),
-    ("16*L['x'].size()[0] <= 64", "Range", "16*x.shape[0] <= 64"),
+    ("16*L['x'].size()[0] <= 64", "Range", "16 * x.shape[0] <= 64"),
     ("1 <= L['n'] <= L['m']", "Other", "1 <= n <= m"),
     ("L['n'] == 2 or L['n'] == 3", "Other", "n == 2 or n == 3"),
     ("len(L['d']) == 2", "Length", "len(d) == 2"),

@@ -60,10 +60,20 @@ def test_negative_numbers_stand_without_brackets():
     assert in_words("(((-1)*L['step']) / 10) == (-0.1)") == "-step / 10 == -0.1"
 
 
+@pytest.mark.parametrize("decided, guarded", [
+    ("s17 - s77 + 4 < 100", "L['y'].size()[0] + 4 + -1*L['x'].size()[0] < 100"),
+    ("64 - Max(0, 64 - s77) <= s17", "-1*max(0, -1*L['x'].size()[0] + 64) + 64 <= L['y'].size()[0]"),
+    ("Ne(PythonMod(s77, 2), 0)", "L['x'].size()[0] % 2 != 0"), ("2*s77 <= 9", "2*L['x'].size()[0] <= 9")])
+def test_a_condition_reads_alike_in_the_index_and_in_the_guards(decided, guarded):
+    compilation = Compilation(CompileId(0, 0), symbols=(
+        symbol("s77", "L['x'].size()[0]"), symbol("s17", "L['y'].size()[0]")))
+    assert condition_in_words(symbol(decided, "", "guarded"), compilation, {}) == in_words(guarded)
+
+
 def test_a_difference_in_a_condition_is_in_brackets():
     compilation = Compilation(CompileId(0, 0), symbols=(
         symbol("s3", "L['___stack0']"), symbol("s84", "L['___stack1']"), symbol("s5", "L['x'].size()[0]")))
     names = {"___stack0": "x1", "___stack1": "x0 - int(box[0])"}
     texts = [condition_in_words(symbol(each, "", "guarded"), compilation, names)
              for each in ("Ne(s3 - s84, 1)", "s84 + s3 <= s5", "s5 <= 4096")]
-    assert texts == ["x1 - (x0 - int(box[0])) != 1", "x0 - int(box[0]) + x1 <= x.shape[0]", "x.shape[0] <= 4096"]
+    assert texts == ["x1 - (x0 - int(box[0])) != 1", "x1 + (x0 - int(box[0])) <= x.shape[0]", "x.shape[0] <= 4096"]

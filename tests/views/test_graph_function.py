@@ -1,5 +1,6 @@
 """A graph as a function, with the graphs within it as functions in that one."""
 
+import pytest
 import torch
 
 from depyf.records.model import GraphInput
@@ -78,6 +79,17 @@ def test_equal_statements_between_others_that_differ_are_compared_by_value():
     new = ["add_2 = x.sub(y)", "add_1 = x.mul(y)", *same, "q = w.abs()", "mul = add_1.div(w)", "r = w.atan()"]
     lines = like_before(new, {"g": old}).splitlines()
     assert "#   - mul = add_1.div(w)" in lines and "#   + mul = add_1.div(w)" in lines
+
+
+@pytest.mark.parametrize("old, new", [
+    (["c = x_1.add(1)", "d = x_1.sin()"], ["c = x_1.add(1)", "d = x_2.sin()"]),  # an input that was not used before
+    (["mul = y.mul(2)", "d = mul.sin()"], ["d = mul_1.sin()"]),  # an input in place of a value that is not made now
+    (["mul = y.mul(2)", "mul_1 = y.mul(3)", "d = mul.sub(mul_1)"],
+     ["mul = y.mul(2)", "mul_1 = y.mul(3)", "d = mul.sub(mul)"])])
+def test_a_statement_on_another_value_is_shown(old, new):
+    rest = [f"t_{k} = x.add({k})" for k in range(24)]
+    lines = like_before([*new, *rest], {"g": [*old, *rest]}).splitlines()
+    assert f"#   - {old[-1]}" in lines and f"#   + {new[-1]}" in lines
 
 
 def test_names_of_operations_in_place_are_counted_up_too():

@@ -234,6 +234,15 @@ def test_a_rank_that_was_killed(tmp_path):
     assert (tmp_path / "rank_0" / "index.md").read_text() == "", "an index that a rank wrote is its own"
 
 
+def test_the_graph_of_a_rank_that_was_killed_is_compared(tmp_path):
+    text = written(tmp_path, of_rank(0, compilation(), compilation(1, 0, "g"), graph=GRAPH.format(
+        size=2, operation="sin", device=0)), of_rank(1, graph=GRAPH.format(size=2, operation="cos", device=1)), killed={1})
+    assert "* Rank 1 differs from rank 0 in the captured graph of `f`\n" in text
+    assert "### `f`, `model.py:3`, from rank 0 to rank 1\n\n* graph changed: the captured one\n" \
+        "  * in no module: `+ cos`, `- sin`\n" in text
+    assert "gone" not in text
+
+
 def test_ranks_that_left_nothing(tmp_path):
     (tmp_path / "rank_1").mkdir()
     capture = of_rank(0, world=4)

@@ -197,8 +197,8 @@ def test_what_torch_compile_was_told_is_told_again(backend, given, shown):
 
 @pytest.mark.parametrize(("backend", "given", "said"), [
     ("inductor", {"options": "{'post_grad_custom_post_pass': function, 'a': True, 'b': 'x' + ...}", "mode": "Mode"},
-     "# Left out, as no record holds its value: mode, options['post_grad_custom_post_pass'], options['b']"),
-    ("inductor", {"options": "{'a': 1, ..."}, "# Left out, as no record holds its value: options"),
+     "# Left out, as no record has its value: mode, options['post_grad_custom_post_pass'], options['b']"),
+    ("inductor", {"options": "{'a': 1, ..."}, "# Left out, as no record has its value: options"),
     ("mine", {"mode": "'fast'"}, "# Left out, as it is for the backend 'mine': mode"),
     ("inductor", {"mode": "'max-autotune'", "dynamic": "True"}, "")])
 def test_what_is_left_out_is_named(backend, given, said):

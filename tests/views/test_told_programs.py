@@ -267,7 +267,7 @@ def test_torch_leaves_alone_what_begins_without_a_tensor(capture_program):
     assert re.search(r"continues in `__resume_at_\d+_\d+` \(runs in plain Python: none of the variables", text)
     section = text.partition("## Not compiled")[2]
     assert re.search(r"\*\*`Engine\.step` from line \d+ on runs in plain Python: none of the variables that it begins with "
-                     r"is or holds a tensor", section)
+                     r"is or contains a tensor", section)
     (frame,) = [frame for function in capture.functions for frame in function.frames if not frame.entries]
     assert frame.asked and frame.without_tensors
 
@@ -510,7 +510,7 @@ def test_a_loop_that_fills_a_dictionary_leaves_the_rest_in_the_users_words(captu
 def test_what_a_graph_holds_itself_and_writes_to_is_told(capture_program, tmp_path):
     capture_program(told_programs.optimizer_step)
     texts = [re.sub(r"\n\s*#\s*", " ", file.read_text()) for file in (tmp_path / "dump").glob("full_code_*.py")]
-    told = [found for text in texts for found in re.findall(r"writes to \d+ tensors that it holds itself: [^\n]*", text)]
+    told = [found for text in texts for found in re.findall(r"writes to \d+ tensors of its own: [^\n]*", text)]
     assert told
     assert all("p and 2 alike" in each for each in told)
 
@@ -657,14 +657,14 @@ def test_of_the_message_of_an_error_the_first_sentence_is_the_heading(capture_pr
     capture = capture_program(functools.partial(told_programs.packed_sequences, numbers=True))
     text = index(capture)
     assert "\n### Could not guard on data-dependent expression Eq(u0, u1)\n" in text
-    assert "why: a decision depends on a number that only the data tells: `Eq(u0, u1)`" in text
+    assert "why: a decision depends on a number known only from the data: `Eq(u0, u1)`" in text
     assert "Torch explains: Could not guard on" in text and "User Stack" in text
 
 
 @new_enough
 def test_random_numbers_are_the_cause_where_torch_holds_them_as_tensors(capture_program):
     (sentence,) = verdict(RunIndex(capture_program(told_programs.arithmetic_on_a_random_number)))
-    assert "torch holds a random number as a tensor while it traces, and does not know this operation on it" in sentence
+    assert "torch has a random number as a tensor while it traces, and does not know this operation on it" in sentence
 
 
 @new_enough
@@ -751,8 +751,8 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
     text = index(capture)
     assert "### Could not extract specialized integer from data-dependent expression u0\n" in text
     assert (
-        "why: a key, a size or an index has to be a known number while the graph is captured, and this one only the data "
-        "tells\n") in text
+        "why: a key, a size or an index has to be a known number while the graph is captured, and this one is known "
+        "only from the data\n") in text
     assert "why torch gives the function up: graph break in loop" in text
     (sentence,) = verdict(RunIndex(capture))
     assert re.search(r"breaks the graph inside the loop at line \d+\.?$", sentence)
@@ -787,7 +787,8 @@ def test_a_limit_is_put_down_to_what_most_versions_are_for(capture_program):
 
 def test_a_constant_is_no_name_of_an_open_number(capture_program):
     text = index(capture_program(told_programs.a_constant_on_the_stack))
-    assert "`0` (torch's" not in text
+    assert " the constant `0` (torch's `s" in text
+    assert "___stack" not in text and "` `0`" not in text
 
 
 @new_enough

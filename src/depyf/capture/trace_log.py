@@ -10,10 +10,12 @@ is a JSON object; a payload follows in lines that begin with a tab.
 from __future__ import annotations
 
 import glob
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import budgets
 from ..model.graph_text import read_graph
@@ -35,13 +37,27 @@ from ..records.model import (
     UnreadEvent,
 )
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
-from ..torch_text.events import EventReader, kind_of, unread_event, unread_name, unread_note
+from ..torch_text.events import (
+    DDP_PIECE,
+    DDP_SPLIT,
+    EventReader,
+    kind_of,
+    piece_compiled_by_vllm,
+    unread_event,
+    unread_name,
+    unread_note,
+)
 from ..torch_text.global_names import resumed_function, without_ids
 from ..torch_text.guards import GuardReader
 from ..torch_text.wrapping import legal_graph
 
 #: What reading raises where a value is of another type than torch writes.
 _NOT_AS_TORCH_WRITES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
+#: Kinds of events that come first when AOTAutograd compiles a graph.
+_BEGIN_OF_AOT = ("aot_joint_graph", "aot_inference_graph")
+#: Name of the stage by which the same graph is shown to a session that watches the process.
+_SPLIT = "post split_module"
+_Text = TypeVar("_Text", GraphStage, Kernel)
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
@@ -67,7 +83,7 @@ def logs(directory: str) -> list[str]:
     """
     files = sorted(glob.glob(os.path.join(glob.escape(directory), "*.log")), key=os.path.getmtime)
     if not files:
-        raise RecordsError(f"{directory!r} holds neither records of depyf ({FILE}) nor a log of TORCH_TRACE "
+        raise RecordsError(f"{directory!r} contains neither records of depyf ({FILE}) nor a log of TORCH_TRACE "
                            "(dedicated_log_torch_trace_....log).")
     return files
 
@@ -103,12 +119,12 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
         except _NOT_AS_TORCH_WRITES:
             unread += 1
     if not count:
-        raise RecordsError(f"{path} holds no event of torch's structured trace; give a log that TORCH_TRACE "
+        raise RecordsError(f"{path} contains no event of torch's structured trace; give a log that TORCH_TRACE "
                            "wrote.")
     try:
         return reading.capture(unread)
     except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
-        raise RecordsError(f"{path} holds events that torch does not write so ({error}).") from error
+        raise RecordsError(f"{path} contains events that torch does not write so ({error}).") from error
 
 
 class _Log:
@@ -135,44 +151,56 @@ class _Log:
             ids = self.reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
         if unknown:
             self.unread.append(unread_event(unknown, metadata, payload, ids, len(self.unread) + 1))
-        elif payload is not None and ids is not None:
+        if payload is not None and ids is not None:
             self._take_text(ids, metadata, payload)
 
     def _take_text(self, ids: CompileId, metadata: dict[str, Any], payload: str) -> None:
+        attempt = int(metadata.get("attempt") or 0)
         if "dynamo_cpp_guards_str" in metadata:
             self.guards[ids.key] = without_ids(payload, {}, {})
+            if ids.key in self.graphs:
+                self.graphs[ids.key].piece = ""  # the backend has returned
             return
-        graph = self.graphs.setdefault(ids.key, _Graph(ids))
-        if isinstance(metadata.get("inductor_output_code"), dict):
-            output = metadata["inductor_output_code"]
-            graph.kernel(payload, str(output.get("file_path") or output.get("filename") or ""))
-        shown = metadata.get("graph_dump")
-        name = str(shown.get("name") or "graph_dump") if isinstance(shown, dict) else ""
+        if ids.key not in self.graphs or attempt > self.graphs[ids.key].attempt:  # (tracing began again)
+            self.graphs[ids.key] = _Graph(ids, attempt)
+        graph, kind = self.graphs[ids.key], kind_of(metadata)
+        about = metadata.get(kind)
+        event: Mapping[str, Any] = about if isinstance(about, dict) else {}
+        if kind == "inductor_output_code":
+            graph.kernel(payload, str(event.get("file_path") or event.get("filename") or ""))
+        elif kind == DDP_PIECE:
+            graph.announce(str(event["name"]), payload)
+        elif piece := piece_compiled_by_vllm(metadata, payload):
+            graph.piece = piece
+        if kind in _BEGIN_OF_AOT:
+            graph.begin()
+        name = str(event.get("name") or kind) if kind == "graph_dump" else _SPLIT if kind == DDP_SPLIT else ""
         stage = naming.shown_stage(name) if name else naming.stage_of(metadata)
+        if graph.piece and name == f"vllm_{graph.piece}":
+            graph.stage("Captured_Graph", payload, "", kind)
         if stage:
-            graph.stage(stage, payload, int(metadata.get("attempt") or 0), naming.shown_name(name) if name else "",
-                        kind_of(metadata))
+            graph.stage(stage, payload, naming.shown_name(name) if name else "", kind)
 
     def capture(self, unread: int) -> Capture:
         """Return the records; ``unread`` events were not as torch writes them."""
         compilations = tuple(map(checked, self.reader.compilations()))
         guard_reader = GuardReader(self._full_path)
-        graphs = {key: graph.record() for key, graph in self.graphs.items() if graph.stages}
+        graphs = {key: graph.records() for key, graph in self.graphs.items() if graph.has_stages}
         first = {c.compile_id.frame_key: c for c in reversed(compilations)}
         entries: dict[tuple[int, int], list[CacheEntry]] = {}
         for compilation in compilations:
             if compilation.outcome == "compiled":
                 ids = compilation.compile_id
                 code = TransformedCode(ids, compilation.function, _NO_SOURCE, None, ())
-                names = (graphs[ids.key].name,) if ids.key in graphs else ()
+                names = (graphs[ids.key][0].name,) if ids.key in graphs else ()
                 entries.setdefault(ids.frame_key, []).append(
                     CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")), code, names))
         frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
                         tuple(of_frame)) for frame, of_frame in entries.items()]
         left_out = f"events of the log that are not as torch writes them are left out: {unread}" if unread else ""
         notes = tuple(filter(None, (FROM_LOG, left_out, unread_note(self.unread))))
-        return Capture(_functions(frames), tuple(graphs.values()), notes, self.environment, compilations,
-                       events=tuple(self.unread))
+        return Capture(_functions(frames), tuple(itertools.chain(*graphs.values())), notes, self.environment,
+                       compilations, events=tuple(self.unread))
 
     def _full_path(self, shown: str) -> str:
         """Complete a path that torch cut in a name (``full_paths.FullPaths``), where only one file of the log fits."""
@@ -203,37 +231,106 @@ def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
 
 
 class _Graph:
-    """The graph of one compilation while the log is read."""
+    """The graph of one compilation, with the pieces that its backend split it into, while the log is read.
 
-    def __init__(self, ids: CompileId) -> None:
+    Attributes:
+        attempt: the attempt of tracing that made it.
+        piece: the name of the piece that the backend is compiling; ``""`` for the whole graph.
+    """
+
+    def __init__(self, ids: CompileId, attempt: int) -> None:
         self.ids = ids
-        self.attempt = 0
-        self.stages: list[GraphStage] = []
-        self.kernels: list[Kernel] = []
-        self.kinds: dict[str, str] = {}
+        self.attempt = attempt
+        self.piece = ""
+        self._texts: list[tuple[str, GraphStage | Kernel]] = []  # in order, with the names of their pieces
+        self._kinds: dict[str, str] = {}
+        self._announced: list[str] = []  # the pieces that are compiled in this order
+        self._begun = 0  # graphs that AOTAutograd began to compile
 
-    def stage(self, stage: str, text: str, attempt: int, shown_as: str, kind: str) -> None:
+    @property
+    def has_stages(self) -> bool:
+        return any(isinstance(text, GraphStage) for _, text in self._texts)
+
+    def announce(self, piece: str, text: str) -> None:
+        """Add a piece that is compiled after those before it."""
+        self._announced.append(piece)
+        self._texts.append((piece, GraphStage("Captured_Graph", 0, legal_graph(text), False, self.ids)))
+
+    def begin(self) -> None:
+        """Note that AOTAutograd begins to compile a graph."""
+        if self._begun < len(self._announced):
+            self.piece = self._announced[self._begun]
+        self._begun += 1
+
+    def stage(self, stage: str, text: str, shown_as: str, kind: str) -> None:
         """Add a text of a stage.
 
         Torch has two kinds of events for some stages. Equal texts of one kind are of two pieces of a graph.
         """
-        if attempt > self.attempt:  # tracing began again
-            self.attempt, self.stages, self.kernels, self.kinds = attempt, [], [], {}
         text = legal_graph(text)
-        same = [each for each in self.stages if each.stage == stage]
-        if kind == self.kinds.setdefault(stage, kind) or all(each.text != text for each in same):
-            self.stages.append(GraphStage(stage, len(same), text, False, self.ids, shown_as=shown_as))
+        same = (each for each in self._latest(GraphStage) if each.stage == stage)
+        if kind == self._kinds.setdefault(stage, kind) or all(each.text != text for each in same):
+            self._texts.append((self.piece, GraphStage(stage, 0, text, False, self.ids, shown_as=shown_as)))
 
     def kernel(self, text: str, path: str) -> None:
-        if all(known.path != path or not path for known in self.kernels):
-            self.kernels.append(Kernel(len(self.kernels), text, path, self.ids))
+        if not path or all(each.path != path for each in self._latest(Kernel)):
+            self._texts.append((self.piece, Kernel(0, text, path, self.ids)))
 
-    def record(self) -> CompiledGraph:
+    def _latest(self, kind: type[_Text]) -> Iterator[_Text]:
+        """Yield the texts since the last one of another kind, the latest first."""
+        for _, text in reversed(self._texts):
+            if not isinstance(text, kind):
+                return
+            yield text
+
+    def records(self) -> list[CompiledGraph]:
+        """Return the graph and its pieces."""
+        if self._announced and self._begun != len(self._announced):  # it is not known which ones were compiled
+            self._texts = [(piece if isinstance(text, GraphStage) and text.stage == "Captured_Graph" else "", text)
+                           for piece, text in self._texts]
+        self._place_backward_graphs()
         name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
         if self.ids.resets:  # (torch counts anew)
             name += f"_after_reset_{self.ids.resets}"
-        graph = CompiledGraph(name, name, self.ids, "", _with_inputs(self.stages), tuple(self.kernels))
+        pieces = dict.fromkeys(piece for piece, _ in self._texts if piece)
+        return [self._record(name), *(self._record(name, piece) for piece in pieces)]
+
+    def _place_backward_graphs(self) -> None:
+        """Assign the graphs that Inductor compiles when the backward pass runs to the pieces with the same inputs.
+
+        The log does not name the piece there. Pieces with the same inputs cannot be distinguished: there must be
+        one such graph for each of them, and all equal.
+        """
+        pieces, places = defaultdict[Any, list[str]](list), defaultdict[Any, list[int]](list)
+        for place, (piece, text) in enumerate(self._texts):
+            if isinstance(text, GraphStage) and text.stage == "Backward_graph" and piece:
+                pieces[_input_types(text)].append(piece)
+            elif isinstance(text, GraphStage) and text.stage == "AFTER_POST_GRAD" and not piece:
+                places[_input_types(text)].append(place)
+        for inputs, found in places.items():
+            if len(found) == len(pieces[inputs]) and len({self._texts[place][1].text for place in found}) == 1:
+                for place, piece in zip(found, reversed(pieces[inputs])):
+                    for number, (_, text) in enumerate(self._texts[place : place + 2], start=place):
+                        if number == place or isinstance(text, Kernel):
+                            self._texts[number] = piece, text
+
+    def _record(self, whole: str, piece: str = "") -> CompiledGraph:
+        stages: list[GraphStage] = []
+        kernels: list[Kernel] = []
+        for _, text in filter(lambda each: each[0] == piece, self._texts):
+            if isinstance(text, Kernel):
+                kernels.append(replace(text, index=len(kernels)))
+            else:
+                stages.append(replace(text, index=sum(each.stage == text.stage for each in stages)))
+        name = f"{whole}.{naming.legal_identifier(piece)}" if piece else whole
+        graph = CompiledGraph(name, "" if piece else name, self.ids, "", _with_inputs(stages), tuple(kernels),
+                              piece_of=whole if piece else "")
         return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
+
+
+def _input_types(stage: GraphStage) -> tuple[tuple[str, str], ...]:
+    """Return the names and types of the inputs of a graph."""
+    return tuple((each.name, each.type.text if each.type else "") for each in read_graph(stage.text).inputs)
 
 
 def _with_inputs(stages: Sequence[GraphStage]) -> tuple[GraphStage, ...]:

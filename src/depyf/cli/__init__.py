@@ -32,7 +32,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser of the command line, with one command alone where that is known."""
     command_line = argparse.ArgumentParser(
         prog="depyf", description="See what torch.compile does with a program; source for compiled Python.",
-        epilog="depyf COMMAND --help tells about a command.")
+        epilog="depyf COMMAND --help describes a command.")
     command_line.add_argument("--version", action="version", version=f"depyf {__version__}")
     commands = command_line.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in [command] if command in COMMANDS else COMMANDS:

@@ -26,9 +26,9 @@ OPTIONS = {
 def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = commands.add_parser(
-        "check", help="hold a run against budgets, for CI",
-        description="Holds what torch.compile did in a run against budgets, and says for each what is beyond it: place "
-                    "and cause. Of several ranks each is judged by itself. Needs no torch.",
+        "check", help="compare a run with budgets, for CI",
+        description="Compares what torch.compile did in a run with budgets, and reports for each what is beyond it: "
+                    "place and cause. Of several ranks each is judged by itself. Needs no torch.",
         epilog="N is a number for the whole run, or FUNCTION:N for each function that FUNCTION means (a pattern of the "
                "shell for its qualified name or the last part of it; with a / or with .py at its end for its file). "
                "Each option can be given several times. Exit status: 0 within the budgets, 1 beyond one of them, 2 "

@@ -135,7 +135,7 @@ def _in_folder(folder: Path, output: str | None) -> list[Task]:
             if place not in modules or path.suffix == ".pyc":
                 modules[place] = path
     if not modules:
-        raise BadInput(f"{folder}: holds no .pyc and no .py file")
+        raise BadInput(f"{folder}: contains no .pyc and no .py file")
     return [Task(str(path), str(path), "", None if output is None else str(Path(output) / place))
             for place, path in sorted(modules.items())]
 
@@ -203,7 +203,7 @@ def perform(task: Task, settings: Settings) -> Outcome:
     except (RecursionError, MemoryError) as error:
         outcome.error = f"{task.shown}: {type(error).__name__} while it was decompiled; it is too large or nested"
     except Exception as error:  # our own error: the other inputs are still done
-        outcome.error = one_line(f"{task.shown}: {type(error).__name__}: {error} (an error of ours; please report it)")
+        outcome.error = one_line(f"{task.shown}: {type(error).__name__}: {error} (an error in depyf; please report it)")
     return outcome
 
 

@@ -19,8 +19,8 @@ DIFFERENT = 1
 def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = commands.add_parser(
-        "diff", help="tell what changed between two runs",
-        description="Tells what changed between two runs: functions, graphs (operations by module), breaks, "
+        "diff", help="report what changed between two runs",
+        description="Reports what changed between two runs: functions, graphs (operations by module), breaks, "
                     "recompiles, guards, kernels. Ids, addresses, hashes and names that torch counts up are no "
                     "difference, nor is time, which is shown. Needs no torch.",
         epilog="Exit status: 0 no difference, 1 there is one, 2 there is nothing that can be read.")
@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
                                                          "TORCH_TRACE")
     command.add_argument("after", metavar="DIR_B", help="the same of the other run")
     command.add_argument("--full", action="store_true",
-                         help="tell every change, and those of graphs and kernels line by line")
+                         help="report every change, and those of graphs and kernels line by line")
     command.add_argument("--json", action="store_true", help="the differences as JSON (docs/json.md)")
     command.add_argument("-q", "--quiet", action="store_true", help="only the exit status")
     add_color(command)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = commands.add_parser(
-        "explain", help="tell what torch.compile did in a run",
-        description="Tells what torch.compile did in a run: graph breaks with reason and advice, recompiles, what was "
-                    "not compiled, dynamic shapes, time. Needs no torch.",
+        "explain", help="explain what torch.compile did in a run",
+        description="Explains what torch.compile did in a run: graph breaks with reason and advice, recompiles, what "
+                    "was not compiled, dynamic shapes, time. Needs no torch.",
         epilog="Exit status: 0 done, 2 there is nothing that can be read.")
     command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
     command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
@@ -52,7 +52,7 @@ def explain(given: argparse.Namespace) -> int:
     else:
         captures = run if isinstance(run, dict) else {"": run}
     if rank and rank not in captures:
-        return refused(f"{given.path} holds no rank {given.rank}")
+        return refused(f"{given.path} has no rank {given.rank}")
     if given.json:
         from ..views.as_json import explain_document, written
 

@@ -14,8 +14,8 @@ NOT_SERVED, UNDECIDED = 1, 3
 def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = commands.add_parser(
-        "fits", help="tell which version of a function would serve a call",
-        description="Holds the recorded conditions of each version of a function against a call: which version serves "
+        "fits", help="report which version of a function would serve a call",
+        description="Compares the recorded conditions of each version of a function with a call: which version serves "
                     "it, or the first condition that fails and the smallest change with which the version would fit. "
                     "A condition on something that was not given is undecided. Needs no torch.",
         epilog="Exit status: 0 served, 1 no version serves the call, 2 nothing that can be read, 3 undecided. "
@@ -51,7 +51,7 @@ def fits(given: argparse.Namespace) -> int:
         captures = captures_of(given.path)
         folder = next(iter(captures)) if given.rank is None else f"{RANK}{given.rank}"
         if folder not in captures:
-            return refused(f"{given.path} holds no rank {given.rank}")
+            return refused(f"{given.path} has no rank {given.rank}")
         frame = frame_of(captures[folder], given.function)
         call = described_call(
             frame, known_names(frame, arguments(given.args)), known_state(frame, arguments(given.state)))

@@ -13,7 +13,8 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "report", help="make the files of a run again, from its records or a log of TORCH_TRACE",
         description="Makes the index and the page of a run again (of a run that was killed, or of all its ranks). With "
-                    "-o, makes all files that records tell, also from a log that TORCH_TRACE wrote. Needs no torch.",
+                    "-o, makes all files that the records give, also from a log that TORCH_TRACE wrote. "
+                    "Needs no torch.",
         epilog="Exit status: 0 done, 2 there is nothing that can be read or the output cannot be written.")
     command.add_argument("path", metavar="PATH",
                          help="directory that depyf.prepare_debug wrote, its records.jsonl, or a log of TORCH_TRACE")
@@ -22,8 +23,8 @@ def add(commands: Any) -> None:
     command.add_argument("--page", action=argparse.BooleanOptionalAction, default=True,
                          help="write the page index.html (default: yes)")
     command.add_argument("--sources", action="store_true",
-                         help="read the user's files from this machine's disk where the records hold no copy (a log "
-                              "holds none); the records name the files, so only for those that you trust")
+                         help="read the user's files from this machine's disk where the records have no copy (a log "
+                              "has none); the records name the files, so only for those that you trust")
     command.set_defaults(run=report)
 
 

@@ -42,7 +42,7 @@ def repro(given: argparse.Namespace) -> int:
         captures = captures_of(given.path)
         folder = next(iter(captures)) if given.rank is None else f"{RANK}{given.rank}"
         if folder not in captures:
-            return refused(f"{given.path} holds no rank {given.rank}")
+            return refused(f"{given.path} has no rank {given.rank}")
         text = program(captures[folder], given.compilation, given.backend)
         name = given.output or f"repro_{given.compilation.strip('[]').replace('/', '_')}.py"
         if name == "-":

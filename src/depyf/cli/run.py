@@ -35,8 +35,8 @@ def add(commands: Any) -> None:
                     "the options below.",
         epilog="Exit status: that of the program. 2: the directory cannot be used.")
     command.add_argument("-o", "--output", metavar="DIR", default=DIRECTORY,
-                         help=f"where the dump goes (default: {DIRECTORY}); an earlier run in it is kept, and the new "
-                              "one goes to run_2, run_3, ... in it")
+                         help=f"where the dump goes (default: {DIRECTORY}); an earlier run in it is not overwritten, "
+                              "and the new one goes to run_2, run_3, ... in it")
     command.add_argument("-m", dest="module", action="store_true", help="a module, not a file, is run")
     options.add_to(command)
     command.add_argument("program", metavar="script.py | -m module", help="what is run; all that follows is its own")

@@ -45,7 +45,7 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
         return replace(result, failure="no compiled version ran: torch runs this call in plain Python")
     if call.here and ran.missed:
         actual, own_random = _remade(call), frozenset()
-        remade = "compiled afresh, apart from the program's versions, to judge the call in this process"
+        remade = "compiled afresh, separately from the program's versions, to judge the call in this process"
     if actual.raised is not None and actual.raised.by_torch and call.expected.raised is None:
         return replace(result, failure=f"torch did not compile it ({actual.raised.type}: "
                        f"{(actual.raised.text.splitlines() or [''])[0]})")

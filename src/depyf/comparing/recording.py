@@ -144,7 +144,7 @@ class KernelRecorder:
     def _on_module(self, module: Any, path: str) -> None:
         gm, self._pending = self._pending, None
         if gm is None:
-            self.recorder.notes.append("a generated module was not looked at: nothing tells what it was made of")
+            self.recorder.notes.append("a generated module was not looked at: it is not known what it was made from")
             return
         source = reading.text(path, budgets.CODE)
         generated = _GeneratedModule(self.recorder, gm, source, self.number, self.backward)

@@ -189,7 +189,7 @@ class Functions:
         """
         if number not in self._codes:
             if number not in self._packed:
-                raise ValueError(f"the records hold no code object {number}")
+                raise ValueError(f"the records have no code object {number}")
             self._codes[number] = unpacked(self._packed[number], self._version)
         return self._codes[number]
 

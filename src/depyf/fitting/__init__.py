@@ -51,7 +51,7 @@ def fits(compiled: Any, /, *args: Any, sizes: Sequence[str] = (), **kwargs: Any)
     """
     if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
         raise ModuleNotFoundError("depyf.fits needs PyTorch: pip install torch. Of a dump, the command `depyf fits` "
-                                  "tells it without")
+                                  "says it without")
     from ..capture.torch_private import cache_entries
     from ..capture.user_function import called_frame
     from .given import unknown_name

@@ -387,7 +387,7 @@ class _Evaluator:
         if isinstance(value, Opaque) or isinstance(other, Opaque):
             raise Undecided("what an object compares equal to")
         if isinstance(value, TensorValue) or isinstance(other, TensorValue):
-            raise Undecided("what a tensor holds")
+            raise Undecided("the values of a tensor")
         return _COMPARED[type(operator)](value, other)
 
     # --- reading ----------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Guards that a program asked torch to drop, checked on each of its calls.
 
     print(dropped)
-    3 of 20 calls violate guards that torch was told to drop.
+    3 of 20 calls violate guards that torch was asked to drop.
 
       [0/0] of Decoder.forward, llama.py:80: 3 of 17 calls, first call 4:
         x.shape[0] must be 2 or more, is 1 (llama.py:88: if x.shape[0] > 1:)
@@ -103,10 +103,10 @@ class DroppedGuards:
     def _lines(self) -> Iterator[str]:
         bad, calls = sum(each.calls for each in self.violations), sum(self.calls.values())
         if not self.calls:
-            yield "No call was checked: no function was compiled whose guards torch was told to drop."
+            yield "No call was checked: no function was compiled whose guards torch was asked to drop."
         else:
             verb = "violates" if bad == 1 else "violate"
-            yield f"{bad or 'None'} of {calls} calls {verb} guards that torch was told to drop."
+            yield f"{bad or 'None'} of {calls} calls {verb} guards that torch was asked to drop."
         for each in self.violations:
             of = f" of {each.function}, {place_text(each.location)}" if each.location else ""
             yield f"\n  [{each.version}]{of}: {each.calls} of {self.calls[each.version]} calls, first call " \

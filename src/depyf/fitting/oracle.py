@@ -321,10 +321,11 @@ def _to_give(answer: Fit, before: str) -> str:
     args, state, objects = _needs(version)
     words_ = [*(["--args", *args[:_NAMED]] if args else []), *(["--state", *state[:_NAMED]] if state else [])]
     if not words_:
-        return (f"Only the running program can tell, as it is on which object {_listed(objects)} is: "
+        return (f"Only the running program can answer, as it is on which object {_listed(objects)} is: "
                 "depyf.fits(compiled, ...).")
     more = f" (and {len(args) - _NAMED} more)" if len(args) > _NAMED else ""
-    cannot = f"; which object {_listed(objects)} is, only depyf.fits in the running program can tell" if objects else ""
+    cannot = (f"; which object {_listed(objects)} is, only depyf.fits in the running program can answer"
+              if objects else "")
     return (f"Versions differ in what was not given; say it, as here for [{version.name}]: "
             f"{before}{' '.join(words_)}{more}{cannot}.")
 

@@ -142,7 +142,7 @@ class Linker:
             return None
         head, found, _ = text.partition(readable_alone(decompiled.text))
         if not found:
-            self._note(f"{transformed.co_name}: not linked: {path} holds another text")
+            self._note(f"{transformed.co_name}: not linked: {path} has another text")
             return None
         facts = attempt(lambda: Facts(bytecode.facts), None) if bytecode.facts else None
         return self.link_transformed(

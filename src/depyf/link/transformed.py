@@ -129,7 +129,7 @@ def _recompiled(
     used = global_names(code)
     unknown = [name for name in used if name.startswith(CONSTANT_PREFIX) and name not in values]
     if unknown:
-        raise CannotStandIn(f"nobody knows what {unknown[0]} stands for")
+        raise CannotStandIn(f"the value of {unknown[0]} is not known")
     if used & values.keys():
         try:
             code = with_constants(code, values)
@@ -206,7 +206,7 @@ def _real_names(transformed: CodeType, rename: Mapping[str, str]) -> dict[str, s
     for name, shown in rename.items():
         if name in used and name != shown:
             if shown in used or shown in real:
-                raise CannotStandIn(f"{shown} stands for more than one name")
+                raise CannotStandIn(f"{shown} is the shown name of several names")
             real[shown] = name
     return real
 

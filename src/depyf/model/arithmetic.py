@@ -1,7 +1,7 @@
 """Arithmetic on sizes.
 
-Sums as people write them: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``. Polynomials,
-which show that ``3*n*n`` and ``n*(3*n)`` are the same size. Intervals.
+Sums as people write them, :func:`plain`: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``.
+Polynomials, which show that ``3*n*n`` and ``n*(3*n)`` are the same size. Intervals.
 """
 
 from __future__ import annotations
@@ -9,45 +9,92 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.parsed import as_operators, parsed_expression
+
+#: A sum, a product or a function of sympy's.
+_COMPUTED = re.compile(r"[*+]|\(-| - |\b[A-Z]\w+\(")
 
 
-def plain_sums(condition: str) -> str:
-    """Return a condition on sizes with numbers after what they are added to, and differences written as such.
+def plain(text: str, integers: bool = True) -> str:
+    """Return a condition or size in the one form that all views show, whichever of torch's printers wrote it.
 
-    Sizes are integers, so that the order in which they are added does not matter.
+    ``64 - max(0, 64 - n)`` for ``64 - Max(0, 64 - n)`` and for ``-1*max(0, -1*n + 64) + 64``: Python's operators; in
+    sums what is added by name, then what is subtracted, numbers last. Text that is not Python is returned as it is.
+
+    Args:
+        text: the condition.
+        integers: its numbers are integers, so that the order in which they are added does not matter.
     """
-    node = parsed_expression(condition)
-    return condition if node is None else ast.unparse(_Sums().visit(node))
+    node = parsed_expression(text)
+    return text if node is None else ast.unparse(_Plain(integers).visit(as_operators(node)))
 
 
-def plain_signs(condition: str) -> str:
-    """Return a condition without the brackets around negative numbers: ``-step / 10`` for ``((-1)*step) / 10``."""
-    node = parsed_expression(condition)
-    return condition if node is None else ast.unparse(_Signs().visit(node))
+def plain_sizes(text: str) -> str:
+    """Return the same for a condition in the user's words; most of them compute nothing, and need not be parsed."""
+    return plain(text) if _COMPUTED.search(text) else text
 
 
-class _Signs(ast.NodeTransformer):
+class _Plain(ast.NodeTransformer):
+    def __init__(self, integers: bool) -> None:
+        self._integers = integers
+
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        match node:
-            case ast.BinOp(ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Mult(), right):
-                return ast.UnaryOp(ast.USub(), right)
-        return node
+        if isinstance(node.op, ast.Mult):
+            is_negative, product = _signed(node)
+            return _negative(product) if is_negative else product
+        return _sum(node) if self._integers and isinstance(node.op, (ast.Add, ast.Sub)) else node
 
 
-class _Sums(ast.NodeTransformer):
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.op, ast.Add) and number(node.left) is not None and number(node.right) is None:
-            node.left, node.right = node.right, node.left
-        added = number(node.right) if isinstance(node.op, ast.Add) else None
-        if added is not None and added < 0:
-            return ast.BinOp(node.left, ast.Sub(), ast.Constant(-added))
-        return node
+def _signed(node: ast.expr) -> tuple[bool, ast.expr]:
+    """Return whether a product has a sign, and the product without it: ``n * m`` of ``-1 * n * m``."""
+    match node:
+        case ast.UnaryOp(ast.USub(), operand):
+            is_negative, inner = _signed(operand)
+            return not is_negative, inner
+        case ast.BinOp(left, ast.Mult(), right):
+            is_negative, first = _signed(left)
+            return is_negative, right if number(first) == 1 else ast.BinOp(first, ast.Mult(), right)
+    return False, node
+
+
+def _negative(node: ast.expr) -> ast.expr:
+    match node:
+        case ast.BinOp(left, ast.Mult(), right):
+            return ast.BinOp(_negative(left), ast.Mult(), right)
+    return ast.UnaryOp(ast.USub(), node)
+
+
+def _sum(node: ast.expr) -> ast.expr:
+    terms = list(_terms(node, False))
+    total = sum(-value if is_negative else value for is_negative, term in terms if (value := number(term)) is not None)
+    ordered = sorted(((is_negative, term) for is_negative, term in terms if number(term) is None),
+                     key=lambda each: (each[0], ast.unparse(each[1])))
+    if total or not ordered:
+        # (A number comes first where nothing else is without a sign: `64 - n`.)
+        first = total >= 0 and all(is_negative for is_negative, _ in ordered)
+        ordered.insert(0 if first else len(ordered), (total < 0, ast.Constant(abs(total))))
+    is_negative, term = ordered.pop(0)
+    result = _negative(term) if is_negative else term
+    for is_negative, term in ordered:
+        result = ast.BinOp(result, ast.Sub() if is_negative else ast.Add(), term)
+    return result
+
+
+def _terms(node: ast.expr, is_negative: bool) -> Iterator[tuple[bool, ast.expr]]:
+    """Yield the terms of a sum, each with whether it is subtracted."""
+    match node:
+        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
+            yield from _terms(left, is_negative)
+            yield from _terms(right, is_negative != isinstance(sign, ast.Sub))
+        case ast.UnaryOp(ast.USub(), ast.BinOp(_, ast.Add() | ast.Sub()) as inner):
+            yield from _terms(inner, not is_negative)
+        case _:
+            has_sign, term = _signed(node)
+            yield is_negative != has_sign, term
 
 
 def number(node: ast.expr | None) -> int | None:

@@ -14,7 +14,7 @@ from ..torch_text.guards import is_of_inference
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import user_expression
 from . import guards
-from .arithmetic import computes, number, plain_signs, plain_sums
+from .arithmetic import computes, number, plain, plain_sizes
 from .guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor
 
 _TENSOR = re.compile(
@@ -191,10 +191,9 @@ def typed(expression: str, **about: Any) -> Condition:
         return made
     text = words(expression)
     if ".size()" in text:
-        text = in_shape_words(text)
-        text = plain_sums(text) if "(-" in text else text
+        text = plain_sizes(in_shape_words(text))
     elif _NEGATIVE.search(text):
-        text = plain_signs(text)
+        text = plain(text, integers=False)
     if text.endswith(("True", "False", "None")):
         text = re.sub(r" == (True|False|None)$", r" is \1", text)
     if not about["subject"] and about.get("section", STATE) != STATE:

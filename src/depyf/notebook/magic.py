@@ -85,7 +85,7 @@ class Watched:
             notes.append(f"Compiled before this cell, so torch did not compile it again: {names}. To see all of it "
                          "compiled, run torch.compiler.reset() first.")
             if not capture.compilations and not capture.functions:
-                notes.append("What torch still holds of it is shown (graphs only where the backend kept them).")
+                notes.append("What torch still has of it is shown (graphs only where the backend kept them).")
                 return View.of(merged(self.earlier), notes=notes, height=self.options.height)
         return View.of(capture, self.block.path, notes=notes, height=self.options.height)
 

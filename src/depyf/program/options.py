@@ -120,7 +120,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
     shown = parser.add_argument_group(
         "what is written", "These choose what is written, never what is compiled. Patterns are those of the shell; "
-        "one with a / or with .py at its end is held against the file of a function, any other against its qualified "
+        "one with a / or with .py at its end is compared with the file of a function, any other with its qualified "
         "name and its last part. Each can be given several times.")
     shown.add_argument("--include", action="append", default=[], metavar="PATTERN",
                        help="only functions that match, with what continues after their graph breaks")
@@ -143,8 +143,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
                          help="tie running code to the files at once, for tracebacks (default: when depyf.debug() is "
                               "entered, and under a debugger)")
     watched.add_argument("--caches", choices=CACHES, default="separate",
-                         help="torch's compile caches: keep entries of watched runs apart (default), do not use them, "
-                              "or use them as they are and lose what an entry does not hold")
+                         help="torch's compile caches: separate entries for watched runs (default), do not use them, "
+                              "or use them as they are and lose what an entry lacks")
     watched.add_argument("--check", type=_count, default=0, metavar="N",
                          help="judge each compiled call, or one in N, against eager Python while the program runs "
                               "on, in processes forked for it: a call takes a tenth of a second more, and what torch "

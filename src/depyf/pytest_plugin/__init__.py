@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("depyf", "what torch.compile does in tests")
     group.addoption(
         _OPTION, metavar="DIR", nargs="?", const=DIRECTORY, default=None, dest="depyf",
-        help="write what torch.compile does in each test that compiles something to a folder of its own in DIR (behind "
+        help="write what torch.compile does in each test that compiles something to a folder of its own in DIR (after "
              f"an equals sign; default: {DIRECTORY}), with a summary at the end")
 
 

@@ -172,7 +172,7 @@ def run_directory(wanted: str) -> tuple[str, str]:
                     continue
                 _claimed(mine, _WRITTEN_BY, shared=False)
             notice = "" if run == path or ranks and ranks[0] else (
-                f"depyf: {path} holds an earlier run, which is kept; this one is written to {run}")
+                f"depyf: {path} contains an earlier run, which is not overwritten; this one is written to {run}")
             return mine, notice
     except OSError as error:
         raise DirectoryError(

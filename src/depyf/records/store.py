@@ -47,7 +47,7 @@ FILE = run_directory.FILE
 NOT_ENDED = "the run did not end: what was complete when it was killed is here"
 #: The note on records that a log of ``TORCH_TRACE`` was read into.
 FROM_LOG = (
-    "made from a log of TORCH_TRACE: functions and arguments have torch's names; the log holds no source of the "
+    "made from a log of TORCH_TRACE: functions and arguments have torch's names; the log has no source of the "
     "original and the transformed functions, and does not say which module a node belongs to")
 
 

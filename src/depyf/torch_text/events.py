@@ -64,8 +64,12 @@ REPEATED = frozenset({
 _REPEATED_ARTIFACTS = (
     "torch_version", "_functorch.config", "dynamo_error", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
     "_code_state", "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
+#: The graph that DDPOptimizer made of calls of pieces, and one of the pieces. (A session that watches the process sees
+#: both when they are made.)
+DDP_SPLIT, DDP_PIECE = "optimize_ddp_split_graph", "optimize_ddp_split_child"
 #: All kinds that are read, with those that the graphs of stages and the guards are in.
-_KNOWN = EVENTS | OBJECTS | REPEATED | naming.EVENTS.keys() | {"dynamo_cpp_guards_str", "graph_dump"}
+_KNOWN = EVENTS | OBJECTS | REPEATED | naming.EVENTS.keys() | {
+    "dynamo_cpp_guards_str", "graph_dump", DDP_SPLIT, DDP_PIECE}
 _KNOWN_ARTIFACTS = ARTIFACTS | WITHOUT_PAYLOAD | naming.ARTIFACTS.keys() | naming.ALSO_SHOWN
 #: Fields that every event may have, beside the one that names its kind.
 _GENERAL = frozenset({
@@ -127,6 +131,18 @@ def is_known(kind: str, artifact: str = "") -> bool:
     if kind != "artifact":
         return not kind or kind in _KNOWN
     return artifact in _KNOWN_ARTIFACTS or naming.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
+
+
+def piece_compiled_by_vllm(metadata: Mapping[str, Any], payload: str) -> str:
+    """Return the name of the piece of a graph, ``"submod_0"``, that vLLM begins to compile; ``""`` for other events.
+
+    (vllm/compilation/piecewise_backend.py, ``_log_compile_start``)
+    """
+    about = metadata.get(kind_of(metadata))
+    name = str(about.get("name", "")) if isinstance(about, dict) else ""
+    if name == "vllm_piecewise_compile_start":
+        return str(json.loads(payload).get("submod_name") or "")
+    return name.removeprefix("vllm_") if name.startswith(("vllm_submod_", "vllm_subgraph_")) else ""
 
 
 def unread_event(

@@ -42,10 +42,10 @@ class _AsPython(ast.NodeTransformer):
         return node
 
 
-def as_python(condition: str) -> str:
-    """Return ``s2 % 2 != 0`` for ``Ne(PythonMod(s2, 2), 0)``, ``8 * (s0 // 2) <= 9`` for ``8*((s0//2)) <= 9``."""
-    node = parsed_expression(condition)
-    return condition if node is None else ast.unparse(_AsPython().visit(node))
+def as_operators(condition: ast.expr) -> ast.expr:
+    """Change ``Ne(PythonMod(s2, 2), 0)`` into ``s2 % 2 != 0``, ``Max(1, s0)`` into ``max(1, s0)``; return it."""
+    changed: ast.expr = _AsPython().visit(condition)
+    return changed
 
 
 # --- subscripts of a graph ---------------------------------------------------------------------------

@@ -14,13 +14,11 @@ Strides of sizes that could be 0 are products of terms ``Max(1, s0//2)``, which 
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from . import wrapping
-from .parsed import parsed_expression
 
 #: An annotation: the type, the shape, the strides (none for a key of a dictionary), the device.
 _ANNOTATION = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\[\]]*)\](?P<rest>(?:\[[^\[\]]*\])?.*)")
@@ -114,9 +112,3 @@ def with_size_names(text: str, names: Mapping[str, str]) -> str:
         elif size in rest:
             rest = re.sub(rf"(?<=[\[ ]){re.escape(size)}(?=[\],])", name, rest.replace(f"({size})", name))
     return f"{match['type']}[{shape}]{rest}"
-
-
-def in_words(size: str) -> str:
-    """Return torch's text of a size as Python: ``(s53 - 1) // 2 + 1`` for ``(((s53 - 1)//2)) + 1``."""
-    node = parsed_expression(size)
-    return size if node is None else ast.unparse(node).replace("Max(", "max(")

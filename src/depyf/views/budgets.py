@@ -122,7 +122,7 @@ def judge(captures: Mapping[str, Capture], budgets: Sequence[Budget]) -> Judgeme
     if not any(run.capture.compilations for run in runs.values()):
         raise BudgetError("nothing was compiled in this run, so no budget says anything about it"
                           if not any(run.capture.functions for run in runs.values()) else
-                          "this dump does not say what was compiled when, so no budget can be held against it")
+                          "this dump does not say what was compiled when, so it cannot be compared with a budget")
     results: list[Result] = []
     for each in budgets:
         found = [result for folder, run in runs.items() for result in _results(run, folder, each)]

@@ -107,7 +107,8 @@ def between(before: Capture, after: Capture) -> list[str]:
             lines += ["", f"Not in Inductor's cache, as the key is another ({_in_words(names)}): {which}.", *advice]
         elif any(old[1].outcome != "miss" for old, _ in found):
             lines += ["", f"Not in Inductor's cache, though the key is that of the first run: {which}. It was emptied, "
-                          "or is elsewhere (`TORCHINDUCTOR_CACHE_DIR`; depyf keeps one apart unless `caches=\"use\"`)."]
+                          "or is elsewhere (`TORCHINDUCTOR_CACHE_DIR`; depyf uses a separate one unless "
+                          "`caches=\"use\"`)."]
     return lines
 
 

@@ -132,7 +132,7 @@ def _of_number(broken: GraphBreak, found: Met) -> str:
         "random" in ast.unparse(each.func).split(".") for each in ast.walk(line) if isinstance(each, ast.Call))
     number = "a random number" if is_random else "a number of Python's, as random ones are,"
     needed = "does not know this operation on it" if found.kind == "operation" else "this line needs its value"
-    return f"torch holds {number} as a tensor while it traces, and {needed}"
+    return f"torch has {number} as a tensor while it traces, and {needed}"
 
 
 def _undecided(broken: GraphBreak, found: Met) -> str:
@@ -140,8 +140,8 @@ def _undecided(broken: GraphBreak, found: Met) -> str:
     of_user = broken.location is not None and not is_library(broken.location.filename)
     match node:
         case ast.Module([ast.If(test) | ast.While(test)]) if of_user and found.tested:
-            return f"{code(ast.get_source_segment(text, test) or '')} depends on a number that only the data tells"
-    return _filled("a decision depends on a number that only the data tells: `{tested}`", found)
+            return f"{code(ast.get_source_segment(text, test) or '')} depends on a number known only from the data"
+    return _filled("a decision depends on a number known only from the data: `{tested}`", found)
 
 
 def _graph_break(broken: GraphBreak, found: Met) -> str:
@@ -157,7 +157,7 @@ def _skipped(broken: GraphBreak, found: Met) -> str:
         return f"torch does not trace `{method}` where the bound method is looked up before the graph begins"
     why = _filled("torch does not trace `{shown}`", found)
     if is_step_of_scheduler(broken):
-        return f"{why}, which a learning-rate scheduler wraps (`LRScheduler`); the step behind it is compiled by itself"
+        return f"{why}, which a learning-rate scheduler wraps (`LRScheduler`); the wrapped step is compiled by itself"
     return why
 
 
@@ -185,8 +185,8 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "numpy": "torch has no function of its own for NumPy's `{name}`",
     "context": "torch cannot enter the context manager `{shown}`",
     "undecided": _undecided,
-    "value": "a key, a size or an index has to be a known number while the graph is captured, and this one only the "
-             "data tells",
+    "value": "a key, a size or an index has to be a known number while the graph is captured, and this one is "
+             "known only from the data",
     "size": "the size of what `{shown}` returns depends on values in a tensor",
     "fails on types": _failing_call,
     "no fake": "the operator `{name}` has no implementation for fake tensors, which torch traces with",
@@ -195,7 +195,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "copy": "torch cannot trace `copy.deepcopy` of a tensor",
     "recurrent": "torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`",
     "running generator": "a generator is at work where the graph breaks, and torch cannot make it anew for the code "
-                         "behind the break",
+                         "after the break",
     **dict.fromkeys(("string", "exception"), _text),
     "backend": "the backend could not compile the graph",
 }

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import (
@@ -29,7 +30,7 @@ from ..torch_text.guard_failures import (
 )
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import in_words as in_words_of_frame
-from ..torch_text.user_expressions import reads_stack, stack_value
+from ..torch_text.user_expressions import reads_stack, stack_value, user_expression
 from .markdown import code, one_line, prose, some
 
 #: Things that changed at once that are in one row.
@@ -217,7 +218,8 @@ def _cell(subject: str) -> ast.expr | None:
 
 def in_words(expression: str, names: Mapping[str, str]) -> str:
     """Return an expression of torch's in the user's words; what torch has is on one line."""
-    return in_words_of_frame(one_line(expression), names)
+    text = one_line(expression)
+    return in_words_of_frame(plain_sizes(user_expression(text)) if ".size()" in text else text, names)
 
 
 def value(text: str) -> str:

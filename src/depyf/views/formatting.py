@@ -25,7 +25,7 @@ WITHOUT_CODE = ("failed", "open", "unknown")
 _LONGEST_ERROR = 160
 #: Why torch leaves a resume function alone without a word, as the end of a sentence. (``has_tensor_in_frame``,
 #: torch/_dynamo/convert_frame.py: it compiles where it finds one, or torch among the globals that the code names.)
-NO_TENSORS = ("none of the variables that it begins with is or holds a tensor (attributes of objects do not count), "
+NO_TENSORS = ("none of the variables that it begins with is or contains a tensor (attributes of objects do not count), "
               "and torch compiles nothing then")
 
 

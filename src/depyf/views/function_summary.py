@@ -125,7 +125,7 @@ def arguments_section(summaries: Sequence[FunctionSummary]) -> list[str]:
         summaries, lambda each: [arguments_as_written(each)] if each.arguments is not None else [])
     if not functions:
         return []
-    same = " (of Inductor, options that are those of a mode stand as that mode)" * any(
+    same = " (of Inductor, options that are those of a mode are shown as that mode)" * any(
         "mode" in (each.arguments or {}) for summary in summaries for each in summary.compilations)
     return [f"Arguments of `torch.compile` that were not at their default{same}:", "",
             *(f"* {some(of, 3)}: {code(arguments)}" for arguments, of in functions.items())]

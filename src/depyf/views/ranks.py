@@ -336,8 +336,8 @@ def ranks_index(classes: Sequence[RankClass]) -> str:
     if missing:
         lines += ["", missing]
     if any(not each.ended for each in classes):
-        lines += ["", "A rank that has not ended runs still or was killed; its folder holds what it had compiled until "
-                      "then. What it lacks is not listed as a difference. `depyf report DIR` makes this index "
+        lines += ["", "A rank that has not ended runs still or was killed; its folder contains what it had compiled "
+                      "until then. What it lacks is not listed as a difference. `depyf report DIR` makes this index "
                       "again."]
     lines += ["", "## Where the ranks differ", "", *_differences(classes)]
     return "\n".join(lines) + "\n"
@@ -418,15 +418,15 @@ def differing(classes: Sequence[RankClass]) -> list[tuple[RankClass, str]]:
 
 
 def _in_functions(classes: Sequence[RankClass]) -> list[str]:
-    from .diff.difference import difference  # (most runs have one rank)
+    from .diff.difference import difference, graphs_of_both  # (most runs have one rank)
 
     common = most(classes)
     lines: list[str] = []
     shown = left_out = 0
     for each, _ in differing(classes):
-        if not (common.ended and each.ended and common.capture and each.capture):
-            continue  # (what a run that did not end lacks is no difference)
-        functions = difference(_without_ids(common.capture), _without_ids(each.capture), hint="").functions
+        captures = _without_ids(common.capture), _without_ids(each.capture)
+        functions = difference(*captures, hint="").functions if common.ended and each.ended else (
+            graphs_of_both(*captures))
         for title, items in functions.items():
             if shown == DIFFERENCES:
                 left_out += 1

@@ -208,7 +208,7 @@ def _modules(text: str) -> list[str]:
     free = sorted({node.id for node in names} - known)
     unknown = [name for name in free if name not in _MODULES]
     if unknown:
-        raise NotReproducible(f"the graph calls {unknown[0]}, a function of the program that no dump holds")
+        raise NotReproducible(f"the graph calls {unknown[0]}, a function of the program that is in no dump")
     return free
 
 
@@ -235,7 +235,7 @@ def _attributes(subject: _Subject) -> list[str]:
     nodes = [node for node in read if node.op == "get_attr"]
     called = [node.target for node in read if node.op == "call_module"]
     if called:
-        raise NotReproducible(f"the graph calls the module {called[0]}, which the dump does not hold")
+        raise NotReproducible(f"the graph calls the module {called[0]}, which is not in the dump")
     unknown = [node.target for node in nodes if node.type is None or node.type.shape is None]
     if unknown:
         raise NotReproducible(f"the graph reads {unknown[0]} from itself, and the dump does not say what that is")
@@ -260,7 +260,7 @@ def _arguments(subject: _Subject) -> str:
             known[name] = value
         else:
             unknown.append(name)
-    lines = wrapping.comment(f"Left out, as no record holds its value: {', '.join(unknown)}") if unknown else []
+    lines = wrapping.comment(f"Left out, as no record has its value: {', '.join(unknown)}") if unknown else []
     known = {name: value for name, value in known.items() if value}
     if known and backend not in _BACKENDS:
         lines += wrapping.comment(f"Left out, as it is for the backend {backend!r}: {', '.join(known)}")

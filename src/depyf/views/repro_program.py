@@ -79,7 +79,7 @@ def seed():
 
 
 def flat(value):
-    """Return what a structure holds, in order."""
+    """Return the items of a structure, in order."""
     if isinstance(value, (list, tuple)):
         return [each for item in value for each in flat(item)]
     if isinstance(value, dict):
@@ -130,8 +130,8 @@ def same(one, other):
     return "" if equal else f"{one!r} and {other!r}"
 
 
-def apart(one, other):
-    """Return the largest difference between numbers of two tensors; infinite where none can be told."""
+def distance(one, other):
+    """Return the largest difference between numbers of two tensors; infinite where there is none."""
     if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
             and (one.shape, one.dtype) == (other.shape, other.dtype)):
         return inf
@@ -165,13 +165,13 @@ def main():
     pairs = list(zip(eager, compiled))
     differences = {number: why for number, pair in enumerate(pairs) if (why := same(*pair))}
     rounded = {}
-    if any(apart(*pairs[number]) < inf for number in differences):
+    if any(distance(*pairs[number]) < inf for number in differences):
         others = [each for each in moved() if len(each) == len(eager)]
         for number in list(differences):
-            far = apart(*pairs[number])
-            noise = max((apart(eager[number], each[number]) for each in others), default=0.0)
+            far = distance(*pairs[number])
+            noise = max((distance(eager[number], each[number]) for each in others), default=0.0)
             if far <= 10 * noise and far < inf:
-                largest = apart(eager[number], torch.zeros_like(eager[number]))
+                largest = distance(eager[number], torch.zeros_like(eager[number]))
                 rounded[number] = (f"value {number} (at most {largest:.2g}) by {far:.2g}, "
                                    f"{noise:.2g} if the inputs move by their last digit")
                 del differences[number]
@@ -184,7 +184,7 @@ def main():
     if len(eager) != len(compiled):
         print(f"eager and {backend} differ: {len(eager)} values and {len(compiled)}")
     if rounded:
-        print(f"apart by no more than 10 times what rounding does: {'; '.join(rounded.values())}")
+        print(f"different by no more than 10 times what rounding does: {'; '.join(rounded.values())}")
     if differences or len(eager) != len(compiled):
         return 1
     if str(eager[:1]).startswith("['raises"):

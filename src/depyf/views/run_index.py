@@ -29,13 +29,14 @@ from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import known_on_stack, user_expression
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
+from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import files_of, on_branch, pieces_of, short_names
 from .function_summary import FunctionSummary, tell_apart
 from .markdown import code
 from .size_conditions import condition_of_inductor
 from .user_source import UserSource
-from .version_differences import Difference, as_row, keywords, version_differences
+from .version_differences import as_row, keywords, version_differences
 
 
 class RunIndex:
@@ -63,7 +64,7 @@ class RunIndex:
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
         self._pairs: dict[tuple[int, int, int], tuple[Version, Version] | None] = {}
-        self._differences: dict[tuple[int, int, int], list[Difference]] = {}
+        self._differences: dict[tuple[int, int, int], list[VersionChange]] = {}
         self._match()
         self.short = short_names(files_of(capture))
 
@@ -188,9 +189,12 @@ class RunIndex:
 
         ``{"___stack0": "self.log.append"}``. (A constant is no name for the value that it has.)
         """
+        return {name: text for name, text in self.values_on_stack(compilation).items() if number(text) is None}
+
+    def values_on_stack(self, compilation: Compilation) -> dict[str, str]:
+        """Return the same with constants: ``{"___stack0": "self.log.append", "___stack1": "7"}``."""
         frame = self.frame_of(compilation)
-        known = known_on_stack(frame.stack) if frame is not None else {}
-        return {name: text for name, text in known.items() if number(text) is None}
+        return known_on_stack(frame.stack) if frame is not None else {}
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
@@ -295,7 +299,7 @@ class RunIndex:
             self._pairs[key] = (old, new) if new is not None and old is not None else None
         return self._pairs[key]
 
-    def differences(self, compilation: Compilation) -> list[Difference]:
+    def differences(self, compilation: Compilation) -> list[VersionChange]:
         """Return in what else a version differs from the earlier one that is most like it."""
         key = compilation.compile_id.key
         if key not in self._differences:

@@ -21,13 +21,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..model.arithmetic import plain
 from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import number
 from ..torch_text.libraries import is_from_cache, is_of_backend, short_path_of_torch
-from ..torch_text.parsed import as_python, parsed_expression
-from ..torch_text.size_names import bound_of_symbol, symbols_in, with_symbols
-from ..torch_text.user_expressions import sources_in_words
+from ..torch_text.parsed import parsed_expression
+from ..torch_text.size_names import bound_of_symbol, is_float, symbols_in, with_symbols
+from ..torch_text.user_expressions import sources_in_words, with_stack_names
 from .changes import in_words
 from .formatting import place_in_torch
 
@@ -62,7 +63,7 @@ def condition_of_inductor(
         return None
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
              for each in compilation.symbols if each.kind == "created" and each.source}
-    subject, text = in_words(failure.subject, names), as_python(in_words(failure.text.partition(" # ")[0], names))
+    subject, text = in_words(failure.subject, names), in_words(failure.text.partition(" # ")[0], names)
     failed = [each for each in compilation.symbols if each.kind == "guarded" and (
         _is_about(each, known, subject) and holds_at(each.symbol, failure.seen) is False
         or condition_in_words(each, compilation, names) == text)]
@@ -71,12 +72,10 @@ def condition_of_inductor(
 
 def condition_in_words(decision: SymbolDecision, compilation: Compilation, names: Mapping[str, str]) -> str:
     """Return a condition with sizes in place of their symbols: ``x.shape[0] <= 4096``; of equal sizes the first."""
-    known = {each.symbol: in_words(each.source.partition(", ")[0], names)
-             for each in compilation.symbols if each.source}
-    text = as_python(decision.symbol)
-    # (A symbol can be a difference. Brackets that Python does not need are left out again.)
-    whole = parsed_expression(with_symbols(text, lambda symbol: f"({known.get(symbol, symbol)})"))
-    return ast.unparse(whole) if whole is not None else with_symbols(text, lambda symbol: known.get(symbol, symbol))
+    known = {each.symbol: in_words(each.source.partition(", ")[0], {}) for each in compilation.symbols if each.source}
+    integers = not any(map(is_float, symbols_in(decision.symbol)))
+    return with_stack_names(
+        plain(with_symbols(decision.symbol, lambda symbol: known.get(symbol, symbol)), integers), names)
 
 
 def with_causes(
@@ -106,7 +105,7 @@ def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) 
 def holds_at(condition: str, value: str) -> bool | None:
     """Return whether a condition on one symbol is true for a number; ``None`` if unknown."""
     is_one = number(value) is not None and len({*symbols_in(condition)}) == 1
-    node = parsed_expression(as_python(with_symbols(condition, lambda _: f"({value})"))) if is_one else None
+    node = parsed_expression(plain(with_symbols(condition, lambda _: f"({value})"), False)) if is_one else None
     match node:
         case ast.Compare(left, [sign], [right]) if type(sign) in _SIGNS:
             one, other = _number(left), _number(right)

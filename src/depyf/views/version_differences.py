@@ -11,34 +11,24 @@ versions show the others::
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..model.guards import is_internal_of_object
 from ..model.reading import is_literal, keys_in
 from .changes import in_words, value
-from .dump.guards.versions import Side, Version, changes
+from .dump.guards.versions import Change, Side, Version, changes
 from .markdown import code
 
 #: Differences that are listed one by one.
 MOST = 3
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One difference between two versions; ``loops``: the layers that have it; ``is_open``: the newer takes a range."""
-
-    subject: str
-    was: Side
-    now: Side
-    loops: str = ""
-    is_open: bool = False
-
-    def row(self) -> str:
-        """Return ``len(self.critic.stats)``: 0 → 1, as Markdown."""
-        loops = f" ({code(self.loops)})" if self.loops else ""
-        if self.was.kind == "none":
-            return f"{code(self.subject)} has to be {value(self.now.value)} now{loops}"
-        return f"{code(self.subject)}: {_side(self.was)} → {_side(self.now)}{loops}"
+def _row(change: Change) -> str:
+    """Return ``len(self.critic.stats)``: 0 → 1, as Markdown."""
+    loops = f" ({code(change.loops)})" if change.loops else ""
+    if change.was.kind == "none":
+        return f"{code(change.subject)} has to be {value(change.now.value)} now{loops}"
+    return f"{code(change.subject)}: {_side(change.was)} → {_side(change.now)}{loops}"
 
 
 def _side(side: Side) -> str:
@@ -50,9 +40,10 @@ def _side(side: Side) -> str:
 
 def version_differences(
     old: Version, new: Version, names: Mapping[str, str], reported: Collection[str]
-) -> list[Difference]:
+) -> list[Change]:
     """Return what the older version asks and the newer does not, then the values that the newer alone looks at."""
-    failing, asked = [], []
+    failing: list[Change] = []
+    asked: list[Change] = []
     for change in changes(old, new):
         if not change.subject or change.seen_by or is_internal_of_object(change.subject):
             continue
@@ -61,11 +52,11 @@ def version_differences(
             continue
         was, now = (replace(each, value=in_words(each.value, names)) if each.kind == "equal" else each
                     for each in (change.was, change.now))
-        if was.kind != "none":
-            is_open = change.subject in new.sizes.open or now.kind in ("equal", "open", "type")
-            failing.append(Difference(subject, was, now, change.loops, is_open))
-        elif is_literal(now.value):
-            asked.append(Difference(subject, was, now, change.loops))
+        is_open = was.kind != "none" and (
+            change.subject in new.sizes.open or now.kind in ("equal", "open", "type"))
+        if was.kind != "none" or is_literal(now.value):
+            same = failing if was.kind != "none" else asked
+            same.append(replace(change, subject=subject, was=was, now=now, is_open=is_open))
     # (A size that changes is often open in the next version. A value of the program's own may change at each call.)
     return sorted(failing, key=lambda each: ".shape[" in each.subject) + ([] if _ends_earlier(old, new) else asked)
 
@@ -93,9 +84,9 @@ def _looked_at(version: Version) -> list[str]:
                               if owner == "kwargs" and (name := key[1:-1]).isidentifier()))
 
 
-def as_row(old: Version, new: Version, differences: Iterable[Difference]) -> str:
+def as_row(old: Version, new: Version, differences: Iterable[Change]) -> str:
     """Return the differences as a clause; ``""`` where there are none."""
-    rows = [each.row() for each in differences]
+    rows = list(map(_row, differences))
     if not rows:
         return ""
     shown = rows if len(rows) <= MOST + 1 else rows[:MOST]

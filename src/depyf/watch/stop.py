@@ -189,7 +189,7 @@ class _InFunction(Observation):
     def _report_argument(self, name: str, value: Any) -> None:
         argument = self.origins.argument(name)
         also = f" ({argument})" if argument else ""
-        say(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} held "
+        say(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} had "
             f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
             f"that\n  {described(name, value, self.watch.condition)}{_callers()}")
 
@@ -216,7 +216,7 @@ class _InFunction(Observation):
         shown = [linecache.getline(self.linked.path, line).split(";  ")[0].rstrip("\n")[:300]
                  for line in range(step.line, min(step.end_line, step.line + _MOST_LINES - 1) + 1)]
         what = f"the kernel {origin.kernel}" if origin.kernel else "a line of a graph"
-        lines = [f"{what} made {condition.name} of inputs that hold none",
+        lines = [f"{what} made {condition.name} of inputs that have none",
                  f"  {self.linked.path}:{step.line} ({self.linked.graph}, {_stage_name(self.linked)})",
                  textwrap.indent(textwrap.dedent("\n".join(shown)), " " * 6)]
         lines += [f"  result  {described(name, value, condition)}" for name, value in bad]

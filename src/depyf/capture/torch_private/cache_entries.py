@@ -275,7 +275,7 @@ def _several_backends(versions: list[Any]) -> str:
     try:
         first, *others = map(backend_of, versions)
     except private_api.MissingPrivateApi:
-        return "may have been compiled for several backends, which this torch does not tell"
+        return "may have been compiled for several backends, which this torch does not report"
     regions = {getattr(version, "isolate_recompiles_id", None) for version in versions}
     if len(regions) > 1 or not all(same_backend(first, other) for other in others):
         return "was compiled for several backends"

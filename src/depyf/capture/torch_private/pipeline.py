@@ -219,17 +219,17 @@ def watch_caches(caches: str, note: Callable[[str], None]) -> Undo | None:
         note('torch\'s compile caches were not used (caches="bypass")')
         return bypass_caches()
     note('torch\'s compile caches were used as they are (caches="use"): graphs that an entry made '
-         "without depyf does not hold are missing")
+         "without depyf lacks are missing")
     return None
 
 
 def bypass_poor_caches(note: Callable[[str], None]) -> Undo | None:
     """Use no cache where its entries lack the graph after Inductor's passes, even separate ones."""
     if private_api.POST_GRAD_KEPT.as_expected():
-        note("torch's compile caches: entries made under depyf are kept apart from others, so that "
-             'they always hold the graphs (caches="separate")')
+        note("torch's compile caches: entries made under depyf are separate from others, so that "
+             'they always contain the graphs (caches="separate")')
         return None
-    note("torch's compile caches were not used: those of this torch do not hold the graphs after "
+    note("torch's compile caches were not used: those of this torch lack the graphs after "
          'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
     return bypass_caches()
 

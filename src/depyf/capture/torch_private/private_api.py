@@ -374,7 +374,7 @@ UNIQUE_IDS = PrivateApi(
     "nothing; depyf.explain.utils.get_current_compiled_fn_name of depyf 0.20", is_a(itertools.count))
 CACHE_KEY = PrivateApi(
     ("torch.compiler.config:cache_key_tag",),
-    "keeps entries of torch's compile caches that were made under depyf apart", "2.6",
+    "separates entries of torch's compile caches that were made under depyf", "2.6",
     "graphs on a warm cache that was filled without depyf (caches=\"bypass\" shows them)", is_a(str))
 NO_CACHES = PrivateApi(
     ("torch._inductor.config:force_disable_caches",), "switches torch's compile caches off", "2.3",
@@ -384,7 +384,7 @@ NO_CACHES_WARNING = PrivateApi(
     "nothing is lost; torch warns of caches that depyf switched off", takes("msg"))
 POST_GRAD_KEPT = PrivateApi(
     ("torch._inductor.output_code:CompiledFxGraph",),
-    "entries of torch's compile caches hold the graph after Inductor's passes", "2.9",
+    "entries of torch's compile caches contain the graph after Inductor's passes", "2.9",
     "the use of torch's compile caches (caches=\"use\" uses them, without AFTER_POST_GRAD graphs)",
     declares("inductor_post_grad_graph_str"), "inductor_post_grad_graph_str")
 SHORT_PATHS = PrivateApi(
@@ -417,7 +417,7 @@ BACKENDS = PrivateApi(
     "nothing on a torch whose entries have their backend", is_a(dict))
 GUARD_CHECK = PrivateApi(
     ("torch._dynamo.guards:GuardManagerWrapper.check_verbose",),
-    "torch's own answer whether a compiled version fits a call, and which guard does not hold", "2.5",
+    "torch's own answer whether a compiled version fits a call, and which guard fails", "2.5",
     "depyf.compare does not say which version serves a call", takes("x"))
 GUARD_REASON = PrivateApi(
     ("torch._dynamo.guards:get_guard_fail_reason_helper",),
@@ -512,7 +512,7 @@ NO_TORCH_FUNCTION = PrivateApi(
     ("torch._C:DisableTorchFunction",), "the same for torch function modes", "2.0",
     "nothing is lost; under debug(stop_on=...) a TorchFunctionMode of the user's sees our operations, too")
 FAKE_TENSOR = PrivateApi(
-    ("torch._subclasses.fake_tensor:FakeTensor",), "tensors that hold no numbers", "2.0",
+    ("torch._subclasses.fake_tensor:FakeTensor",), "tensors without numbers", "2.0",
     "debug(stop_on=...) may say that the values of a fake tensor could not be looked at")
 SUBCLASS = PrivateApi(
     ("torch.utils._python_dispatch:is_traceable_wrapper_subclass",), "the tensors that a tensor subclass is made of",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...model.folding import expression_pattern, fold
 from ...model.graph_text import read_graph
@@ -119,6 +119,28 @@ def difference(before: Capture, after: Capture, full: bool = False, hint: str = 
                 present.name, present.call, _state(graph, later), [], title, lines))
     result.times = _times(before, after)
     result.caches = cache_keys.between(before, after)
+    return result
+
+
+def graphs_of_both(before: Capture, after: Capture) -> dict[str, list[str]]:
+    """Return what changed in the graphs and stages that both runs have, by titles of functions.
+
+    For a run that did not end: what it lacks is no difference.
+    """
+    old, new = RunIndex(before), RunIndex(after)
+    compare = _Comparison(old, new, False, "")
+    functions = {id(graph): run.summary_of[graph.compile_id.key] for run in (old, new) for graph in run.capture.graphs
+                 if graph.compile_id.key in run.summary_of}
+    result: dict[str, list[str]] = {}
+    graphs = [[each for each in run.capture.graphs if id(each) in functions] for run in (old, new)]
+    for graph, other in paired(graphs[0], graphs[1], lambda each: (functions[id(each)].title, _piece(each))):
+        if graph is not None and other is not None:
+            first, second = (replace(each, kernels=(), stages=tuple(stage for stage in each.stages if any(
+                (stage.stage, stage.index) == (one.stage, one.index) for one in partner.stages)))
+                for each, partner in ((graph, other), (other, graph)))
+            piece, summary = _piece(other), functions[id(other)]
+            if lines := compare.graph(first, second, f"piece {code(piece)}" if piece else "graph"):
+                result.setdefault(code(summary.title) + _place(new, summary.location), []).extend(lines)
     return result
 
 

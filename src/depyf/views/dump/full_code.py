@@ -58,7 +58,7 @@ PREAMBLE = '''\
 Read from the top: the original function; for each compiled version what a call must satisfy to be served by it, its
 graph, and the transformed code, which runs instead of the original; at the end of each section the function that
 chooses between the versions. Functions called __resume_at_... continue after a graph break; their sections follow.
-All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py.
+All conditions of a version are in a file beside this one, guards_<n>_for_<function>.py.
 {more}{lacks}"""
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _LIKE = f"A graph of {SHORT} statements or more that is much like one above it i
 #: (torch/_dynamo/resume_execution.py)
 _NESTED = """\
 Where torch continues inside of a function that another one called (torch._dynamo.config.nested_graph_breaks, off by
-default), __nested_resume_fns holds the resume functions of what was called, __nested_frame_values the values of their
+default), __nested_resume_fns has the resume functions of what was called, __nested_frame_values the values of their
 variables; elsewhere both are empty."""
 #: Lines of parameters of a graph that is not shown whole.
 LONGEST_STUB = 6
@@ -279,7 +279,7 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
             on_call += [f"{name} {does} {some(list(_by_layer(arguments)), WRITES)}" for does, arguments in (
                 ("writes to", graph.writes), ("may write to", graph.may_write)) if arguments]
             if graph.own_writes:
-                on_call.append(f"{name} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
+                on_call.append(f"{name} writes to {count(len(graph.own_writes), 'tensor')} of its own: "
                                + some(list(_first_of_alike(graph.own_writes)), WRITES))
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -314,7 +314,7 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Seq
     lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
     dead = [version.label for version in compiled if version.dead and not version.failed]
     if dead:
-        lines += comment(f"left out, for they are dead (why stands at their guards): {', '.join(dead)}", 4, 2)
+        lines += comment(f"left out, for they are dead (their guards say why): {', '.join(dead)}", 4, 2)
     frames = {version.entry.compile_id.frame_key for version in compiled}
     given_up = next((each for each in lost if each.outcome == "skipped" and each.compile_id.frame_key in frames), None)
     if given_up is not None:

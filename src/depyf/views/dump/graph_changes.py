@@ -14,6 +14,7 @@ import functools
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from ...torch_text.run_ids import without_counter, words
 from ...torch_text.size_names import is_symbol
@@ -25,8 +26,8 @@ _DIFFERENT = 0.2
 _WINDOW, _RUN = 60, 3
 #: Graphs with fewer statements are shown whole.
 SHORT = 20
-#: The old name of a value that the other graph does not have.
-_NEW = " "
+#: The name of a value that the other graph does not have.
+_NONE = " "
 
 
 def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
@@ -64,18 +65,19 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str,
     """Return ``(statements in which a size replaces another, by (old, new); other statements that came and went)``."""
     sizes: Counter[tuple[str, str]] = Counter()
     changed: list[str] = []
-    names: dict[str, str] = {}  # of the new graph -> of the old one
+    names = _Names()
     # Statements are matched by what they call.
     for equal, a, b, c, d in _aligned([_skeleton(s) for s in old], [_skeleton(s) for s in new]):
         # (A difference goes on until several statements are equal again; some in it may be equal.)
         parts = [("equal", 0, b - a, 0, d - c)] if equal else difflib.SequenceMatcher(
             None, old[a:b], new[c:d], autojunk=False).get_opcodes()
-        gone = {_target(line) for kind, i, j, _, _ in parts if kind != "equal" for line in old[a + i : a + j]}
+        differing = [part for part in parts if part[0] != "equal"]
+        names.bind({_target(line) for _, i, j, _, _ in differing for line in old[a + i : a + j]},
+                   {_target(line) for _, _, _, k, m in differing for line in new[c + k : c + m]})
         for kind, i, j, k, m in parts:
             was, now = old[a + i : a + j], new[c + k : c + m]
             if kind != "equal":
                 changed += [*(f"- {line}" for line in was), *(f"+ {line}" for line in now)]
-                names |= {name: name if name in gone else _NEW for name in map(_target, now)}
                 continue
             for first, second in zip(was, now):
                 replaced = _replaced_sizes(words(first), words(second), names)
@@ -84,6 +86,23 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str,
                 else:
                     sizes.update(replaced)
     return sizes, changed
+
+
+class _Names:
+    """Which names of two graphs are of the same value, as far as their statements have been compared."""
+
+    def __init__(self) -> None:
+        self._old: dict[str, str] = {}  # of the new graph -> of the old one
+        self._new: dict[str, str] = {}  # of the old graph -> of the new one
+
+    def bind(self, old: AbstractSet[str], new: AbstractSet[str]) -> None:
+        """Note the names that different statements bind; of a name that both graphs bind the reader sees both."""
+        self._old |= {name: name if name in old else _NONE for name in new}
+        self._new |= {name: name if name in new else _NONE for name in old}
+
+    def are_one(self, old: str, new: str) -> bool:
+        """Return whether two names are of the same value; names that were not compared before are, from now on."""
+        return self._old.setdefault(new, old) == old and self._new.setdefault(old, new) == new
 
 
 def _target(statement: str) -> str:
@@ -132,7 +151,7 @@ def _is_size(word: str) -> bool:
 
 
 def _replaced_sizes(
-    old: Sequence[str], new: Sequence[str], names: dict[str, str]
+    old: Sequence[str], new: Sequence[str], names: _Names
 ) -> Sequence[tuple[str, str]] | None:
     """Return the sizes that differ between the words of two statements with the same skeleton, each pair once.
 
@@ -140,11 +159,12 @@ def _replaced_sizes(
     """
     same = True
     pairs: dict[tuple[str, str], None] = {}
-    for first, second in zip(old, new):
+    for before, first, second in zip(["", *old], old, new):
         if _is_size(first) and _is_size(second):
             pairs[first, second] = None
         elif second.isidentifier():
-            same &= names.setdefault(second, first) == first
+            attribute = "." if before == "." else ""  # (`add` of `x.add(1)` is not the value `add`)
+            same &= names.are_one(attribute + first, attribute + second)
         else:
             same &= first == second
     kept = {first for first, second in pairs if first == second}

@@ -52,6 +52,7 @@ from dataclasses import dataclass, field, replace
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...decompiler.names import free_name
+from ...model.arithmetic import plain
 from ...model.graph import (
     ROLES,
     AotValue,
@@ -71,7 +72,7 @@ from ...torch_text import wrapping
 from ...torch_text.global_names import plain_name
 from ...torch_text.modules import parts_of_input
 from ...torch_text.parsed import parsed_expression, with_slices
-from ...torch_text.size_names import in_words, is_symbol, size_names, with_size_names
+from ...torch_text.size_names import is_symbol, size_names, with_size_names
 from ...torch_text.user_expressions import user_expression, with_sizes
 from ...torch_text.wrapping import NOT_PYTHON
 from ..formatting import short_names
@@ -275,7 +276,7 @@ class _View:
         self.graph, self.inputs, self.captured = graph, inputs, captured
         sizes = size_names(_types(graph), {name for _, each in graph.walk() for name in _names(each)})
         self.size_names = sizes
-        self.sizes = tuple((name, in_words(size)) for size, name in sizes.items())
+        self.sizes = tuple((name, plain(size)) for size, name in sizes.items())
         self.callers = {node: caller.location for caller in callers for node in caller.nodes}
         self.called_from: SourceLocation | None = None  # of the place that was written last
         self.files = short_names([
@@ -356,7 +357,7 @@ class _View:
             if words != size:
                 self.symbols.setdefault(size, words)
             if is_symbol(given.name) and size != given.name:
-                notes.append(f"equal to {in_words(size)}")
+                notes.append(f"equal to {plain(size)}")
         if not is_inner:
             self.argument_words[given.name] = words
         text = given.text[len(given.name) :]

@@ -74,7 +74,7 @@ def head(run: SectionContext) -> list[str]:
     going_on = [compilation for compilation in capture.compilations if compilation.outcome == "open"]
     if len(going_on) == len(capture.compilations) and not _compiled(run):
         summary = f"{calls}; no function was compiled." if calls else "" if going_on else (
-            "The records hold no compilation." if NOT_ENDED in capture.notes else NOTHING)
+            "The records have no compilation." if NOT_ENDED in capture.notes else NOTHING)
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
                    f"{count(totals.graphs, 'graph')}{f', {calls}' if calls else ''}, {seconds(totals.seconds)}.")

@@ -10,7 +10,6 @@ from ...model.folding import fold
 from ...records.model import Compilation, SymbolDecision
 from ...torch_text.global_names import resumed_function
 from ...torch_text.guard_failures import number
-from ...torch_text.parsed import as_python
 from ...torch_text.size_names import is_of_torchs_own, symbols_in
 from ...torch_text.user_expressions import sources_in_words
 from ..causes import kind_of_failure
@@ -137,7 +136,7 @@ def shapes(run: SectionContext) -> list[str]:
         return []
     return ["## Dynamic shapes", "", "Sizes and numbers that torch keeps open, so that one version fits many of them; "
             "what was fixed, and the conditions that torch tested while it compiled. (Those that a call must satisfy "
-            "stand in the guards.)", *lines]
+            "are in the guards.)", *lines]
 
 
 def _at_most(texts: Sequence[str], what: str) -> list[str]:
@@ -172,9 +171,14 @@ _REASONS = {"range_refined_to_singleton": "conditions leave one value",
 
 def _subjects(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the sizes that a symbol denotes, as Markdown; several where torch found them equal."""
-    names = run.stack_names(compilation)
-    return ", ".join(code(in_words(source, names)) for source in decision.source.split(", ")) if decision.source else (
-        code(decision.symbol))
+    return ", ".join(_subject(run, source, compilation) for source in decision.source.split(", ")) \
+        if decision.source else code(decision.symbol)
+
+
+def _subject(run: SectionContext, source: str, compilation: Compilation) -> str:
+    what = in_words(source, run.stack_names(compilation))
+    constant = run.values_on_stack(compilation).get(what)
+    return f"the constant {code(constant)}" if constant else code(what)
 
 
 def _number(text: str) -> str:
@@ -216,16 +220,17 @@ def _open_text(
     first = f", first seen as {code(decision.value)}" if decision.value else ""
     where = f", {run.place(decision.location)}" if decision.location else ""
     if not decision.source:
-        return decision.symbol, (f"a value that only the data tells (torch's {code(decision.symbol)}), "
+        return decision.symbol, (f"a value known only from the data (torch's {code(decision.symbol)}), "
                                  f"{extent}{where}")
     what = in_words(decision.source, run.stack_names(compilation))
-    text = f"{code(what)} (torch's {code(decision.symbol)}): {extent}{first}{where}"
+    subject = _subject(run, decision.source, compilation)
+    text = f"{subject} (torch's {code(decision.symbol)}): {extent}{first}{where}"
     return what, text + _generalised(run, what, decision.value, compilation)
 
 
 def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return a condition on symbols, with the user's names."""
-    text = condition_in_words(decision, compilation, run.stack_names(compilation))
+    text = condition_in_words(decision, compilation, run.values_on_stack(compilation))
     where = f", {run.place(decision.location)}" if decision.location else ""
     by = ""
     if decision.location is not None and is_made_by_inductor(decision):
@@ -247,7 +252,7 @@ def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation)
     version = run.version(compilation)
     equated = version.equations if version is not None else {}
     found = next((equated[of] for of in sources_in_words(decision.source, {}) if of in equated), None)
-    return f" with {code(as_python(in_words(found.text, run.stack_names(compilation))))}" if found is not None else ""
+    return f" with {code(in_words(found.text, run.stack_names(compilation)))}" if found is not None else ""
 
 
 def is_of_program(decision: SymbolDecision, compilation: Compilation) -> bool:

@@ -298,6 +298,7 @@ class Change:
             follows
             from the other differences; else empty.
         module: the module or object that this is a part of.
+        is_open: the newer version takes a range of values of it.
     """
 
     subject: str
@@ -307,6 +308,7 @@ class Change:
     times: int = 1
     seen_by: str = ""
     module: str = ""
+    is_open: bool = False
 
     @property
     def text(self) -> str:

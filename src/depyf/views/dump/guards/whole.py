@@ -176,8 +176,8 @@ def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
 # --- Source of the functions that guards call, as the files that use them have it ------------------
 _TENSOR = '''\
 def check_tensor(t, like):
-    """Return whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name stands for a size, the same one
-    wherever it stands; that is not tested here.
+    """Return whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name is that of a size, the same one
+    wherever it occurs; that is not tested here.
     A tensor of which no layout is named is contiguous."""
     found = re.fullmatch(r"(?:(\\w+) )?(\\w+)\\[(.*?)\\](?: strides \\((.*)\\)| (channels last)| contiguous)?"
                          r" on (\\S+?)(, requires grad)?", like)
