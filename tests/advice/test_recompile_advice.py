@@ -301,8 +301,8 @@ def test_a_break_in_a_loop_after_another_break_is_named_there(skips, begins):
     text = ("def f(x, log):\n    n = x.max().item()\n    y = x * n\n    for i in range(3):\n"
             "        log[x.sum().item()] = i\n    return y\n")
     resumed, x = "torch_dynamo_resume_in_f_at_2", NamedValue("x", "Tensor", ("4",), "float32", "cpu")
-    item = [GraphBreak(CompileId(number, 0), "Unsupported Tensor.item() call", registry_id="GB0124", skips_function=number > 0
-                       and skips, stack=(SourceLocation("m.py", line, "f", text.splitlines()[line - 1]),), values=(x,))
+    item = [GraphBreak(CompileId(number, 0), "Unsupported Tensor.item() call", registry_id="GB0124", gave_up=
+                       "graph break in loop" * (number > 0 and skips), stack=(SourceLocation("m.py", line, "f", text.splitlines()[line - 1]),), values=(x,))
             for number, line in enumerate((2, 5))]
     compilations = tuple(Compilation(CompileId(number, 0), name, PLACE, outcome=outcome, breaks=(item[number],))
                          for number, (name, outcome) in enumerate((("f", "compiled"), (resumed, "skipped"))))

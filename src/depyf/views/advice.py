@@ -11,11 +11,11 @@ from ..advice import Advice, on_break
 from ..advice.breaks import IN_TURN, NEEDS_NUMBER, SET_UP, on_left_method
 from ..advice.edits import SCALARS
 from ..advice.recompiles import RecompileAdvice, on_change
-from ..advice.source import Site
+from ..advice.source import Loop, Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
-from ..torch_text.met import bound_method, in_order, is_fundamental, met
+from ..torch_text.met import bound_method, in_order, is_fundamental, met, what_blocks
 from ..torch_text.parsed import parsed_expression
 from .causes import path_from_frame
 from .changes import Change
@@ -58,17 +58,20 @@ class Adviser:
         return own
 
     def _given_up_after(self, broken: GraphBreak) -> str:
-        """Return the place, as Markdown, of a break for which torch gives up a function from this break on.
+        """Return the place, as Markdown, of a break in a later loop or context for which torch gives up what follows.
 
         Without this break torch gives up all of the function for it. ``""`` for none.
         """
-        compilation = self._by_id.get(broken.compile_id.key)
+        compilation, statement = self._by_id.get(broken.compile_id.key), self._site(broken).statement
+        last = (0 if statement is None else statement.lineno if isinstance(statement, Loop) else
+                statement.end_lineno or 0)  # (The sides of a branch go with it.)
         names = self.run.resume_names(compilation) if compilation is not None else ()
         frames = [self.run.frames[name] for name in names if name in self.run.frames]
         return next((f"{code(self.run.short_place(after.location))} ({code(after.location.text.strip())})"
                      for each in self.run.capture.compilations
                      if any(frame.may_be_of(each.function, each.location) for frame in frames)
-                     for after in each.breaks if after.skips_function and after.location is not None), "")
+                     for after in each.breaks if after.location is not None and after.location.line > last
+                     and what_blocks(after) in ("loop", "context")), "")
 
     def _alone(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break as if there were no others."""
