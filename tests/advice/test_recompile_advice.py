@@ -105,7 +105,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("self.i", ("1",), "2", owner="module", cause="k = keys[self.i]"), Facts(), "it is a key or an", False),
     (ValueChange("Layer.n", ("1",), "2"), Facts(is_set=True, values=3), "the compiled function changes it", True),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch fixes a whole number", True),
-    (NUMBER, Facts(is_unread=True), "the earlier version is for one value of it", False),
+    (NUMBER, Facts(is_unread=True), "each version that looks at it is for one", False),
     (SIZE, Facts(is_open=True, is_computed_with=True, dynamic="True"), "torch leaves it open from its second value on; what "
      "torch computes or tests of it needs further versions", False),
     (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and in", True),
@@ -333,7 +333,7 @@ def test_a_string_that_the_new_version_does_not_look_at_has_no_version_for_each_
     of_size = guards("4,", "1,", "a")
     run = run_of((of_size, (), ()), (of_size[:1], (mode,), ()))
     (text,) = Adviser(run).on(run.capture.compilations)
-    assert text == "`mode`: the earlier version is for one value of it; the new one does not look at it"
+    assert text == "`mode`: each version that looks at it is for one of its values; another one does not look at it"
 
 
 def test_what_is_computed_of_an_open_size_needs_versions_too():

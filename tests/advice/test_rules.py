@@ -240,12 +240,24 @@ def test_a_loss_that_later_lines_use_is_detached_before_its_backward_pass(rest, 
         "; before this line write `kept = loss.detach()`, and use `kept` for `loss` after it" if is_kept else "")
 
 
-@pytest.mark.parametrize("line", ["if np.random.rand() < p:\n        x = x * 2", "averaged.update_parameters(model)"])
+@pytest.mark.parametrize("line", ["if ask() < p:\n        x = x * 2", "averaged.update_parameters(model)"])
 def test_a_symbol_is_advised_on_a_condition_for_a_number_that_the_line_does_not_show(line):
     """A test, or a library that takes the number, needs its value."""
     advice = on_break(broken_at(f"def f(x, p):\n    {line}\n    return x\n", 2, "GB0033", "Data dependent operator",
                                 context="aten._local_scalar_dense.default"))
     assert advice.change.startswith("set `torch._dynamo.config.capture_scalar_outputs = True`, if nothing that is done")
+
+
+@pytest.mark.parametrize(("line", "change"), [
+    ("s = np.random.uniform(0.5, p)", "call `np.random.uniform(0.5, p)` before the compiled function is called, and pass"),
+    ("if np.random.rand() < p:\n        x = x * 2", "call `np.random.rand()` before the compiled function is called, and"),
+    ("y = x.max()\n    s = np.random.uniform(0, y)", None)])
+def test_a_random_number_of_numpys_is_drawn_before_the_call(line, change):
+    """Torch 2.13 breaks the graph at the same line, whatever is set."""
+    text = f"def f(x, p):\n    {line}\n    return x * s\n"
+    at = next(number for number, each in enumerate(text.splitlines(), 1) if "np." in each)
+    advice = on_break(broken_at(text, at, "GB0033", "Data dependent operator", context="aten._local_scalar_dense.default"))
+    assert advice is None if change is None else advice.change.startswith(change)
 
 
 def test_the_number_of_an_index_is_passed_to_what_a_turn_computes():

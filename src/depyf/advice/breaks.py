@@ -161,6 +161,11 @@ RULES: tuple[Rule, ...] = (
          _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes",
          facts=lambda at: _is_drawn(at) or at.reads_drawn or at.call in at.draws and len(at.draws) > 1),
     Rule("", "branch item number", facts=_is_drawn),
+    Rule("drawn", "operator", "call `{numpy_draw}` before the compiled function is called{also_each_turn}, and pass "
+         "what it gives to {passed_to}", "torch needs the value of a random number of NumPy's where it is drawn",
+         f"{_PARAMETER}; torch compiles again when such a number changes",
+         facts=lambda at: not at.made_of(at.numpy_draw)),
+    Rule("", "operator", facts=lambda at: at.numpy_draw is not None),
     Rule("rest", "branch item symbol",
          "compile what follows the test in a turn of the loop at line {loop}: a function of its own with "
          "`@torch.compile`, called in the loop; the test `{test}` and {plain} itself stay in plain "
@@ -305,7 +310,8 @@ RULES: tuple[Rule, ...] = (
 
     # Exceptions.
     Rule("text_as_key", "exception", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.met.needs_text),
-    Rule("text", "exception", "return what the text shows, and do `{added}` where `{compiled}` is called",
+    Rule("text", "exception", "return what the text shows, and do `{added}` where `{compiled}` is "
+         "called{also_each_turn}",
          "torch cannot make the text while it traces; with `.format` it would trace what is added, too, and each "
          "length has a version of its own", "the text is added after the call", facts=lambda at: at.met.needs_text),
     Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),

@@ -227,6 +227,13 @@ class Facts:
         return sorted(found, key=lambda each: (each.lineno, each.col_offset))
 
     @property
+    def numpy_draw(self) -> ast.Call | None:
+        """The call in the statement that draws a random number of NumPy's, which torch makes a number at once."""
+        return next((each for each in own_parts(self.statement) if self.met.name == "_local_scalar_dense"
+                     and isinstance(each, ast.Call)
+                     and ast.unparse(each.func).startswith(("np.random.", "numpy.random."))), None)
+
+    @property
     def reads_drawn(self) -> bool:
         """Whether the statement reads a Python random number, which torch represents as a tensor."""
         drawn = {each.name for each in self.site.values if is_drawn(each)}
@@ -799,6 +806,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "outer_call": lambda at: at.text(at.outer_call),
     "outer_line": lambda at: str(at.outer_call.lineno) if at.outer_call is not None else "",
     "given_test": lambda at: at.text(at.given_test),
+    "numpy_draw": lambda at: at.text(at.numpy_draw),
     "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in at.draws)),
     "also_each_turn": _how_often,
     "also_in_order": lambda at: _how_often(at) if len(at.draws) < 2 else ", in the order and as often as they are here",

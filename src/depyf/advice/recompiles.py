@@ -97,7 +97,7 @@ class Facts:
         is_moved: it is no longer where an earlier version read it: a module is in another place than ``None``.
         is_set: the code of a version sets it.
         is_own: it is a variable of the function, which has no other name before its call.
-        is_unread: the new version does not look at it.
+        is_unread: some version does not look at it.
         is_computed_with: another version was needed for what torch computes of it, too.
     """
 
@@ -374,8 +374,8 @@ ROWS = (
         "value on, where nothing needs its value while torch compiles", True),
     Row("number", _costs_versions, "`dynamic=False` is set, so each number has a version of its own; without it "
         "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
-    Row("number string constant", lambda change, at: at.is_unread, "the earlier version is for one value of it; the "
-        "new one does not look at it"),
+    Row("number string constant", lambda change, at: at.is_unread, "each version that looks at it is for one of "
+        "its values; another one does not look at it"),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
     Row("number string constant", _always, "each of its values has a version of its own"),
     Row("condition", lambda change, at: at.is_duck, "they were equal when it compiled, so torch took both for one "

@@ -130,9 +130,10 @@ class Circumstances:
         return name in self._stored.get(key, ())
 
     def _is_unread(self, compilation: Compilation, change: Change) -> bool:
-        """Return whether a version does not look at what failed in the earlier one."""
-        old, new = self.run.version_of(change.failures[0].entry), self.run.version(compilation)
-        return old is not None and new is not None and change.subject in old.facts and change.subject not in new.facts
+        """Return whether a version of the function does not look at what failed in another one."""
+        old, subject = self.run.version_of(change.failures[0].entry), change.subject
+        return old is not None and subject in old.facts and any(
+            subject not in version.facts for version in self.run.versions_beside(compilation))
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
