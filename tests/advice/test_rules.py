@@ -427,6 +427,21 @@ def test_nothing_is_passed_through_a_library_that_chooses_the_arguments(called_a
         assert advice is None if change is None else depth == 2 or advice.change.startswith(change)
 
 
+@pytest.mark.parametrize(("call", "change"), [
+    ("probe()", "if `probe()` gives the same at each call: call it once, outside of what is compiled, and"),
+    ("probe(x)", None)])
+def test_what_a_function_without_arguments_gives_is_read_from_a_global_variable(call, change):
+    """Where a library calls what torch compiled, nothing can be passed to it."""
+    text = f"def probe(x=0):\n    return os.uname()\ndef forward(self, x):\n    return x, {call}\ndef main():\n    model(x)\n"
+    library = SourceLocation("/lib/python3.11/site-packages/torch/nn/modules/container.py", 253, "forward", "module(input)")
+    stack = (SourceLocation("m.py", 6, "main", "model(x)"), library,
+             SourceLocation("m.py", 4, "forward", f"return x, {call}"), SourceLocation("m.py", 2, "probe", "return os.uname()"))
+    broken = GraphBreak(CompileId(0, 0), "Attempted to call function marked as skipped", registry_id="GB0007", depth=2,
+                        context="module: os, qualname: uname, skip reason", stack=stack)
+    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+    assert advice is None if change is None else advice.change.startswith(change)
+
+
 @pytest.mark.parametrize(("line", "setting"), [
     ("logger.warning('a')", "add(logging.Logger.warning)"),
     ("logger.warning_once('a')", "add(type(logger).warning_once)"),

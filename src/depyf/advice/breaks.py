@@ -303,6 +303,9 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
          "{passed_to}", _NOT_TRACED, _PARAMETER),
+    Rule("skipped", "skipped builtin", "if `{outer_call}` gives the same at each call: call it once, outside of what "
+         "is compiled, and read what it gave from a global variable", f"{_NOT_TRACED}, which that call leads to",
+         "what it gives is not looked up again", facts=lambda at: at.is_outer_call_alone),
     Rule("generator", "generator",
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,

@@ -221,6 +221,14 @@ class Facts:
         return named[0] if len(named) == 1 else calls[0] if len(calls) == 1 else None
 
     @property
+    def is_outer_call_alone(self) -> bool:
+        """Whether the call in the compiled function that leads to the line is of a function without arguments."""
+        match self.outer_call:
+            case ast.Call(ast.Name(), [], []):
+                return True
+        return False
+
+    @property
     def draws(self) -> list[ast.Call]:
         """The calls in the function that draw a Python random number, in their order."""
         found = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.Call) and _draws(each)]
