@@ -18,6 +18,7 @@ from depyf.records.model import (
     GraphBreak,
     Guard,
     GuardFailure,
+    NamedValue,
     SourceFile,
     SourceLocation,
     SymbolDecision,
@@ -44,7 +45,7 @@ PLACE = SourceLocation("m.py", 1, "f")
     (("mask", ("None",), "an object of type Tensor"), "none"), (("type(mask)", ("a tensor",), "NoneType"), "none"),
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "type"),
     (("cfg", ("the same object",), "another object"), "object"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
-    (("self.lora", ("there",), "missing"), "attribute"), (("flag", ("True",), "False"), "bool"),
+    (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "bool"),
     (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "computed"), (("seen", ("{1}",), "{1, 2}"), "set"),
     (("self.best", ("inf",), "an object of type Tensor"), "type"),
     (("a guard could not be evaluated: 'x'", ("",), ""), ""), (("n", ("",), ""), "")])
@@ -104,6 +105,9 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("self.i", ("1",), "2", owner="module", cause="k = keys[self.i]"), Facts(), "it is a key or an", False),
     (ValueChange("Layer.n", ("1",), "2"), Facts(is_set=True, values=3), "the compiled function changes it", True),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch fixes a whole number", True),
+    (NUMBER, Facts(is_unread=True), "each version that looks at it is for one", False),
+    (SIZE, Facts(is_open=True, is_computed_with=True, dynamic="True"), "torch leaves it open from its second value on; what "
+     "torch computes or tests of it needs further versions", False),
     (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and in", True),
     (ValueChange("len(log)", ("0",), "1"), Facts(lengths=(0,)), "when it is empty there is a version of its own", False),
     (ValueChange("len(log)", ("2",), "1"), Facts(lengths=(2, 1)), "each length that calls have needs", False),
@@ -288,6 +292,58 @@ def test_a_resume_function_begins_at_the_break_before_it():
     assert "breaks at `m.py:3`; begin there: set `torch._dynamo.config.capture_scalar_outputs" in Adviser(run).on_outer_break(
         compilations[2])
     assert "breaks at `m.py:2`" in Adviser(run).on_outer_break(compilations[1])
+
+
+@pytest.mark.parametrize(("skips", "begins"), [
+    (True, "only together with a change of `m.py:5` (`log[x.sum().item()] = i`), which breaks the graph next: "), (False, "")])
+def test_a_break_in_a_loop_after_another_break_is_named_there(skips, begins):
+    """Without the first break torch gives up the whole function for the second one."""
+    text = ("def f(x, log):\n    n = x.max().item()\n    y = x * n\n    for i in range(3):\n"
+            "        log[x.sum().item()] = i\n    return y\n")
+    resumed, x = "torch_dynamo_resume_in_f_at_2", NamedValue("x", "Tensor", ("4",), "float32", "cpu")
+    item = [GraphBreak(CompileId(number, 0), "Unsupported Tensor.item() call", registry_id="GB0124", gave_up=
+                       "graph break in loop" * (number > 0 and skips), stack=(SourceLocation("m.py", line, "f", text.splitlines()[line - 1]),), values=(x,))
+            for number, line in enumerate((2, 5))]
+    compilations = tuple(Compilation(CompileId(number, 0), name, PLACE, outcome=outcome, breaks=(item[number],))
+                         for number, (name, outcome) in enumerate((("f", "compiled"), (resumed, "skipped"))))
+    code = CodeText("", "exact")
+    entry = CacheEntry(CompileId(0, 0), (), TransformedCode(CompileId(0, 0), "f", code, None, ()), (), ("__resume_at_10_1",))
+    frames = (Frame("f", "f", PLACE, code, False, ("x", "log"), (), (entry,)),
+              Frame("__resume_at_10_1", resumed, PLACE, code, False, ("x", "log"), (), ()))
+    adviser = Adviser(RunIndex(Capture((CompiledFunction("f", frames),), compilations=compilations,
+                                       sources=(SourceFile("m.py", text),))))
+    assert adviser.change_on(item[0]).startswith(f"{begins}set `torch._dynamo.config.capture_scalar_outputs = True`")
+
+
+def test_a_global_number_that_the_compiled_code_sets():
+    code = CodeText("def f():\n    global calls\n    calls = 1\n", "exact")
+    failures = [(), *((GuardFailure(CompileId(0, at), "", "G['calls']", str(at), str(at + 1), subject="G['calls']"),)
+                      for at in range(2))]
+    entries = tuple(CacheEntry(CompileId(0, at), (Guard(f"G['calls'] == {at}", "G['calls']", "EQUALS_MATCH", ""),),
+                               TransformedCode(CompileId(0, at), "f", code, None, ()), ()) for at in range(3))
+    compilations = tuple(Compilation(CompileId(0, at), "f", PLACE, outcome="compiled", guard_failures=failed)
+                         for at, failed in enumerate(failures))
+    frame = Frame("f", "f", PLACE, code, False, (), (), entries)
+    (text,) = Adviser(RunIndex(Capture((CompiledFunction("f", (frame,)),), compilations=compilations))).on(compilations)
+    assert text.startswith("`calls`: the compiled function changes it itself")
+
+
+def test_a_string_that_the_new_version_does_not_look_at_has_no_version_for_each_value():
+    mode = GuardFailure(CompileId(0, 0), "", "L['mode']", "'a'", "'b'", subject="L['mode']")
+    of_size = guards("4,", "1,", "a")
+    run = run_of((of_size, (), ()), (of_size[:1], (mode,), ()))
+    (text,) = Adviser(run).on(run.capture.compilations)
+    assert text == "`mode`: each version that looks at it is for one of its values; another one does not look at it"
+
+
+def test_what_is_computed_of_an_open_size_needs_versions_too():
+    opened = (SymbolDecision("created", "s1", "L['x'].size()[0]", "6"),)
+    first, second = again(("L['x']", "x.size()[0]", "4", "6"))
+    third = Compilation(CompileId(0, 2), "f", PLACE, outcome="compiled", symbols=opened, guard_failures=(
+        GuardFailure(CompileId(0, 1), "", "", "24", "", subject="3 * (x.size()[0] // 2)"),))
+    members = (first, dataclasses.replace(second, symbols=opened, arguments={"dynamic": "True"}), third)
+    texts = Adviser(RunIndex(Capture(compilations=members))).on(members)
+    assert "`x.shape[0]`: torch leaves it open from its second value on; what torch computes or tests" in "\n".join(texts)
 
 
 @pytest.mark.parametrize(("line", "expected"), [

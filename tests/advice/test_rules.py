@@ -125,6 +125,8 @@ def test_no_symbol_is_advised_for_a_number_whose_text_is_looked_up(lines, search
     (["log.append(str(x.sum().item()))", "return x"],
      "set `torch._dynamo.config.capture_scalar_outputs = True`, if nothing that is done with the number needs its value"),
     (["hits = set(x.tolist()) & words", "return x, hits"], "compute the number before the compiled function is"),
+    (["for i in range(int(x.max()) + 1):", "    x = x * i", "return x"], "compute the number before the compiled function is"),
+    (["n = int(x.max())", "for i in range(n):", "    x = x * i", "return x"], "compute the number before the compiled function"),
     (["seen = x.tolist()", "return words.get(tuple(seen[:2]))"], "compute the number before the compiled function is"),
 ])
 def test_a_symbol_is_advised_where_nothing_needs_the_value_or_on_that_condition(lines, begins):
@@ -226,6 +228,45 @@ def test_a_backward_pass_is_traced_only_with_what_computes_the_loss(frame, line,
     advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken, frame))
     assert advice.change.startswith(change)
     assert not advice.settings, "no run shows that gradients are missing, where results do not depend on them"
+
+
+@pytest.mark.parametrize(("rest", "is_kept"), [("return loss.detach()", True), ("return x", False)])
+def test_a_loss_that_later_lines_use_is_detached_before_its_backward_pass(rest, is_kept):
+    """(Else torch 2.13 breaks the graph at the same line.)"""
+    text = f"def step(x):\n    loss = model(x).sum()\n    loss.backward()\n    {rest}\n"
+    advice = on_break(broken_at(text, 3, "GB0123", "Unsupported Tensor.backward() call", values=[
+        tensor("loss", (), requires_grad=True)]))
+    assert advice.change == "set `torch._dynamo.config.trace_autograd_ops = True`" + (
+        "; before this line write `kept = loss.detach()`, and use `kept` for `loss` after it" if is_kept else "")
+
+
+@pytest.mark.parametrize("line", ["if ask() < p:\n        x = x * 2", "averaged.update_parameters(model)"])
+def test_a_symbol_is_advised_on_a_condition_for_a_number_that_the_line_does_not_show(line):
+    """A test, or a library that takes the number, needs its value."""
+    advice = on_break(broken_at(f"def f(x, p):\n    {line}\n    return x\n", 2, "GB0033", "Data dependent operator",
+                                context="aten._local_scalar_dense.default"))
+    assert advice.change.startswith("set `torch._dynamo.config.capture_scalar_outputs = True`, if nothing that is done")
+
+
+@pytest.mark.parametrize(("line", "change"), [
+    ("s = np.random.uniform(0.5, p)", "call `np.random.uniform(0.5, p)` before the compiled function is called, and pass"),
+    ("if np.random.rand() < p:\n        x = x * 2", "call `np.random.rand()` before the compiled function is called, and"),
+    ("y = x.max()\n    s = np.random.uniform(0, y)", None)])
+def test_a_random_number_of_numpys_is_drawn_before_the_call(line, change):
+    """Torch 2.13 breaks the graph at the same line, whatever is set."""
+    text = f"def f(x, p):\n    {line}\n    return x * s\n"
+    at = next(number for number, each in enumerate(text.splitlines(), 1) if "np." in each)
+    advice = on_break(broken_at(text, at, "GB0033", "Data dependent operator", context="aten._local_scalar_dense.default"))
+    assert advice is None if change is None else advice.change.startswith(change)
+
+
+def test_the_number_of_an_index_is_passed_to_what_a_turn_computes():
+    text = ("def nms(boxes, order):\n    while order.numel() > 0:\n        best = order[0]\n"
+            "        y = boxes[best, :2] * 2\n        order = order[1:][y > 0]\n")
+    advice = on_break(broken_at(text, 4, "GB0033", "Data dependent operator", context="aten._local_scalar_dense.default",
+                                values=[tensor("best", (), "int64"), tensor("order"), tensor("boxes", ("4", "4"))]))
+    assert "`nms` itself, which takes the number (`best.item()` for `best`) and passes it, stays in plain" in advice.change
+    assert advice.change.endswith("; set `torch._dynamo.config.capture_dynamic_output_shape_ops = True` for it")
 
 
 def test_gradients_of_gradients_need_one_graph():
@@ -384,6 +425,21 @@ def test_nothing_is_passed_through_a_library_that_chooses_the_arguments(called_a
                             depth=depth, context="module: os, qualname: uname, skip reason", stack=stack)
         advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
         assert advice is None if change is None else depth == 2 or advice.change.startswith(change)
+
+
+@pytest.mark.parametrize(("call", "change"), [
+    ("probe()", "if `probe()` gives the same at each call: call it once, outside of what is compiled, and"),
+    ("probe(x)", None)])
+def test_what_a_function_without_arguments_gives_is_read_from_a_global_variable(call, change):
+    """Where a library calls what torch compiled, nothing can be passed to it."""
+    text = f"def probe(x=0):\n    return os.uname()\ndef forward(self, x):\n    return x, {call}\ndef main():\n    model(x)\n"
+    library = SourceLocation("/lib/python3.11/site-packages/torch/nn/modules/container.py", 253, "forward", "module(input)")
+    stack = (SourceLocation("m.py", 6, "main", "model(x)"), library,
+             SourceLocation("m.py", 4, "forward", f"return x, {call}"), SourceLocation("m.py", 2, "probe", "return os.uname()"))
+    broken = GraphBreak(CompileId(0, 0), "Attempted to call function marked as skipped", registry_id="GB0007", depth=2,
+                        context="module: os, qualname: uname, skip reason", stack=stack)
+    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+    assert advice is None if change is None else advice.change.startswith(change)
 
 
 @pytest.mark.parametrize(("line", "setting"), [
@@ -674,6 +730,8 @@ def test_what_made_a_whole_function_fail_is_read_from_the_failure():
     ("self.last = f'{{{n!r}}} {n:{width}}'", "BUILD_STRING type error", "SymNodeVariable()", None, "an f-string needs"),
     ("self.last = f'{{{n!r}}}'", "BUILD_STRING type error", "SymNodeVariable()",
      "write `self.last = '{{{!r}}}'.format(n)`", "an f-string needs"),
+    ("self.log.append(f'{n}')", "BUILD_STRING type error", "SymNodeVariable()",  # (one more version for each text)
+     "return what the text shows, and do `self.log.append(f'{n}')` where `f` is called", "an f-string needs"),
     ("self.last = 'at %d' % n", "Observed exception", PERCENT, "format the text with `.format(...)`", "`%` needs"),
     ("self.last = a % n", "Observed exception", "raised exception TypeError(\"no\")",
      "if this line raises TypeError in plain Python, too: keep", "Observed exception"),

@@ -37,6 +37,8 @@ _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 SET_UP, _FOLLOWS = "set up", "follows"
 #: The rules on a number whose value the program needs, so that no symbol may take its place.
 NEEDS_NUMBER = ("number_outside", "text_as_key")
+#: The rules by which a function with a loop stays in plain Python, and what a turn of the loop computes is compiled.
+IN_TURN = ("rest", "turn")
 
 # Sentences of several rows.
 _TURN = ("compile what one turn of the loop at line {loop} computes{also_if_computes}: a function of its own with "
@@ -146,7 +148,8 @@ def _computes_loss(at: Facts) -> bool:
 
 RULES: tuple[Rule, ...] = (
     Rule(SET_UP, "parameter attribute context iterator",
-         "call the model once in plain Python before `torch.compile` sees a call: `model(*inputs)`",
+         "call the model once in plain Python, with the arguments of the call that breaks here, before `torch.compile` "
+         "sees a call: `model(*inputs)`",
          "here the library makes modules or hooks, which it does at the first call only", "one more call",
          facts=lambda at: at.sets_up, elsewhere=True),
 
@@ -158,6 +161,11 @@ RULES: tuple[Rule, ...] = (
          _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes",
          facts=lambda at: _is_drawn(at) or at.reads_drawn or at.call in at.draws and len(at.draws) > 1),
     Rule("", "branch item number", facts=_is_drawn),
+    Rule("drawn", "operator", "call `{numpy_draw}` before the compiled function is called{also_each_turn}, and pass "
+         "what it gives to {passed_to}", "torch needs the value of a random number of NumPy's where it is drawn",
+         f"{_PARAMETER}; torch compiles again when such a number changes",
+         facts=lambda at: not at.made_of(at.numpy_draw)),
+    Rule("", "operator", facts=lambda at: at.numpy_draw is not None),
     Rule("rest", "branch item symbol",
          "compile what follows the test in a turn of the loop at line {loop}: a function of its own with "
          "`@torch.compile`, called in the loop; the test `{test}` and {plain} itself stay in plain "
@@ -194,14 +202,16 @@ RULES: tuple[Rule, ...] = (
          _EACH_TURN, facts=lambda at: at.sets_loop_test),
     Rule("number_outside", "item operator",
          "compute the number before the compiled function is called, and pass it as an argument", _NEEDS_NUMBER,
-         "what it is computed of is needed outside, too; for an index of a list each number has a version of its own",
+         "what it is computed of is needed outside, too; for an index of a list, or the count of a loop, each number "
+         "has a version of its own",
          facts=lambda at: at.is_number and at.is_number_given),
     Rule("number_outside", "item operator",
          "end what is compiled before this line: return the tensor, take the number in plain Python, and pass it to a "
          "compiled function of the rest", _NEEDS_NUMBER, "two compiled functions in place of one",
          facts=lambda at: at.is_number and not at.loops),
-    Rule("number_outside", "item operator", f"{_TURN}{{plain}} itself, which takes the number, stays in plain Python",
-         _NEEDS_NUMBER, _EACH_TURN, facts=lambda at: at.is_number),
+    Rule("number_outside", "item operator",
+         f"{_TURN}{{plain}} itself, which takes the number{{also_item}} and passes it, stays in plain "
+         "Python{also_grown}{also_of_data}", _NEEDS_NUMBER, _EACH_TURN, facts=lambda at: at.is_number),
     Rule("number_outside", "symbol",
          "end what is compiled before this line, and do what it does with the number in plain Python",
          "the number is a symbol of the graph, and the line needs its value", _OUTSIDE,
@@ -293,6 +303,9 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
          "{passed_to}", _NOT_TRACED, _PARAMETER),
+    Rule("skipped", "skipped builtin", "if `{outer_call}` gives the same at each call: call it once, outside of what "
+         "is compiled, and read what it gave from a global variable", f"{_NOT_TRACED}, which that call leads to",
+         "what it gives is not looked up again", facts=lambda at: at.is_outer_call_alone),
     Rule("generator", "generator",
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,
@@ -300,6 +313,10 @@ RULES: tuple[Rule, ...] = (
 
     # Exceptions.
     Rule("text_as_key", "exception", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.met.needs_text),
+    Rule("text", "exception", "return what the text shows, and do `{added}` where `{compiled}` is "
+         "called{also_each_turn}",
+         "torch cannot make the text while it traces; with `.format` it would trace what is added, too, and each "
+         "length has a version of its own", "the text is added after the call", facts=lambda at: at.met.needs_text),
     Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),
     Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
          "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
@@ -323,7 +340,7 @@ RULES: tuple[Rule, ...] = (
          setting=_AUTOGRAD, facts=lambda at: "create_graph=True" in NAMED["line"](at)),
     Rule("trace_autograd_ops", "gradients", why=_TRACED, cost=_DETACHED, setting=_AUTOGRAD),
     Rule("trace_autograd_ops", "backward",  # (no setting to be tried: no run shows gradients that are missing)
-         f"{{also_if_leaves}}set `{_AUTOGRAD}`", _TRACED + "{also_lost}", _DETACHED, facts=_computes_loss),
+         f"{{also_if_leaves}}set `{_AUTOGRAD}`{{also_used}}", _TRACED + "{also_lost}", _DETACHED, facts=_computes_loss),
     Rule("backward", "backward",
          "compile what computes `{loss}` as a function of its own, which returns it; `.backward()` and {plain} itself "
          "stay in plain Python",

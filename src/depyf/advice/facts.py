@@ -221,10 +221,25 @@ class Facts:
         return named[0] if len(named) == 1 else calls[0] if len(calls) == 1 else None
 
     @property
+    def is_outer_call_alone(self) -> bool:
+        """Whether the call in the compiled function that leads to the line is of a function without arguments."""
+        match self.outer_call:
+            case ast.Call(ast.Name(), [], []):
+                return True
+        return False
+
+    @property
     def draws(self) -> list[ast.Call]:
         """The calls in the function that draw a Python random number, in their order."""
         found = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.Call) and _draws(each)]
         return sorted(found, key=lambda each: (each.lineno, each.col_offset))
+
+    @property
+    def numpy_draw(self) -> ast.Call | None:
+        """The call in the statement that draws a random number of NumPy's, which torch makes a number at once."""
+        return next((each for each in own_parts(self.statement) if self.met.name == "_local_scalar_dense"
+                     and isinstance(each, ast.Call)
+                     and ast.unparse(each.func).startswith(("np.random.", "numpy.random."))), None)
 
     @property
     def reads_drawn(self) -> bool:
@@ -357,11 +372,48 @@ class Facts:
                      and any(isinstance(each, ast.Call) and called(each) in _TESTS for each in ast.walk(test))), "")
 
     @property
+    def _shows_number(self) -> bool:
+        """Whether the statement itself takes a number out of a tensor, or a list of numbers."""
+        return any(is_number(each) or isinstance(each, ast.Call) and called(each) == "tolist"
+                   for each in own_parts(self.statement))
+
+    @property
+    def _is_taken_by_torch(self) -> bool:
+        """Whether torch itself takes the number of a tensor that is an index or a size."""
+        return self.met.name == "_local_scalar_dense" and not self._shows_number
+
+    @property
+    def index(self) -> ast.expr | None:
+        """The tensor of one number that torch takes as an index: ``best`` of ``boxes[best, :2]``."""
+        item = self.first("fixed") if self._is_taken_by_torch else None
+        return next((each for each in _parts(item.slice) if each is not None and self.values.infer(each).shape == ()),
+                    None) if isinstance(item, ast.Subscript) else None
+
+    @property
+    def adds_text(self) -> bool:
+        """Whether the statement adds to an object from outside of the function: ``self.log.append(f"step {n}")``."""
+        match self.statement:
+            case ast.Expr(ast.Call(ast.Attribute(owner, "append" | "appendleft" | "add" | "extend" | "insert"))):
+                own = names_set(self.function or _NOTHING)
+                return not isinstance(owner, ast.Name) or owner.id not in own
+        return False
+
+    @property
+    def uses_loss_again(self) -> bool:
+        """Whether lines after ``loss.backward()`` read the variable ``loss``."""
+        return isinstance(self.loss, ast.Name) and any(
+            isinstance(each, ast.Name) and each.id == self.loss.id and each.lineno > self.statement.lineno
+            for each in ast.walk(self.function or _NOTHING))
+
+    @property
     def is_only_computed(self) -> bool:
         """Whether the number goes, as far as the function's text shows, to nothing that needs its value.
 
-        That is arithmetic, a text by a format, something that stores it, and the result.
+        That is arithmetic, a text by a format, something that stores it, and the result. Not known of a number that the
+        statement does not show, as one that a library takes, or of a test.
         """
+        if not self._shows_number:
+            return False
         names: set[str] = set()
         statements = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.stmt) and (
             self.loops or each.lineno >= self.statement.lineno)] if self.site.statement else []
@@ -396,7 +448,7 @@ class Facts:
                     pass
                 case ast.Subscript(ast.Name(owner)) if self.values.is_tensor(owner):
                     pass  # (A symbol may be the only index of a tensor.)
-                case _ if not self._is_of_tensor(part):
+                case _ if not self._is_of_tensor(part, names):
                     return False
         return True
 
@@ -412,12 +464,17 @@ class Facts:
         return any(isinstance(getattr(each, "ctx", None), ast.Load) and id(each) not in fine and (
             ast.unparse(each) == ast.unparse(target)) for each in ast.walk(self.function or _NOTHING))
 
-    def _is_of_tensor(self, node: ast.AST) -> bool:
-        """Return whether an expression is arithmetic with a known tensor, so that it gives a tensor."""
+    def _is_of_tensor(self, node: ast.AST, numbers: set[str]) -> bool:
+        """Return whether an expression is arithmetic with a known tensor, so that it gives a tensor.
+
+        Args:
+            node: the expression.
+            numbers: variables that are numbers by now.
+        """
         match node:
             case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right):
-                return any(isinstance(each, ast.Name) and self.values.is_tensor(each.id) or self._is_of_tensor(each)
-                           for each in (left, right))
+                return any(isinstance(each, ast.Name) and each.id not in numbers and self.values.is_tensor(each.id)
+                           or self._is_of_tensor(each, numbers) for each in (left, right))
         return False
 
     def first(self, kind: str, of_size: bool = False) -> ast.expr | None:
@@ -456,7 +513,8 @@ class Facts:
                 texts |= names_set(statement)
             match statement:
                 case ast.Assign(targets, value) if (
-                        statement is first and _is_of_data(value) if of_size else is_number(value, names)):
+                        statement is first and _is_of_data(value) if of_size else
+                        is_number(value, names) and not self._is_of_tensor(value, names)):
                     names.update(each.id for target in targets for each in (
                         target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name))
                 case ast.Assign([ast.Name(name)], value) if not of_size and _is_list_of_numbers(value, names):
@@ -478,10 +536,9 @@ class Facts:
                         if isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not) and each is not self.test)
         if statement is not self.statement:
             yield from (("test", test) for test in _tests(statement) if _reads(test, names))
-        elif self.met.name == "_local_scalar_dense" and not any(
-                isinstance(each, ast.Call) and (is_number(each) or called(each) == "tolist")
-                for each in own_parts(statement)):
-            is_fixed = self._is_element  # (Torch itself takes the number of a tensor that is an index or a size.)
+            is_fixed = functools.partial(_is_of_number, names=names)
+        elif self._is_taken_by_torch:
+            is_fixed = self._is_element
         for each in own_parts(statement):
             match each:
                 case ast.Subscript(ast.Name(owner), index) if self.values.is_tensor(owner) and is_number(index, names):
@@ -490,6 +547,8 @@ class Facts:
                     yield "fixed", each
                 case ast.keyword("size", value) if any(map(is_fixed, ast.walk(value))):
                     yield "fixed", value
+                case ast.Call(ast.Name("range"), bounds) if any(map(is_fixed, bounds)):
+                    yield "fixed", each
                 case ast.Call(ast.Name("set" | "frozenset" | "tuple"), [items]) if _is_list_of_numbers(items, names):
                     yield "fixed", each  # (a set and a key compare them)
                 case ast.Set(items) if any(map(is_fixed, items)):
@@ -510,6 +569,11 @@ class Facts:
             case ast.Call(ast.Attribute(_, "argmax" | "argmin"), [], []):
                 return True
         return False
+
+
+def _is_of_number(node: ast.AST | None, names: set[str]) -> bool:
+    """Return whether an expression is a number that is computed of one of some names."""
+    return node is not None and is_number(node, names) and _reads(node, names)
 
 
 def _is_list_of_numbers(node: ast.expr, names: set[str]) -> bool:
@@ -742,7 +806,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
         at.loops[-1] if at.loops else at.statement, "body", ())) else ", if it computes with tensors",
     "also_if_traced": lambda at: "" if at.is_only_computed else (
         ", if nothing that is done with the number needs its value: a branch, a key, a member of a set, a size, a "
-        "flag, its text by `str`, a call that torch does not trace"),
+        "flag, the count of a loop, its text by `str`, a call that torch does not trace"),
     "also_if_padded": lambda at: ", if the input is no packed sequence" if at.may_be_packed else "",
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),
@@ -750,9 +814,12 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "outer_call": lambda at: at.text(at.outer_call),
     "outer_line": lambda at: str(at.outer_call.lineno) if at.outer_call is not None else "",
     "given_test": lambda at: at.text(at.given_test),
+    "numpy_draw": lambda at: at.text(at.numpy_draw),
     "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in at.draws)),
     "also_each_turn": _how_often,
     "also_in_order": lambda at: _how_often(at) if len(at.draws) < 2 else ", in the order and as often as they are here",
+    "also_of_data": lambda at: f"; set `{SHAPES}` for it" if any(
+        map(_is_made_of_data, ast.walk(at.loops[-1] if at.loops else _NOTHING))) else "",
     "also_in_turn": lambda at: _grown(at) + _in_turn(at),
     "copied": lambda at: at.text(at.copied),
     "entered": lambda at: at.text(at.entered),
@@ -771,7 +838,12 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "looked_up": lambda at: at.text(at.first("text")),
     "none": _none,
     "raised": lambda at: at.met.raised,
+    "added": lambda at: at.text(at.statement) if at.adds_text else "",
     "loss": lambda at: at.text(at.loss),
+    "also_used": lambda at: (f"; before this line write `kept = {at.text(at.loss)}.detach()`, and use `kept` for "
+                             f"`{at.text(at.loss)}` after it") if at.uses_loss_again else "",
+    "also_item": lambda at: (f" (`{at.text(at.index)}.item()` for `{at.text(at.index)}`)"
+                             if at.index is not None else ""),
     "also_if_leaves": lambda at: (f"if {' and '.join(_given(at))} {'are' if _given(at)[1:] else 'is'} not computed of "
                                   "what requires a gradient: ") if _given(at) else "",
     "also_lost": lambda at: "; through such a tensor no gradient flows on, without an error" * bool(_given(at)),

@@ -97,6 +97,8 @@ class Facts:
         is_moved: it is no longer where an earlier version read it: a module is in another place than ``None``.
         is_set: the code of a version sets it.
         is_own: it is a variable of the function, which has no other name before its call.
+        is_unread: some version does not look at it.
+        is_computed_with: another version was needed for what torch computes of it, too.
     """
 
     fixed_at: str = ""
@@ -119,6 +121,8 @@ class Facts:
     is_moved: bool = False
     is_set: bool = False
     is_own: bool = False
+    is_unread: bool = False
+    is_computed_with: bool = False
 
 
 #: Global state of torch's, with the names of what sets it.
@@ -203,6 +207,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
     events = (
         ("view", A_VIEW in values),
         ("layout", any(map(is_layout, values))),
+        ("key", set(values) <= set(PRESENCE) and isinstance(subject, ast.Name)),
         ("none", not {"None", "NoneType"}.isdisjoint(values[:2])),
         ("function", SAME_CODE in values or A_FUNCTION in values),
         ("type", isinstance(subject, ast.Call) and ast.unparse(subject.func) == "type"),
@@ -346,6 +351,8 @@ ROWS = (
         "value", True),
     Row("size number", _all(_is_opened, lambda change, at: bool(at.others)), _OPENED + ", so it is the reason for one "
         "version; but the versions differ in {others}, too"),
+    Row("size number", _all(_is_opened, lambda change, at: at.is_computed_with), _OPENED + "; what torch computes or "
+        "tests of it needs further versions"),
     Row("size number", _is_opened, _OPENED + ", so it is the reason for one version in all"),
     Row("number", lambda change, at: change.subject.endswith("param_groups[0]['lr']"), "each of its values has a "
         "version of its own; an optimizer made with a tensor, `lr=torch.tensor(...)`, has one for all (as float32 the "
@@ -367,6 +374,8 @@ ROWS = (
         "value on, where nothing needs its value while torch compiles", True),
     Row("number", _costs_versions, "`dynamic=False` is set, so each number has a version of its own; without it "
         "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
+    Row("number string constant", lambda change, at: at.is_unread, "each version that looks at it is for one of "
+        "its values; another one does not look at it"),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
     Row("number string constant", _always, "each of its values has a version of its own"),
     Row("condition", lambda change, at: at.is_duck, "they were equal when it compiled, so torch took both for one "

@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, on_break
-from ..advice.breaks import NEEDS_NUMBER, SET_UP, on_left_method
+from ..advice.breaks import IN_TURN, NEEDS_NUMBER, SET_UP, on_left_method
 from ..advice.edits import SCALARS
 from ..advice.recompiles import RecompileAdvice, on_change
-from ..advice.source import Site
+from ..advice.source import Loop, Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
-from ..torch_text.met import bound_method, in_order, is_fundamental, met
+from ..torch_text.met import bound_method, in_order, is_fundamental, met, what_blocks
 from ..torch_text.parsed import parsed_expression
 from .causes import path_from_frame
 from .changes import Change
@@ -49,11 +49,29 @@ class Adviser:
         if own is not None and SCALARS in own.settings and (at := self._needs_number):
             own = replace(own, change=f"{own.change}, once what is advised at {at} is done: the setting is for the "
                           "whole program, which may end in an error there")
+        if own is not None and own.rule not in IN_TURN and not (own.leaves or own.next_break):
+            own = replace(own, next_break=self._given_up_after(broken))
         if own is None and met(broken).kind == "exception":
             return self._on_exceptions.get(broken.context)
         if own is None and met(broken).kind == "reconstruction" and (cause := self._reconstructed_for(broken)):
             return self.on_break(cause)
         return own
+
+    def _given_up_after(self, broken: GraphBreak) -> str:
+        """Return the place, as Markdown, of a break in a later loop or context for which torch gives up what follows.
+
+        Without this break torch gives up all of the function for it. ``""`` for none.
+        """
+        compilation, statement = self._by_id.get(broken.compile_id.key), self._site(broken).statement
+        last = (0 if statement is None else statement.lineno if isinstance(statement, Loop) else
+                statement.end_lineno or 0)  # (The sides of a branch go with it.)
+        names = self.run.resume_names(compilation) if compilation is not None else ()
+        frames = [self.run.frames[name] for name in names if name in self.run.frames]
+        return next((f"{code(self.run.short_place(after.location))} ({code(after.location.text.strip())})"
+                     for each in self.run.capture.compilations
+                     if any(frame.may_be_of(each.function, each.location) for frame in frames)
+                     for after in each.breaks if after.location is not None and after.location.line > last
+                     and what_blocks(after) in ("loop", "context")), "")
 
     def _alone(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break as if there were no others."""
@@ -182,7 +200,7 @@ class Adviser:
             advice, where = self.on_break(broken), broken.location
             if advice is not None and not advice.leaves:
                 at = f" at {code(self.run.short_place(where))}" if where is not None else ""
-                return f"the graph {of} breaks{at}", advice.change
+                return f"the graph {of} breaks{at}", _whole(advice)
         return None
 
     def _breaks_of_call(self, called: Compilation) -> list[GraphBreak]:
@@ -255,7 +273,12 @@ def _subject_text(change: Change) -> str:
     return change.subject_text()
 
 
-def _to_the_end(advice: Advice) -> str:
-    """Return a change, as Markdown, with the next break that has to be changed, too."""
+def _whole(advice: Advice) -> str:
+    """Return a change with the next break that has to be changed, too."""
     first = f"only together with a change of {advice.next_break}, which breaks the graph next: "
-    return prose(first * bool(advice.next_break) + advice.change)
+    return first * bool(advice.next_break) + advice.change
+
+
+def _to_the_end(advice: Advice) -> str:
+    """Return a change with the next break as Markdown."""
+    return prose(_whole(advice))

@@ -85,6 +85,9 @@ class Circumstances:
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
             values=len(versions.values.get(change.subject, ())),
             is_set=number(change.now) is not None and self._is_set(compilation, change.subject),
+            is_unread=self._is_unread(compilation, change),
+            is_computed_with=any(each != subject and subject in map(ast.unparse, ast.walk(parsed))
+                                 for each in versions.values if (parsed := parsed_expression(each)) is not None),
             is_moved=in_words(first.source, names) in versions.moved, is_own=self._is_own(compilation, first))
 
     def most_telling(self, compilation: Compilation) -> Sequence[Change]:
@@ -118,12 +121,19 @@ class Circumstances:
                 "of its own")
 
     def _is_set(self, compilation: Compilation, subject: str) -> bool:
-        """Return whether the code of a version sets an attribute or a key of that name."""
-        key, name = compilation.compile_id.frame_key, _last_part(parsed_expression(subject))
+        """Return whether the code of a version sets an attribute, a key or a global variable of that name."""
+        key, parsed = compilation.compile_id.frame_key, parsed_expression(subject)
+        name = f"global {subject}" if isinstance(parsed, ast.Name) else _last_part(parsed)
         if name and key not in self._stored:
             self._stored[key] = {each for version in self.run.versions_beside(compilation)
                                  for each in _stored(version.entry.transformed.source.text)}
         return name in self._stored.get(key, ())
+
+    def _is_unread(self, compilation: Compilation, change: Change) -> bool:
+        """Return whether a version of the function does not look at what failed in another one."""
+        old, subject = self.run.version_of(change.failures[0].entry), change.subject
+        return old is not None and subject in old.facts and any(
+            subject not in version.facts for version in self.run.versions_beside(compilation))
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
@@ -250,6 +260,8 @@ def _stored(text: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             yield from filter(None, map(_last_part, node.targets))
+        if isinstance(node, ast.Global):
+            yield from (f"global {name}" for name in node.names)
 
 
 def _last_part(node: ast.expr | None) -> str:
