@@ -130,6 +130,15 @@ def test_the_text_of_an_exception_is_no_name_of_what_changed(text):
     assert (failure.subject, failure.source) == (f"a guard could not be evaluated: {text}", "")
 
 
+@pytest.mark.parametrize(("condition", "subject", "expected"), [
+    ("not ___dict_contains((torch.Size([3]), torch.Size([2, 2])), L['self'].seen)",
+     "(torch.Size([3]), torch.Size([2, 2])) in L['self'].seen", "False"),
+    ("___dict_contains('a, b', L['d'])", "'a, b' in L['d']", "True")])
+def test_a_key_may_contain_commas(condition, subject, expected):
+    (failure,) = guard_failures(f"0/0: {condition}")
+    assert (failure.subject, failure.expected) == (subject, expected)
+
+
 def test_the_line_that_torch_guards_for_is_the_users():
     stack = ('  File "/home/me/m.py", line 4, in f\n    return emb(x)\n'
              '  File "/venv/lib/python3.11/site-packages/torch/nn/modules/sparse.py", line 189, in forward\n'

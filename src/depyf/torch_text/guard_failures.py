@@ -42,7 +42,7 @@ _DUPLICATES = r"Duplicate tensors found: (?P<names>.+)"
 _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
 #: Where an iterator of ``range`` or ``itertools.count`` is: its next value comes first.
 _ITERATOR = r"___normalize_(?:range|count)_iter\((?P<source>.*)\) == \((?P<next>[^,]*), .*\)\Z"
-_CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)\Z"
+_CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>.+), (?P<source>[^,]+)\)\Z"
 
 #: Python's messages on an expression that it cannot evaluate; of a guard's exception, torch gives only the text.
 _EXCEPTION = (
