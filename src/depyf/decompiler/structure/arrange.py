@@ -20,6 +20,7 @@ All forms compile to the same program. The result is proven like any other text.
 from __future__ import annotations
 
 import ast
+import copy
 import sys
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from .arrange_tries import (
     break_branch,
     break_in_loop,
     join_copies,
+    join_copies_of_cases,
     leave_by_break,
 )
 from .evidence import Evidence, Exit
@@ -94,6 +96,8 @@ class _Arrangement:
                 self.join_copies(part)
             if isinstance(stmt, ast.Try):
                 join_copies(self.evidence, stmts, at)
+            if isinstance(stmt, ast.Match):
+                join_copies_of_cases(stmts, at)
             if isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt, stmts[at + 1:]):
                 stmt.body.pop()
                 stmt.orelse = stmts[at + 1:-1]
@@ -127,6 +131,7 @@ class _Arrangement:
             return
         self._drop_exit(stmts, end)
         self._forms(stmts, 0, end, after)
+        self._drop_exit(stmts, end)
         for at in compound_places(stmts):
             stmt = stmts[at]
             is_last = at + 1 == len(stmts)
@@ -140,6 +145,8 @@ class _Arrangement:
                 arrange_loop(self.evidence, stmts, at)
             elif isinstance(stmt, ast.If) and stmt.orelse and never_falls(stmt.body):
                 self._else_or_rest(stmts, at, end if is_last else "")
+            if isinstance(stmt, ast.If):
+                stmts[at:at + 1] = self._guards(stmt)
         if self.evidence.has_columns or stmts and not suites_of(stmts[-1]):  # (It may be in a suite of the last.)
             self._add_exit(stmts, end, after)
 
@@ -187,6 +194,9 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         if stmt.orelse and is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
+        if not stmt.orelse and at + 2 == len(stmts) and leaves_by(stmts[-1], end) and not folds_not(stmt.test) and (
+                is_before(stmts[-1:], stmt.body)):  # (The exit was written above the branch, which ends as it does.)
+            stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[-1:], stmt.body
         is_last = at + 1 == len(stmts)
         if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
             break_branch(self.evidence, stmts, at, after)
@@ -255,6 +265,22 @@ class _Arrangement:
                     or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)))):
             # (``while True`` and unwinding before a ``return`` have lines without operations, too.)
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
+
+    def _guards(self, stmt: ast.If) -> list[ast.stmt]:
+        """Return the guards that were written for ``if a or b: continue``: one after each exit between two operands."""
+        test = stmt.test
+        if stmt.orelse or len(stmt.body) > 1 or not isinstance(stmt.body[0], LEAVES) or not (
+                isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
+            return [stmt]
+        starts, lines = [0], [place and place[0] for place in map(self.evidence.start, test.values)]
+        for at in range(1, len(lines)):
+            if self.evidence.exit_between((lines[at - 1] or 0) + 1, lines[at]) is not None:
+                starts.append(at)
+        guards: list[ast.stmt] = []
+        for start, end in zip(starts, [*starts[1:], len(lines)]):
+            guard = ast.copy_location(ast.If(part_of(test, start, end), [copy.copy(stmt.body[0])], []), stmt)
+            guards.append(at_line(guard, lines[end - 1]))
+        return guards if len(guards) > 1 else [stmt]
 
     def _else_leaves(self, stmts: list[ast.stmt], end: str) -> bool:
         """Arrange ``if a: (b, c)`` as ``if a: b`` with ``else: continue`` and ``c`` where that was written.
@@ -400,10 +426,17 @@ class _Arrangement:
                                                   or not self.evidence.has_lines and not is_last):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
+            if is_last and isinstance(stmts[at - 1], (ast.With, ast.AsyncWith)) and self._is_indented(stmt, stmts[0]):
+                written = ""  # (It was written inside of the ``with``, which it has to leave.)
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:
                 stmts[at:] = [] if stmts[1:] else [at_line(ast.Pass(), line_of(stmt))]
+
+    def _is_indented(self, stmt: ast.stmt, other: ast.stmt) -> bool:
+        """Return whether a statement is known to begin further right than another."""
+        one, least = self.evidence.column(stmt), self.evidence.column(other)
+        return one is not None and least is not None and one > least
 
     def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None,
                   kinds: tuple[str, ...] = ("continue",)) -> None:

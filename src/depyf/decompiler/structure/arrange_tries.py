@@ -269,6 +269,28 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
         stmt.orelse = []
 
 
+def join_copies_of_cases(stmts: list[ast.stmt], at: int) -> None:
+    """Write after a ``match`` the ``return`` that the compiler has copied to the ends of its cases.
+
+    What follows is then the last case: its line is before that of the ``return``.
+    """
+    stmt, rest = stmts[at], stmts[at + 1:]
+    assert isinstance(stmt, ast.Match)
+    ends = [case.body[-1] for case in stmt.cases if _has_line(case.body[-1])]
+    copy = max(ends, key=lambda each: line_of(each) or 0, default=None)
+    if copy is None or not rest or not all(never_falls(suite) for suite in (rest, *suites_of(stmt))):
+        return
+    copies = [end for end in ends if line_of(end) == line_of(copy) and ast.dump(end) == ast.dump(copy)]
+    others = [line_of(each) or 0 for each in all_statements(stmts[at:]) if each not in copies]
+    if max(others) >= (line_of(copy) or 0):
+        return
+    stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
+    stmts[at + 1:] = [copy]
+    for case in stmt.cases:
+        if case.body[-1] in copies:
+            case.body[-1:] = [] if case.body[1:] else [at_line(ast.Pass(), None)]
+
+
 def _is_behind_all(stmt: ast.Try, copy: ast.stmt, copies: list[ast.stmt]) -> bool:
     """Return whether the line of a ``return`` is after all statements of a ``try`` but its copies."""
     lines = [line for each in all_statements([stmt]) if each not in copies and (line := line_of(each)) is not None]

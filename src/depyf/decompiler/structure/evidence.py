@@ -400,7 +400,9 @@ class Evidence(Positions):
         first, last = max(units[0], 0), units[1]
         if first > 0 and self._units[first - 1] not in self._opcodes.returning:  # (``NOP``, or a leftover.)
             first -= 1
-        return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
+        before = self._before_clean_up(last) if isinstance(stmt, ast.Return) else None
+        places = (self.positions[last], *self.positions[first:last], None if before is None else self.positions[before])
+        return [position for position in places if position is not None]
 
     def stands_at(self, stmt: ast.stmt, place: Exit) -> None:
         """Give a statement of one word its line and column."""
@@ -602,13 +604,10 @@ class Evidence(Positions):
         place = self.positions[last]
         if place is None or place.column is None:
             return place
-        before = last
-        while before > 0 and self.positions[before] == place:
-            before -= 1
-        unwound = not self._opcodes.leaving.issuperset(self._units[before + 1:last])
-        if unwound and self._units[before] == self._opcodes.nop:
+        before = self._before_clean_up(last)
+        if before is not None and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
-        elif unwound:
+        elif before is not None:
             begin = None if stmt.value is None else self.start(stmt.value)
             place = None if begin is None else place._replace(line=begin[0], column=begin[1])
         elif stmt.value is None:
@@ -620,6 +619,13 @@ class Evidence(Positions):
         if place is None or place.column is None:
             return None
         return place._replace(column=place.column - len("return "))
+
+    def _before_clean_up(self, last: int) -> int | None:
+        """Return the code unit before the clean-up of a ``with`` or ``finally`` whose place the one at ``last`` has."""
+        before = last
+        while before > 0 and self.positions[before] == self.positions[last]:
+            before -= 1
+        return None if self._opcodes.leaving.issuperset(self._units[before + 1:last]) else before
 
     def _assert(self, stmt: ast.Assert) -> int | None:
         """Return the column of an ``assert``.

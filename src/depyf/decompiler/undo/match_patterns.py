@@ -201,8 +201,8 @@ class _Path:
                     return (at, index), stack
                 if begun and (index == 0 or block.end == "return"):
                     if other is not None:
-                        for place in other.places:
-                            if _same_place(self.cfg, (at, index), place):
+                        for place, there in other.places.items():
+                            if _may_be_one(there, stack) and _same_place(self.cfg, (at, index), place):
                                 return place, stack
                     self.places[at, index] = list(stack)
                 self.step(block.ops, index, stack)
@@ -654,6 +654,12 @@ def _same_place(cfg: RegionCfg, a: _Place, b: _Place) -> bool:
             and all(map(copied_op, one.ops[i:], other.ops[j:])))
 
 
+def _may_be_one(one: _Stack, other: _Stack) -> bool:
+    """Return whether two ways may meet with their stacks: on both are the same, or values of the subject."""
+    return len(one) == len(other) and all(
+        a is b or isinstance(a, Value) and isinstance(b, Value) for a, b in zip(one, other))
+
+
 def _alternative_follows(cfg: RegionCfg, place: _Place) -> bool:
     at, index = place
     ops = cfg.blocks[at].ops
@@ -682,12 +688,10 @@ def _take_alternative(cfg: RegionCfg, path: _Path, place: _Place, stack: _Stack,
     else:
         del owner.copies[before:]
         return False
-    if len(expected) != len(after):
+    if not _may_be_one(expected, after):
         raise _NoPattern
     for one, twin in zip(expected, after):
-        if one is not twin:
-            if not isinstance(one, Value) or not isinstance(twin, Value):
-                raise _NoPattern
+        if one is not twin and isinstance(one, Value) and isinstance(twin, Value):
             one.twins.append(twin)
             if one.store is not None:
                 twin.bind(one.store)
