@@ -13,7 +13,7 @@ from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
 from .analysis import handler_steps, reach
-from .frames import Construct, Cursor, Frame, outer_ends
+from .frames import Construct, Cursor, Frame, Suite, outer_ends
 
 if TYPE_CHECKING:
     from .evidence import Evidence
@@ -253,7 +253,7 @@ def handler_clauses(
         block = blocks[at]
         if block.end != "branch" or not any(op.kind == "CHECK_EXC_MATCH" for op in block.ops):
             if block.end != "reraise" or block.ops:
-                bare = walker.walk(Cursor(at, state.stack[:], join, inner))
+                bare = _with_return(walker, walker.walk(Cursor(at, state.stack[:], join, inner)), cursor)
                 handlers.append(_clause(None, None, bare.statements, block))
                 any_falls |= bare.falls
             return handlers, any_falls
@@ -266,12 +266,24 @@ def handler_clauses(
             raise CannotDecompile(STRUCTURE, "a handler that tests something else")
         matched, at = block.successors
         caught = walker.executor.caught = Target("e")
-        clause = walker.walk(Cursor(matched, state.stack[:], join, inner))
+        clause = _with_return(walker, walker.walk(Cursor(matched, state.stack[:], join, inner)), cursor)
         name = caught.target
         if name is not None and not isinstance(name, ast.Name):
             raise CannotDecompile(STRUCTURE, "an exception that is stored to no name")
         handlers.append(_clause(test.value, None if name is None else name.id, clause.statements, block))
         any_falls |= clause.falls
+
+
+def _with_return(walker: Walker, handler: Suite, cursor: Cursor) -> Suite:
+    """Return the statements of a handler that ends with a value on the stack, with the ``return`` of that value.
+
+    A ``finally`` around it goes on from there, and drops the value: it returns another one.
+    """
+    if handler.falls and values(handler.stack) > values(cursor.stack):
+        state = State(handler.stack)
+        handler.statements.append(ast.Return(walker.executor.pop(state)))
+        return Suite(handler.statements, False, state.stack)
+    return handler
 
 
 def _clause(kind: ast.expr | None, name: str | None, stmts: list[ast.stmt], block: Block) -> ast.ExceptHandler:
