@@ -19,7 +19,7 @@ _COMPUTED = re.compile(r"[*+]|\(-| - |\b[A-Z]\w+\(")
 
 
 def plain(text: str, integers: bool = True) -> str:
-    """Return a condition or size in the one form that all views show, whichever of torch's printers wrote it.
+    """Return a condition or size in the one form that all views show, from the text of any of torch's printers.
 
     ``64 - max(0, 64 - n)`` for ``64 - Max(0, 64 - n)`` and for ``-1*max(0, -1*n + 64) + 64``: Python's operators; in
     sums what is added by name, then what is subtracted, numbers last. Text that is not Python is returned as it is.

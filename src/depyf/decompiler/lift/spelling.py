@@ -96,7 +96,7 @@ def _further(scope: Scope, test: FoldedBool, at: int) -> int | None:
 
 
 def _leading(test: FoldedBool, at: int) -> int:
-    """Return the same for lines that begin with the operator: ``and b`` below ``a``."""
+    """Return how much further right it would begin on a line that begins with the operator: ``and b`` below ``a``."""
     operator = "or " if isinstance(test.op, ast.Or) else "and "
     return len(operator) + first_part(test.values[at + 1])[1] - first_part(test.values[0])[1]
 

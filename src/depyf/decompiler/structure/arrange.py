@@ -272,14 +272,13 @@ class _Arrangement:
         if stmt.orelse or len(stmt.body) > 1 or not isinstance(stmt.body[0], LEAVES) or not (
                 isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
             return [stmt]
-        starts, lines = [0], [place and place[0] for place in map(self.evidence.start, test.values)]
-        for at in range(1, len(lines)):
-            if self.evidence.exit_between((lines[at - 1] or 0) + 1, lines[at]) is not None:
-                starts.append(at)
+        starts = [0, *(at for at in range(1, len(test.values))
+                       if self.evidence.exits_between(*test.values[at - 1:at + 1]))]
         guards: list[ast.stmt] = []
-        for start, end in zip(starts, [*starts[1:], len(lines)]):
+        for start, end in zip(starts, [*starts[1:], len(test.values)]):
             guard = ast.copy_location(ast.If(part_of(test, start, end), [copy.copy(stmt.body[0])], []), stmt)
-            guards.append(at_line(guard, lines[end - 1]))
+            place = self.evidence.start(test.values[end - 1])
+            guards.append(at_line(guard, place and place[0]))
         return guards if len(guards) > 1 else [stmt]
 
     def _else_leaves(self, stmts: list[ast.stmt], end: str) -> bool:
@@ -426,17 +425,13 @@ class _Arrangement:
                                                   or not self.evidence.has_lines and not is_last):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
-            if is_last and isinstance(stmts[at - 1], (ast.With, ast.AsyncWith)) and self._is_indented(stmt, stmts[0]):
+            if is_last and isinstance(stmts[at - 1], (ast.With, ast.AsyncWith)) and (
+                    self.evidence.is_further_right(stmt, stmts[0])):
                 written = ""  # (It was written inside of the ``with``, which it has to leave.)
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:
                 stmts[at:] = [] if stmts[1:] else [at_line(ast.Pass(), line_of(stmt))]
-
-    def _is_indented(self, stmt: ast.stmt, other: ast.stmt) -> bool:
-        """Return whether a statement is known to begin further right than another."""
-        one, least = self.evidence.column(stmt), self.evidence.column(other)
-        return one is not None and least is not None and one > least
 
     def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None,
                   kinds: tuple[str, ...] = ("continue",)) -> None:

@@ -364,6 +364,11 @@ class Evidence(Positions):
                 break
         return None
 
+    def exits_between(self, before: ast.expr, after: ast.expr) -> bool:
+        """Return whether a one-word statement is on a line between two operands of a test: the exit of a guard."""
+        one, other = self.start(before), self.start(after)
+        return one is not None and other is not None and self.exit_between(one[0] + 1, other[0]) is not None
+
     def is_written(self, stmt: ast.Return) -> str:
         """Return whether a ``return`` of nothing was written, and how.
 
@@ -565,6 +570,11 @@ class Evidence(Positions):
                 return self._compound(stmt)  # (It follows from the inner statements, which may still change.)
             self._columns[stmt] = self._simple(stmt)
         return self._columns[stmt]
+
+    def is_further_right(self, one: ast.stmt, other: ast.stmt) -> bool:
+        """Return whether a statement is known to begin further right than another."""
+        column, least = self.column(one), self.column(other)
+        return column is not None and least is not None and column > least
 
     def count_indented(self, stmts: list[ast.stmt], column: int | None) -> int:
         """Return how many statements come before one that is known to begin left of a column."""

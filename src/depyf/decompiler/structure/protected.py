@@ -13,10 +13,9 @@ from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
 from .analysis import handler_steps, reach
-from .frames import Construct, Cursor, Frame, Suite, outer_ends
+from .frames import Construct, Cursor, Frame, outer_ends
 
 if TYPE_CHECKING:
-    from .evidence import Evidence
     from .walk import Walker
 
 
@@ -128,8 +127,10 @@ def try_finally(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     final = walker.walk(
         Cursor(body.region, [*cursor.stack, Caught(False)], walker.cfg.ends[body.region], inner)).statements
     statement: ast.stmt | None = suite.statements[0] if len(suite.statements) == 1 else None
-    if isinstance(statement, TRY) and statement.handlers and not statement.finalbody and not _is_indented(
-            walker.evidence(), statement.body, final):
+    evidence = walker.evidence()
+    is_inside = evidence is not None and isinstance(statement, TRY) and bool(final) and (
+        evidence.is_further_right(statement.body[0], final[0]))
+    if isinstance(statement, TRY) and statement.handlers and not statement.finalbody and not is_inside:
         statement.finalbody = final or [ast.Pass()]
     else:
         statement = ast.Try(suite.statements or [ast.Pass()], [], [], final or [ast.Pass()])
@@ -137,14 +138,6 @@ def try_finally(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     if not suite.falls or join == walker.cfg.nowhere.get(body.region, -1):
         return Construct([statement], None, cursor.stack)
     return Construct([statement], join, suite.stack)
-
-
-def _is_indented(evidence: Evidence | None, inner: list[ast.stmt], outer: list[ast.stmt]) -> bool:
-    """Return whether a suite is known to begin further right than another."""
-    if evidence is None or not outer:
-        return False
-    one, other = evidence.column(inner[0]), evidence.column(outer[0])
-    return one is not None and other is not None and one > other
 
 
 def try_except(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
@@ -253,7 +246,7 @@ def handler_clauses(
         block = blocks[at]
         if block.end != "branch" or not any(op.kind == "CHECK_EXC_MATCH" for op in block.ops):
             if block.end != "reraise" or block.ops:
-                bare = _with_return(walker, walker.walk(Cursor(at, state.stack[:], join, inner)), cursor)
+                bare = walker.walk(Cursor(at, state.stack[:], join, inner))
                 handlers.append(_clause(None, None, bare.statements, block))
                 any_falls |= bare.falls
             return handlers, any_falls
@@ -266,24 +259,12 @@ def handler_clauses(
             raise CannotDecompile(STRUCTURE, "a handler that tests something else")
         matched, at = block.successors
         caught = walker.executor.caught = Target("e")
-        clause = _with_return(walker, walker.walk(Cursor(matched, state.stack[:], join, inner)), cursor)
+        clause = walker.walk(Cursor(matched, state.stack[:], join, inner))
         name = caught.target
         if name is not None and not isinstance(name, ast.Name):
             raise CannotDecompile(STRUCTURE, "an exception that is stored to no name")
         handlers.append(_clause(test.value, None if name is None else name.id, clause.statements, block))
         any_falls |= clause.falls
-
-
-def _with_return(walker: Walker, handler: Suite, cursor: Cursor) -> Suite:
-    """Return the statements of a handler that ends with a value on the stack, with the ``return`` of that value.
-
-    A ``finally`` around it goes on from there, and drops the value: it returns another one.
-    """
-    if handler.falls and values(handler.stack) > values(cursor.stack):
-        state = State(handler.stack)
-        handler.statements.append(ast.Return(walker.executor.pop(state)))
-        return Suite(handler.statements, False, state.stack)
-    return handler
 
 
 def _clause(kind: ast.expr | None, name: str | None, stmts: list[ast.stmt], block: Block) -> ast.ExceptHandler:

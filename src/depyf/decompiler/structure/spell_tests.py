@@ -22,7 +22,6 @@ from ..lift.spelling import (
     spelled,
 )
 from ..nodes import line_of, ops_of, part_of, suites_of, with_operands
-from .evidence import Evidence
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -82,7 +81,7 @@ class _Speller:
         """Return ``if a:`` with ``if b:`` in it for ``if a and b:``."""
         values, scope = test.values, self.scope
         below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])
-                 and not exit_between(self.body.facts, scope, values[at - 1], values[at])]
+                 and not self.body.facts.exits_between(values[at - 1], values[at])]
         if below:
             starts = [at for at in below if begins_statement(scope, values[0], values[at - 1], values[at], _IF, "if ")
                       or begins_in_parentheses(scope, values[at - 1], values[at])]
@@ -171,12 +170,6 @@ def _statement_in(
     """
     return next((at for at in range(1, len(inner))
                  if begins_statement(scope, outer[0], outer[at - 1], inner[at], keywords, keyword)), 0)
-
-
-def exit_between(evidence: Evidence, scope: Scope, before: ast.expr, operand: ast.expr) -> bool:
-    """Return whether there is a statement of one word on a line between two operands: a guard's exit."""
-    line = line_of_first(scope, before)
-    return line is not None and evidence.exit_between(line + 1, line_of_first(scope, operand)) is not None
 
 
 # --- Statements of several parts: ``import a, b`` and ``del a, b`` -----------------------------------

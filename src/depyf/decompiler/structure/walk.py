@@ -163,7 +163,10 @@ class _Path:
         begun = self.entered == cursor.at
         if not begun:
             if cursor.at == cursor.follow:
-                return self._ends(falls=True)
+                state = State(cursor.stack)
+                returns = self._returns_before(walker.cfg.blocks[cursor.at], state)
+                cursor.stack = state.stack
+                return self._ends(falls=not returns)
             jump = cursor.frame.jump(cursor.at)
             if jump is not None:
                 self.out.append(jump)
@@ -238,14 +241,23 @@ class _Path:
             self.out += state.stmts
         if block.ops and block.ops[-1].kind in ("LEAVE", "POP_EXCEPT"):
             self.leaving = True
-            if walker.never_ends(block.ops[-1]) and state.stack and is_value(state.stack[-1]):
-                # ``return`` in front of a clean-up that raises
-                self.out.append(at_line(ast.Return(walker.executor.pop(state)), block.line))
+            if self._returns_before(block, state):
                 return self._ends()
         write = _ENDS.get(block.end)
         if write is None:
             raise CannotDecompile(STRUCTURE, f"unexpected {block.end}")
         return write(self, block, state)
+
+    def _returns_before(self, block: Block, state: State) -> bool:
+        """Write the ``return`` whose value the ``finally`` that a block begins drops; return whether there is one.
+
+        Such a ``finally`` raises, or returns another value.
+        """
+        if not block.ops or not self.walker.never_ends(block.ops[-1]) or not state.stack or not is_value(
+                state.stack[-1]):
+            return False
+        self.out.append(at_line(ast.Return(self.walker.executor.pop(state)), block.line))
+        return True
 
     def _jump(self, block: Block, state: State) -> None:
         self.cursor.at = block.successors[0]

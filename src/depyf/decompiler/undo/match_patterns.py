@@ -655,7 +655,7 @@ def _same_place(cfg: RegionCfg, a: _Place, b: _Place) -> bool:
 
 
 def _may_be_one(one: _Stack, other: _Stack) -> bool:
-    """Return whether two ways may meet with their stacks: on both are the same, or values of the subject."""
+    """Return whether two paths can meet: their stacks have the same entries, or parts of the subject."""
     return len(one) == len(other) and all(
         a is b or isinstance(a, Value) and isinstance(b, Value) for a, b in zip(one, other))
 
