@@ -169,6 +169,16 @@ def test_a_gradient_that_the_run_needs_prevents_a_rewriting(body, why):
     assert not on_break(site(body)).leaves and list(candidates(site(body, learned)))  # (a trial compares the gradients)
 
 
+@pytest.mark.parametrize(("body", "guarded"), [
+    ("if x.min() > 0:\n    y = torch.log(x)\nelse:\n    y = x",
+     "torch.where(x.min() > 0, torch.log(torch.where(x.min() > 0, x, 1)), x)"),
+    ("if x.min() > 0:\n    y = x\nelse:\n    y = (x + 1).sqrt()",
+     "torch.where(x.min() > 0, x, torch.where(x.min() > 0, 1, x + 1).sqrt())"),
+    ("if n > 0:\n    y = x / n\nelse:\n    y = x", "torch.where(n > 0, x / torch.where(n > 0, n, 1), x)")])
+def test_a_trial_also_gets_the_rewriting_whose_gradients_are_finite(body, guarded):
+    assert [each.after for each in candidates(site(body))][-1] == (f"y = {guarded}",)
+
+
 @pytest.mark.parametrize(("body", "call"), [
     ("assert n > 0, 'few'", "torch._assert_async(n > 0, 'text')"),
     ("if not n > 0:\n    raise ValueError('few')", "torch._assert_async(n > 0, 'text')"),

@@ -174,6 +174,12 @@ def test_each_input_is_another_one():
     assert {"tensors with NaN", "size 0 in the place of 2", "argument 2 is -1", "tensors float16"} <= set(names)
 
 
+def test_what_requires_a_gradient_is_not_tried_as_integers():
+    names = [each.name for each in variations(lambda x: x, None, (torch.ones(2, 2, requires_grad=True),), {})]
+    assert "tensors float64" in names and "tensors int64" not in names
+    assert "tensors int64" in [each.name for each in variations(lambda x: x, None, (torch.ones(2, 2),), {})]
+
+
 def test_each_condition_is_forced_to_each_side():
     assert Forcing({}).choices == [{}]
     assert Forcing({"a": ["x"], "b": ["y"]}).choices == [{}, {0: True}, {0: False}, {1: True}, {1: False}]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from .model import Advice, Edit, indented
 from .source import Function, Site, called, path_to
-from .tensor_values import NAN_OF_NAN, Unproven, Values, is_total, to_compute, truth
+from .tensor_values import NAN_OF_NAN, Unproven, Values, is_total, may_be_steep, to_compute, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
 _COST = "both sides are computed at each call"
@@ -489,7 +489,7 @@ def _reads(function: Function) -> set[int]:
 
 
 class _Guarded(ast.NodeTransformer):
-    """Divides by 1 where a side is not taken, so that its gradient is finite there."""
+    """Divides by 1, and takes the logarithm of 1, where a side is not taken, so that its gradient is finite there."""
 
     def __init__(self, test: ast.expr, side: bool) -> None:
         self.test, self.side = test, side
@@ -497,13 +497,27 @@ class _Guarded(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         if isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
-            sides = (node.right, ast.Constant(1))
-            node.right = _call_of_where(self.test, *(sides if self.side else sides[::-1]))
+            node.right = self._guarded(node.right)
+        elif isinstance(node.op, ast.Pow) and not isinstance(node.left, ast.Constant):
+            node.left = self._guarded(node.left)
         return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("torch"), name), [of, *_]) if may_be_steep(name):
+                node.args[0] = self._guarded(of)
+            case ast.Call(ast.Attribute(of, name) as method) if may_be_steep(name):
+                method.value = self._guarded(of)
+        return node
+
+    def _guarded(self, value: ast.expr) -> ast.expr:
+        sides = (value, ast.Constant(1))
+        return _call_of_where(self.test, *(sides if self.side else sides[::-1]))
 
 
 def _guarded(site: Site, choice: Choice) -> Choice | None:
-    """Return a choice with the divisions of its sides guarded; ``None`` where there are none."""
+    """Return a choice with the operations of its sides guarded whose gradient may be infinite; ``None``: it has none."""
     if isinstance(choice.one, Choice) or isinstance(choice.other, Choice):
         return None
     try:

@@ -87,6 +87,11 @@ def is_total(name: str) -> bool:
     return name in _ELEMENTWISE - {"contiguous", "positive", "detach"} or name in _REDUCING or name in _PARTIAL
 
 
+def may_be_steep(name: str) -> bool:
+    """Return whether the gradient of an elementwise function may be infinite or NaN: that of ``log`` at 0."""
+    return name in _ELEMENTWISE - _SMOOTH - _TRUTHS - {"detach"}
+
+
 class Values:
     """The local variables at a graph break."""
 

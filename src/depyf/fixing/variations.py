@@ -171,8 +171,10 @@ _ROWS: tuple[tuple[str, Callable[[torch.Tensor], bool], _OfTensor], ...] = (
     ("opposite", _is_number, torch.neg), ("plus one", _is_number, lambda value: value + 1),
 )
 _VALUES = tuple((name, _of(applies, change)) for name, applies, change in _ROWS)
-_TYPES = tuple((str(dtype).removeprefix("torch."), _of(_is_number, functools.partial(torch.Tensor.to, dtype=dtype)))
-               for dtype in (torch.float64, torch.float16, torch.int64))
+# (Whoever wants a gradient of a tensor gives no integers.)
+_TYPES = tuple((str(dtype).removeprefix("torch."), _of(applies, functools.partial(torch.Tensor.to, dtype=dtype)))
+               for dtype, applies in ((torch.float64, _is_number), (torch.float16, _is_number),
+                                      (torch.int64, lambda value: _is_number(value) and not value.requires_grad)))
 _GRADIENTS = tuple((f"{name} that require a gradient".lstrip(), _of(torch.is_floating_point, change, gradient=True))
                    for name, _, change in (("", None, torch.clone), *_ROWS[:6]))
 _SHAPES = tuple((name, _resized(shape_of)) for name, shape_of in (
