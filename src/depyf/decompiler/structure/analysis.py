@@ -80,8 +80,10 @@ class RegionCfg(Cfg):
         """
         if not self.is_duplicate(a, b):
             return False
-        one, other = (block.ops[0] if block.ops else block.end_op for block in (self.blocks[a], self.blocks[b]))
-        if one is not None and other is not None and None not in (one.line, other.line) and one.line != other.line and (
+        blocks = self.blocks[a], self.blocks[b]
+        one, other = (block.ops[0] if block.ops else block.end_op for block in blocks)
+        if blocks[0].end == "return" and one is not None and other is not None and (
+                None not in (one.line, other.line) and one.line != other.line) and (
                 one.kind, one.arg) != ("CONST", None):  # (copies of the implicit return have the line before them)
             return False
         return self.code.version >= (3, 10) or one is None or other is None or one.offset == other.offset
