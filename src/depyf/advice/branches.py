@@ -517,7 +517,7 @@ class _Guarded(ast.NodeTransformer):
 
 
 def _guarded(site: Site, choice: Choice) -> Choice | None:
-    """Return a choice with the operations of its sides guarded whose gradient may be infinite; ``None``: it has none."""
+    """Return a choice in which operations whose gradient may be infinite are guarded; ``None`` where there are none."""
     if isinstance(choice.one, Choice) or isinstance(choice.other, Choice):
         return None
     try:

@@ -270,7 +270,7 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
         return merged
     seen: dict[tuple[object, ...], int] = {}
     before: dict[int, list[int]] = {}  # of the graph before anything is merged, computed on first use
-    returning: dict[int, tuple[object, ...]] = {}
+    returning: dict[int, int] = {}
     if not all(block.ops for block in exits):
         before = cfg.predecessors()
         returning = _returning_arms(cfg, before)
@@ -312,14 +312,14 @@ def _rough_exit(block: Block) -> object:
             last.target if last.kind == "LEAVE" else -1)
 
 
-def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tuple[object, ...]]:
-    """Return blocks that only return a value computed in the protected body they leave.
+def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, int]:
+    """Return blocks that only return a value computed in the protected body they leave, each with a test.
 
-    That is ``return (a, b if c else d)`` in a ``try``. Two of them with equal values are of one
-    expression: the value is its test, and what both arms end in.
+    That is ``return (a, b if c else d)`` in a ``try``. Two of them on the line of one test are of one expression, as
+    the arms of a statement begin on lines of their own.
     """
     blocks = cfg.blocks
-    result: dict[int, tuple[object, ...]] = {}
+    result: dict[int, int] = {}
     for id, block in blocks.items():
         if block.end != "return" or block.ops or len(preds[id]) != 1:
             continue
@@ -329,8 +329,8 @@ def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tu
         arm = blocks[preds[leave.id][0]]
         if arm.end == "jump" and arm.ops and arm.ops[-1].line is not None and len(preds[arm.id]) == 1:
             test = blocks[preds[arm.id][0]]
-            if test.ops and test.ops[-1].line == arm.ops[0].line:  # (arms of a statement begin on lines of their own)
-                result[id] = (test.id, _key(arm.ops[-1]))
+            if test.ops and test.ops[-1].line == arm.ops[0].line:
+                result[id] = test.id
     return result
 
 
