@@ -123,7 +123,7 @@ def _dead(
     """Return statements for what the compiler counted, and dropped."""
     dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
     if scope.kind == "function":
-        dead += _lost_in_function(scope, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
+        dead += _lost_in_function(scope, shown, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
         if scope.code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
             dead.append(ast.Expr(ast.Yield(None)))
     elif scope.kind == "class":
@@ -149,10 +149,11 @@ def _declared_global(
     return dict.fromkeys(n for n in loaded if _enclosing_local(scope, n))
 
 
-def _lost_in_function(scope: CodeScope, uses: _Uses) -> list[ast.stmt]:
+def _lost_in_function(scope: CodeScope, shown: Sequence[Op], uses: _Uses) -> list[ast.stmt]:
     """Return bindings for locals whose own ones the compiler has dropped."""
     code = scope.code
-    lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
+    lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",),
+                                (op.arg for op in _bound_by_comprehensions(shown)))
     if not lost:
         return []
     return [

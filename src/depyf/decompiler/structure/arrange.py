@@ -147,6 +147,8 @@ class _Arrangement:
                 self._else_or_rest(stmts, at, end if is_last else "")
             if isinstance(stmt, ast.If):
                 stmts[at:at + 1] = self._guards(stmt)
+        if end == "continue" and stmts[1:] and isinstance(stmts[-1], ast.Continue) and line_of(stmts[-1]) is None:
+            del stmts[-1]  # (It came with the ``else`` of a ``try``.)
         if self.evidence.has_columns or stmts and not suites_of(stmts[-1]):  # (It may be in a suite of the last.)
             self._add_exit(stmts, end, after)
 

@@ -176,6 +176,10 @@ class _Parser:
             return None
         test = self.executor.pop(state)
         t, f = block.successors
+        if t == f and reducer_follow(self.blocks, t) != self.heads[-1]:  # (The compiler drops the jump of a constant.)
+            always = ast.BoolOp(ast.Or(), [spelled(self.executor.scope, test), ast.Constant(True)])
+            self.loops[-1].ifs.append(always)
+            return t
         if reducer_follow(self.blocks, f) == self.heads[-1]:
             self.loops[-1].ifs.append(spelled(self.executor.scope, test))
             return t

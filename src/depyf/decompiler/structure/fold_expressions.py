@@ -329,12 +329,22 @@ class Reducer:
         a, b = self.cfg.blocks[t], self.cfg.blocks[f]
         if a.end != "branch" or b.end != "branch" or a.handler != x.handler or b.handler != x.handler:
             return False
-        if a.successors != b.successors and not all(map(self.is_copy, a.successors, b.successors)):
+        is_opposite = a.successors == b.successors[::-1] and (x.line is None or on_one_line(x, a, b))
+        if a.successors != b.successors and not is_opposite and not all(
+                map(self.is_copy, a.successors, b.successors)):
             return False
         first, second = self.value(t), self.value(f)
         if first is None or second is None:
             return False
-        self.fold(x, *self.choice(x, (t, first), (f, second)), b, list(a.successors))
+        succs = list(a.successors)
+        if is_opposite:  # (``not b if a else c``: what follows the tests is where the condition is true)
+            order = self.cfg.order
+            after = [succ for succ in succs if order[succ] > max(order[t], order[f])]
+            if min(after, key=order.__getitem__, default=succs[0]) == succs[0]:
+                second = negate(second)
+            else:
+                first, succs = negate(first), succs[::-1]
+        self.fold(x, *self.choice(x, (t, first), (f, second)), b, succs)
         return True
 
     def choice(self, x: Block, *arms: tuple[int, ast.expr]) -> tuple[str, tuple[ast.expr, ast.expr]]:

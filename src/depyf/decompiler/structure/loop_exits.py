@@ -108,7 +108,7 @@ class _Edges:
         goal = blocks[target]
         if goal.end == "reraise" and target != loop.follow:  # (a ``finally`` ends in one)
             return
-        if goal.end == "return" and (not goal.ops or returns_through(goal)):
+        if _returns_from_stack(blocks, goal) or goal.end == "return" and returns_through(goal):
             return  # the value to return is on the stack already: no ``break`` carries one
         # (in a loop without a second iteration, code before a ``break`` is in the body)
         is_break = target == succ and ends_in_break(blocks[id])
@@ -211,6 +211,15 @@ def _returns_at_once(goal: Block) -> bool:
 
 def _pops_iterator(block: Block, index: int) -> bool:
     return block.ops[index].kind == "POP" and block.ops[index].arg == "iterator"
+
+
+def _returns_from_stack(blocks: dict[int, Block], goal: Block) -> bool:
+    """Return whether control only leaves bodies from a block on, and returns what is on the stack."""
+    for _ in range(20):
+        if goal.end != "jump" or any(op.kind != "LEAVE" for op in goal.ops):
+            break
+        goal = blocks[goal.successors[0]]
+    return goal.end == "return" and not goal.ops
 
 
 def returns_through(block: Block) -> bool:
