@@ -405,65 +405,6 @@ class Facts:
             isinstance(each, ast.Name) and each.id == self.loss.id and each.lineno > self.statement.lineno
             for each in ast.walk(self.function or _NOTHING))
 
-    @property
-    def is_only_computed(self) -> bool:
-        """Whether the number goes, as far as the function's text shows, to nothing that needs its value.
-
-        That is arithmetic, a text by a format, something that stores it, and the result. Not known of a number that the
-        statement does not show, as one that a library takes, or of a test.
-        """
-        if not self._shows_number:
-            return False
-        names: set[str] = set()
-        statements = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.stmt) and (
-            self.loops or each.lineno >= self.statement.lineno)] if self.site.statement else []
-        for statement in sorted(statements, key=lambda each: each.lineno):
-            match statement:
-                case ast.Assign([ast.Name(name)], value) if is_number(value, names) and (
-                        statement is self.statement or names):
-                    names.add(name)
-        return bool(statements) and all(self._is_traced(each, names)
-                                        for each in statements if each is self.statement or _reads(each, names))
-
-    def _is_traced(self, statement: ast.stmt, names: set[str]) -> bool:
-        """Return whether torch traces, with a symbol for it, what a statement itself does with the number."""
-        parts = [*own_parts(statement)]
-        above = {id(child): part for part in (statement, *parts) for child in ast.iter_child_nodes(part)}
-        for part in parts:
-            holder = above.get(id(part))
-            if not is_number(part, names) or is_number(holder, names) or isinstance(
-                    holder, ast.Call) and is_number(holder) or isinstance(getattr(part, "ctx", None), ast.Store):
-                continue
-            while isinstance(holder, (ast.Tuple, ast.List, ast.Dict)):
-                holder = above.get(id(holder))
-            match holder:
-                case ast.FormattedValue() | ast.Return() | ast.Expr() | ast.Call(ast.Attribute(_, "format")):
-                    pass
-                case ast.Assign([ast.Name()], value) if value is part:
-                    pass  # (The uses of the name are looked at.)
-                case ast.Assign([ast.Name() | ast.Attribute() | ast.Subscript() as target]) | ast.Call(
-                        ast.Attribute(target, "append")) if not self._is_read(target):
-                    pass
-                case ast.AugAssign(_, ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
-                    pass
-                case ast.Subscript(ast.Name(owner)) if self.values.is_tensor(owner):
-                    pass  # (A symbol may be the only index of a tensor.)
-                case _ if not self._is_of_tensor(part, names):
-                    return False
-        return True
-
-    def _is_read(self, target: ast.expr) -> bool:
-        """Return whether the function does more with a variable, attribute or item than return it and append to it."""
-        fine: set[int] = set()
-        for node in ast.walk(self.function or _NOTHING):
-            match node:
-                case ast.Return(ast.Tuple(values)):
-                    fine.update(map(id, values))
-                case ast.Return(ast.expr() as value) | ast.Call(ast.Attribute(value, "append")):
-                    fine.add(id(value))
-        return any(isinstance(getattr(each, "ctx", None), ast.Load) and id(each) not in fine and (
-            ast.unparse(each) == ast.unparse(target)) for each in ast.walk(self.function or _NOTHING))
-
     def _is_of_tensor(self, node: ast.AST, numbers: set[str]) -> bool:
         """Return whether an expression is arithmetic with a known tensor, so that it gives a tensor.
 
@@ -629,7 +570,7 @@ def _searches(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
                 yield node, key
             case ast.Call(ast.Attribute(_, "get" | "pop" | "setdefault"), [key, *_]):
                 yield node, key
-            case ast.Compare(key, [ast.In() | ast.NotIn()]):
+            case ast.Compare(key, [ast.In() | ast.NotIn()]) | ast.Call(ast.Name("getattr" | "hasattr"), [_, key, *_]):
                 yield node, key
 
 
@@ -719,8 +660,11 @@ def _compiled(at: Facts) -> str:
 
 
 def _grown(at: Facts) -> str:
+    counts = {name for loop in at.loops[-1:] if isinstance(loop, ast.For) for name in names_set(loop.target)}
     for each in (node for loop in at.loops[-1:] for statement in loop.body for node in ast.walk(statement)):
         match each:
+            case ast.JoinedStr() if _reads(each, counts):
+                return f"; so does what looks up `{at.text(each)}`, whose text needs the value of a number"
             case ast.Call(ast.Attribute(owner, "append" | "extend")):
                 return (f"; so does what adds to `{at.text(owner)}` or takes all of it: each length of it would be "
                         "another graph")
@@ -791,6 +735,7 @@ def _library_module(at: Facts) -> str:
 NAMED: Mapping[str, Callable[[Facts], str]] = {
     "function": lambda at: qualified_name(at.site.module, at.function) if at.function is not None else "",
     "compiled": _compiled,  # (what torch compiled, if that is known)
+    "call_of": lambda at: "" if at.is_called_by_library else f"the call of `{_compiled(at)}`" * bool(_compiled(at)),
     "passed_to": lambda at: "" if at.is_called_by_library else f"`{_compiled(at)}`" if (
         at.is_of_compiled or at.function is None) else (
         f"`{_compiled(at)}` and on to `{qualified_name(at.site.module, at.function)}`"),
@@ -804,9 +749,6 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "loop_test": lambda at: at.text(at.loop_test),
     "also_if_computes": lambda at: "" if any(at.computes(part, known=True) for part in getattr(
         at.loops[-1] if at.loops else at.statement, "body", ())) else ", if it computes with tensors",
-    "also_if_traced": lambda at: "" if at.is_only_computed else (
-        ", if nothing that is done with the number needs its value: a branch, a key, a member of a set, a size, a "
-        "flag, the count of a loop, its text by `str`, a call that torch does not trace"),
     "also_if_padded": lambda at: ", if the input is no packed sequence" if at.may_be_packed else "",
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),

@@ -47,8 +47,8 @@ class Adviser:
         """
         own = self._alone(broken)
         if own is not None and SCALARS in own.settings and (at := self._needs_number):
-            own = replace(own, change=f"{own.change}, once what is advised at {at} is done: the setting is for the "
-                          "whole program, which may end in an error there")
+            own = replace(own, change=f"{own.change}; first do what is advised at {at}: the setting is for the whole "
+                          "program, which may end in an error there")
         if own is not None and own.rule not in IN_TURN and not (own.leaves or own.next_break):
             own = replace(own, next_break=self._given_up_after(broken))
         if own is None and met(broken).kind == "exception":
