@@ -447,6 +447,7 @@ def test_what_a_function_without_arguments_gives_is_read_from_a_global_variable(
     ("logger.warning('a')", "add(logging.Logger.warning)"),
     ("logger.warning_once('a')", "add(type(logger).warning_once)"),
     ("self.log.success('a')", "add(type(self.log).success)"),
+    ("on = logger.isEnabledFor(10)", "add(logging.Logger.isEnabledFor)"),
 ])
 def test_a_method_that_the_program_gives_its_loggers_is_one_of_their_class(line, setting):
     method = line.partition("(")[0].rpartition(".")[2]
@@ -584,6 +585,36 @@ def test_a_turn_takes_an_item_by_a_tensor_of_one_index():
     assert "and `f` itself stay in plain Python; in it write `x[i.view(1)][0]` for `x[i]`, where" in advice.change
 
 
+def test_a_turn_over_numbers_takes_an_item_by_its_number():
+    text = "def f(x, log):\n    for i in x.nonzero().flatten().tolist():\n        log.append(x[i])\n    return x\n"
+    advice = on_break(broken_at(text, 2, "GB0036", "Dynamic shape operator"))
+    assert ".view(1)" not in advice.change and "so does what adds to `log`" in advice.change
+
+
+def test_a_setting_for_sizes_waits_for_the_loop_over_what_the_data_counts():
+    """(With the setting torch 2.13 raises GuardOnDataDependentSymNode at the loop.)"""
+    text = "def f(x):\n    for i in x.nonzero().tolist():\n        x = x + i[0]\n    return x[x > 0]\n"
+    breaks = tuple(GraphBreak(CompileId(0, 0), "Dynamic shape operator", registry_id="GB0036", depth=1, stack=(
+        SourceLocation("m.py", line, "f", text.splitlines()[line - 1]),)) for line in (2, 4))
+    adviser = Adviser(RunIndex(Capture(compilations=(Compilation(CompileId(0, 0), breaks=breaks),),
+                                       sources=(SourceFile("m.py", text),))))
+    assert "; first do what is advised at `m.py:2`" in adviser.change_on(breaks[1])
+
+
+def test_a_context_in_a_called_function_is_around_the_call_that_the_program_makes():
+    """``g`` is compiled by itself since its context breaks the graph of ``f``: around its call in ``f`` it does, too."""
+    text = "def f(x):\n    return g(x)\ndef g(x):\n    with lock:\n        return x * 2\nf(x)\n"
+    main, call, line = (SourceLocation("m.py", *each) for each in (
+        (6, "<module>", "f(x)"), (2, "f", "return g(x)"), (4, "g", "with lock:")))
+    breaks = [GraphBreak(CompileId(number, 0), "Unsupported context manager", registry_id="GB0142", depth=2 - number,
+                         stack=(call, line)[number:], skips_function=bool(number)) for number in (0, 1)]
+    compilations = tuple(
+        Compilation(CompileId(number, 0), function="fg"[number], breaks=(broken,), stack=stack)
+        for number, (broken, stack) in enumerate(zip(breaks, ((main,), (main, call)))))
+    adviser = Adviser(RunIndex(Capture(compilations=compilations, sources=(SourceFile("m.py", text),))))
+    assert {adviser.change_on(each) for each in breaks} == {"write `with lock:` around the call of `f`, not in it"}
+
+
 def test_a_number_of_pythons_is_given_to_no_operation_on_tensors():
     text = "def f(x, n):\n    if n > 1:\n        x = x * 2\n    return x\n"
     assert after(text, 2) and not after(text, 2, context="attempted to jump with UnspecializedPythonVariable()")
@@ -610,6 +641,7 @@ def test_lines_of_a_library_are_not_rewritten():
     ("y = x * 2\n    n = y.argmax().item()\n    return xs[n]", "end what is compiled before this line"),
     ("n = x.argmax().item()\n    return t[n]", "set `torch._dynamo.config.capture_scalar_outputs = True`"),
     ("n = x.argmax().item()\n    return t[0, n]", "compute the number before"),
+    ("for n in x.argmax(0).tolist():\n        y = t[0, n]\n    return y", "compute the number before"),
     ("n = x.argmax().item()\n    return t[:n]", "compute the number before"),
     ("n = x.argmax().item()\n    return F.interpolate(t, size=(n, 2))", "compute the number before"),
     ("n = x.argmax().item()\n    n = 2\n    return xs[n]", "set `torch._dynamo.config.capture_scalar_outputs = True`"),

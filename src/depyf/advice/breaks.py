@@ -37,6 +37,9 @@ _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 SET_UP, _FOLLOWS = "set up", "follows"
 #: The rules on a number whose value the program needs, so that no symbol may take its place.
 NEEDS_NUMBER = ("number_outside", "text_as_key")
+#: The settings that torch has for the whole program, each with the events that it may make an error of, and the rules
+#: that advise another change there.
+WAITS = {SCALARS: (("item", "operator"), NEEDS_NUMBER), SHAPES: (("size",), ("numbers_of_size", "turn", "rest"))}
 #: The rules by which a function with a loop stays in plain Python, and what a turn of the loop computes is compiled.
 IN_TURN = ("rest", "turn")
 
@@ -220,9 +223,10 @@ RULES: tuple[Rule, ...] = (
          cost="{next_test} depends on it, and breaks the graph next", next_break="{next_test}",
          facts=lambda at: at.is_number),
     Rule("capture_scalar_outputs", "item operator",
-         f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, a member of a "
-         "set, a size that has to be equal to another one, a flag, the count of a loop, its text by `str`, a call that "
-         "torch does not trace", _SYMBOL, "a branch or a key that depends on the number may end the graph again",
+         f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, an index (but "
+         "for the only one of a tensor), a member of a set, a size that has to be equal to another one, a flag, the "
+         "count of a loop, its text by `str`, a call that torch does not trace", _SYMBOL,
+         "a branch or a key that depends on the number may end the graph again",
          setting=SCALARS, facts=lambda at: at.is_number),
 
     Rule("truth", "operator", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _TRUTH, _EACH_TURN,
@@ -304,7 +308,7 @@ RULES: tuple[Rule, ...] = (
     Rule("", "skipped builtin", facts=lambda at: at.made_of(at.call)),
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
-         "{passed_to}", _NOT_TRACED, _PARAMETER),
+         "{passed_to}", _NOT_TRACED, f"{_PARAMETER}; each text or object that it gives has a version of its own"),
     Rule("skipped", "skipped builtin", "if `{outer_call}` gives the same at each call: call it once, outside of what "
          "is compiled, and read what it gave from a global variable", f"{_NOT_TRACED}, which that call leads to",
          "what it gives is not looked up again", facts=lambda at: at.is_outer_call_alone),

@@ -99,6 +99,11 @@ class Facts:
         return loops_around(self.function, self.where.line) if self.function and self.where else []
 
     @property
+    def turned_loop(self) -> Loop | None:
+        """The loop of which the line is a part, or which begins there."""
+        return self.statement if isinstance(self.statement, ast.For) else self.loops[-1] if self.loops else None
+
+    @property
     def test(self) -> ast.expr | None:
         """The test of the statement."""
         return self.statement.test if isinstance(self.statement, (ast.If, ast.While, ast.Assert)) else None
@@ -438,8 +443,10 @@ class Facts:
     def _uses(self, of_size: bool) -> Iterator[Use]:
         """Yield the uses in the statement, then those on the lines after it."""
         first = self.statement
+        body: list[ast.stmt] = getattr(first, "body", [])
+        end = body[0].lineno - 1 if body else first.end_lineno or first.lineno
         following = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.stmt)
-                     and each.lineno > (first.end_lineno or first.lineno)] if self.site.statement else []
+                     and each.lineno > end] if self.site.statement else []
         names: set[str] = set()
         sizes: set[str] = set()
         texts: set[str] = set()
@@ -660,8 +667,9 @@ def _compiled(at: Facts) -> str:
 
 
 def _grown(at: Facts) -> str:
-    counts = {name for loop in at.loops[-1:] if isinstance(loop, ast.For) for name in names_set(loop.target)}
-    for each in (node for loop in at.loops[-1:] for statement in loop.body for node in ast.walk(statement)):
+    loop = at.turned_loop
+    counts = names_set(loop.target) if isinstance(loop, ast.For) else set()
+    for each in (node for statement in (loop.body if loop else ()) for node in ast.walk(statement)):
         match each:
             case ast.JoinedStr() if _reads(each, counts):
                 return f"; so does what looks up `{at.text(each)}`, whose text needs the value of a number"
@@ -674,7 +682,7 @@ def _grown(at: Facts) -> str:
 def _logger(at: Facts) -> str:
     """Return the function that logs, as Python; a method that the program gives to its loggers is of their class."""
     within = at.broken.location.function.rpartition(".")[2] if at.broken.location is not None else ""
-    method = {"isEnabledFor": within, "": within}.get(at.met.last, at.met.last)
+    method = at.met.last if at.calls(at.met.last) else within
     owner = at.call.func.value if at.call is not None and isinstance(at.call.func, ast.Attribute) else None
     if owner is None or getattr(vars(logging.Logger).get(method), "__module__", "") == "logging":
         return f"logging.Logger.{method}"
@@ -691,10 +699,11 @@ def _how_often(at: Facts) -> str:
 
 def _in_turn(at: Facts) -> str:
     """Return what else a turn of a loop needs to be a graph, as clauses that begin with a semicolon."""
-    loop = at.statement if isinstance(at.statement, ast.For) else at.loops[-1] if at.loops else _NOTHING
-    variable = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else ""
+    loop = at.turned_loop
+    variable = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and not (
+        _is_list_of_numbers(loop.iter, set())) else ""
     clauses: dict[str, None] = {}
-    for each in (node for statement in getattr(loop, "body", ()) for node in ast.walk(statement)):
+    for each in (node for statement in (loop.body if loop else ()) for node in ast.walk(statement)):
         match each:
             case ast.Subscript(owner, ast.Name(index), ast.Load()) if index == variable or (
                     at.values.infer(each.slice).shape == () and not at.values.is_number(index)):
