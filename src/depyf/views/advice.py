@@ -75,8 +75,10 @@ class Adviser:
     def _alone(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break as if there were no others."""
         if broken not in self._of_breaks:
-            sites = map(self._site, (self._from_outermost(broken), broken))
-            self._of_breaks[broken] = self._on_left_method(broken) or next(filter(None, map(on_break, sites)), None)
+            own, outer = on_break(self._site(broken)), self._from_outermost(broken)
+            if outer is not broken and not (own is not None and own.edits):
+                own = on_break(self._site(outer)) or own
+            self._of_breaks[broken] = self._on_left_method(broken) or own
         return self._of_breaks[broken]
 
     def _from_outermost(self, broken: GraphBreak) -> GraphBreak:
@@ -106,10 +108,9 @@ class Adviser:
         """The places, as Markdown, of breaks that a setting for the whole program may make errors of, by setting."""
         found: dict[str, dict[str, None]] = {setting: {} for setting in WAITS}
         for broken in (each for compilation in self.run.capture.compilations for each in compilation.breaks):
-            advice = self._alone(broken)
             for setting, (events, rules) in WAITS.items():
-                if advice is not None and broken.location is not None and (
-                        met(broken).event in events and advice.rule in rules):
+                if broken.location is not None and met(broken).event in events and (
+                        advice := self._alone(broken)) is not None and advice.rule in rules:
                     found[setting][code(self.run.short_place(broken.location))] = None
         return {setting: some(list(places), MOST) for setting, places in found.items() if places}
 
