@@ -37,6 +37,9 @@ _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 SET_UP, _FOLLOWS = "set up", "follows"
 #: The rules on a number whose value the program needs, so that no symbol may take its place.
 NEEDS_NUMBER = ("number_outside", "text_as_key")
+#: The settings that torch has for the whole program, each with the events that it may make an error of, and the rules
+#: that advise another change there.
+WAITS = {SCALARS: (("item", "operator"), NEEDS_NUMBER), SHAPES: (("size",), ("numbers_of_size", "turn", "rest"))}
 #: The rules by which a function with a loop stays in plain Python, and what a turn of the loop computes is compiled.
 IN_TURN = ("rest", "turn")
 
@@ -219,9 +222,12 @@ RULES: tuple[Rule, ...] = (
     Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
          cost="{next_test} depends on it, and breaks the graph next", next_break="{next_test}",
          facts=lambda at: at.is_number),
-    Rule("capture_scalar_outputs", "item operator", f"set `{SCALARS}`{{also_if_traced}}", _SYMBOL,
-         "a branch or a key that depends on the number may end the graph again", setting=SCALARS,
-         facts=lambda at: at.is_number),
+    Rule("capture_scalar_outputs", "item operator",
+         f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, an index (but "
+         "for the only one of a tensor), a member of a set, a size that has to be equal to another one, a flag, the "
+         "count of a loop, its text by `str`, a call that torch does not trace", _SYMBOL,
+         "a branch or a key that depends on the number may end the graph again",
+         setting=SCALARS, facts=lambda at: at.is_number),
 
     Rule("truth", "operator", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _TRUTH, _EACH_TURN,
          facts=lambda at: at.met.name in _TRUTHS and at.loops),
@@ -274,18 +280,18 @@ RULES: tuple[Rule, ...] = (
     Rule("deepcopy", "copy skipped", "make the copy of `{copied}` where `{compiled}` is called, and pass both",
          "torch does not trace `copy.deepcopy` of a tensor", "the copy is made outside of the graph",
          facts=lambda at: _is_in(at, "/copy.py") and not at.made_of(at.copied)),
-    Rule("reading", "skipped", "call `{call}` before and after the call of `{compiled}`, not in it",
+    Rule("reading", "skipped", "call `{call}` before and after {call_of}, not in it",
          "torch does not trace it; passed to `{compiled}` as an argument, what it reads would tell nothing of that",
          "what is measured is all of `{compiled}`, not a part of it", facts=lambda at: at.met.last in _READING),
     Rule("", "skipped", facts=lambda at: bound_method(at.broken)),  # (The break follows from another one.)
     Rule("context", "context skipped builtin",
-         "write `with {entered}{also_as}:` around the call of `{compiled}`, not in it{also_named}{also_passed}",
+         "write `with {entered}{also_as}:` around {call_of}, not in it{also_named}{also_passed}",
          _ENTERED, "the context is then around all of the function", facts=lambda at: not at.made_of(at.entered)),
-    Rule("skipped", "skipped builtin", "move `{call}` before the call of `{compiled}`", _NOT_TRACED,
+    Rule("skipped", "skipped builtin", "move `{call}` before {call_of}", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
          "move `{call}` out of what is compiled, with all that it is in (condition, loop, `with`, `finally`): before "
-         "the call of `{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it "
+         "{call_of}, if it needs nothing that the lines before it do; after it, if no line after it "
          "needs what it does; else divide the function there", _NOT_TRACED, "it runs at another time",
          facts=lambda at: at.is_whole),
     Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _NOT_TRACED,
@@ -302,7 +308,7 @@ RULES: tuple[Rule, ...] = (
     Rule("", "skipped builtin", facts=lambda at: at.made_of(at.call)),
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
-         "{passed_to}", _NOT_TRACED, _PARAMETER),
+         "{passed_to}", _NOT_TRACED, f"{_PARAMETER}; each text or object that it gives has a version of its own"),
     Rule("skipped", "skipped builtin", "if `{outer_call}` gives the same at each call: call it once, outside of what "
          "is compiled, and read what it gave from a global variable", f"{_NOT_TRACED}, which that call leads to",
          "what it gives is not looked up again", facts=lambda at: at.is_outer_call_alone),
@@ -312,6 +318,10 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.met.is_generator),
 
     # Exceptions.
+    Rule("raise", "exception", "test for it before {call_of}, in code that is not compiled",
+         "a graph cannot raise",
+         "none, as long as the test needs nothing that the function computes",
+         facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
     Rule("text_as_key", "exception", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.met.needs_text),
     Rule("text", "exception", "return what the text shows, and do `{added}` where `{compiled}` is "
          "called{also_each_turn}",
@@ -320,10 +330,6 @@ RULES: tuple[Rule, ...] = (
     Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),
     Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
          "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
-    Rule("raise", "exception", "test for it before the call of `{compiled}`, in code that is not compiled",
-         "a graph cannot raise",
-         "none, as long as the test needs nothing that the function computes",
-         facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
     Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{compiled}`, "
          "test for them before the call, in code that is not compiled; if it does not: it works with what has no value "
          "while torch traces (as an address, or the name of a tensor's class), so do it before the call",
@@ -338,7 +344,10 @@ RULES: tuple[Rule, ...] = (
          "cannot be differentiated twice, which is an error (`double backward`) when the gradients of these gradients "
          "are computed", cost="the captured graph grows by the backward pass, which the backend has to differentiate",
          setting=_AUTOGRAD, facts=lambda at: "create_graph=True" in NAMED["line"](at)),
-    Rule("trace_autograd_ops", "gradients", why=_TRACED, cost=_DETACHED, setting=_AUTOGRAD),
+    Rule("trace_autograd_ops", "gradients",
+         f"set `{_AUTOGRAD}`; where a tensor that the gradients are of, or one between, is used after the call or "
+         "returned, use its `.detach()` there, taken before the call (else the graph breaks here again)", _TRACED,
+         "no gradient flows on through what is detached", setting=_AUTOGRAD),
     Rule("trace_autograd_ops", "backward",  # (no setting to be tried: no run shows gradients that are missing)
          f"{{also_if_leaves}}set `{_AUTOGRAD}`{{also_used}}", _TRACED + "{also_lost}", _DETACHED, facts=_computes_loss),
     Rule("backward", "backward",

@@ -99,6 +99,11 @@ class Facts:
         return loops_around(self.function, self.where.line) if self.function and self.where else []
 
     @property
+    def turned_loop(self) -> Loop | None:
+        """The loop of which the line is a part, or which begins there."""
+        return self.statement if isinstance(self.statement, ast.For) else self.loops[-1] if self.loops else None
+
+    @property
     def test(self) -> ast.expr | None:
         """The test of the statement."""
         return self.statement.test if isinstance(self.statement, (ast.If, ast.While, ast.Assert)) else None
@@ -405,65 +410,6 @@ class Facts:
             isinstance(each, ast.Name) and each.id == self.loss.id and each.lineno > self.statement.lineno
             for each in ast.walk(self.function or _NOTHING))
 
-    @property
-    def is_only_computed(self) -> bool:
-        """Whether the number goes, as far as the function's text shows, to nothing that needs its value.
-
-        That is arithmetic, a text by a format, something that stores it, and the result. Not known of a number that the
-        statement does not show, as one that a library takes, or of a test.
-        """
-        if not self._shows_number:
-            return False
-        names: set[str] = set()
-        statements = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.stmt) and (
-            self.loops or each.lineno >= self.statement.lineno)] if self.site.statement else []
-        for statement in sorted(statements, key=lambda each: each.lineno):
-            match statement:
-                case ast.Assign([ast.Name(name)], value) if is_number(value, names) and (
-                        statement is self.statement or names):
-                    names.add(name)
-        return bool(statements) and all(self._is_traced(each, names)
-                                        for each in statements if each is self.statement or _reads(each, names))
-
-    def _is_traced(self, statement: ast.stmt, names: set[str]) -> bool:
-        """Return whether torch traces, with a symbol for it, what a statement itself does with the number."""
-        parts = [*own_parts(statement)]
-        above = {id(child): part for part in (statement, *parts) for child in ast.iter_child_nodes(part)}
-        for part in parts:
-            holder = above.get(id(part))
-            if not is_number(part, names) or is_number(holder, names) or isinstance(
-                    holder, ast.Call) and is_number(holder) or isinstance(getattr(part, "ctx", None), ast.Store):
-                continue
-            while isinstance(holder, (ast.Tuple, ast.List, ast.Dict)):
-                holder = above.get(id(holder))
-            match holder:
-                case ast.FormattedValue() | ast.Return() | ast.Expr() | ast.Call(ast.Attribute(_, "format")):
-                    pass
-                case ast.Assign([ast.Name()], value) if value is part:
-                    pass  # (The uses of the name are looked at.)
-                case ast.Assign([ast.Name() | ast.Attribute() | ast.Subscript() as target]) | ast.Call(
-                        ast.Attribute(target, "append")) if not self._is_read(target):
-                    pass
-                case ast.AugAssign(_, ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
-                    pass
-                case ast.Subscript(ast.Name(owner)) if self.values.is_tensor(owner):
-                    pass  # (A symbol may be the only index of a tensor.)
-                case _ if not self._is_of_tensor(part, names):
-                    return False
-        return True
-
-    def _is_read(self, target: ast.expr) -> bool:
-        """Return whether the function does more with a variable, attribute or item than return it and append to it."""
-        fine: set[int] = set()
-        for node in ast.walk(self.function or _NOTHING):
-            match node:
-                case ast.Return(ast.Tuple(values)):
-                    fine.update(map(id, values))
-                case ast.Return(ast.expr() as value) | ast.Call(ast.Attribute(value, "append")):
-                    fine.add(id(value))
-        return any(isinstance(getattr(each, "ctx", None), ast.Load) and id(each) not in fine and (
-            ast.unparse(each) == ast.unparse(target)) for each in ast.walk(self.function or _NOTHING))
-
     def _is_of_tensor(self, node: ast.AST, numbers: set[str]) -> bool:
         """Return whether an expression is arithmetic with a known tensor, so that it gives a tensor.
 
@@ -497,8 +443,10 @@ class Facts:
     def _uses(self, of_size: bool) -> Iterator[Use]:
         """Yield the uses in the statement, then those on the lines after it."""
         first = self.statement
+        body: list[ast.stmt] = getattr(first, "body", [])
+        end = body[0].lineno - 1 if body else first.end_lineno or first.lineno
         following = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.stmt)
-                     and each.lineno > (first.end_lineno or first.lineno)] if self.site.statement else []
+                     and each.lineno > end] if self.site.statement else []
         names: set[str] = set()
         sizes: set[str] = set()
         texts: set[str] = set()
@@ -629,7 +577,7 @@ def _searches(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
                 yield node, key
             case ast.Call(ast.Attribute(_, "get" | "pop" | "setdefault"), [key, *_]):
                 yield node, key
-            case ast.Compare(key, [ast.In() | ast.NotIn()]):
+            case ast.Compare(key, [ast.In() | ast.NotIn()]) | ast.Call(ast.Name("getattr" | "hasattr"), [_, key, *_]):
                 yield node, key
 
 
@@ -719,8 +667,12 @@ def _compiled(at: Facts) -> str:
 
 
 def _grown(at: Facts) -> str:
-    for each in (node for loop in at.loops[-1:] for statement in loop.body for node in ast.walk(statement)):
+    loop = at.turned_loop
+    counts = names_set(loop.target) if isinstance(loop, ast.For) else set()
+    for each in (node for statement in (loop.body if loop else ()) for node in ast.walk(statement)):
         match each:
+            case ast.JoinedStr() if _reads(each, counts):
+                return f"; so does what looks up `{at.text(each)}`, whose text needs the value of a number"
             case ast.Call(ast.Attribute(owner, "append" | "extend")):
                 return (f"; so does what adds to `{at.text(owner)}` or takes all of it: each length of it would be "
                         "another graph")
@@ -730,7 +682,7 @@ def _grown(at: Facts) -> str:
 def _logger(at: Facts) -> str:
     """Return the function that logs, as Python; a method that the program gives to its loggers is of their class."""
     within = at.broken.location.function.rpartition(".")[2] if at.broken.location is not None else ""
-    method = {"isEnabledFor": within, "": within}.get(at.met.last, at.met.last)
+    method = at.met.last if at.calls(at.met.last) else within
     owner = at.call.func.value if at.call is not None and isinstance(at.call.func, ast.Attribute) else None
     if owner is None or getattr(vars(logging.Logger).get(method), "__module__", "") == "logging":
         return f"logging.Logger.{method}"
@@ -747,10 +699,11 @@ def _how_often(at: Facts) -> str:
 
 def _in_turn(at: Facts) -> str:
     """Return what else a turn of a loop needs to be a graph, as clauses that begin with a semicolon."""
-    loop = at.statement if isinstance(at.statement, ast.For) else at.loops[-1] if at.loops else _NOTHING
-    variable = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else ""
+    loop = at.turned_loop
+    variable = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and not (
+        _is_list_of_numbers(loop.iter, set())) else ""
     clauses: dict[str, None] = {}
-    for each in (node for statement in getattr(loop, "body", ()) for node in ast.walk(statement)):
+    for each in (node for statement in (loop.body if loop else ()) for node in ast.walk(statement)):
         match each:
             case ast.Subscript(owner, ast.Name(index), ast.Load()) if index == variable or (
                     at.values.infer(each.slice).shape == () and not at.values.is_number(index)):
@@ -791,6 +744,7 @@ def _library_module(at: Facts) -> str:
 NAMED: Mapping[str, Callable[[Facts], str]] = {
     "function": lambda at: qualified_name(at.site.module, at.function) if at.function is not None else "",
     "compiled": _compiled,  # (what torch compiled, if that is known)
+    "call_of": lambda at: "" if at.is_called_by_library else f"the call of `{_compiled(at)}`" * bool(_compiled(at)),
     "passed_to": lambda at: "" if at.is_called_by_library else f"`{_compiled(at)}`" if (
         at.is_of_compiled or at.function is None) else (
         f"`{_compiled(at)}` and on to `{qualified_name(at.site.module, at.function)}`"),
@@ -804,9 +758,6 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "loop_test": lambda at: at.text(at.loop_test),
     "also_if_computes": lambda at: "" if any(at.computes(part, known=True) for part in getattr(
         at.loops[-1] if at.loops else at.statement, "body", ())) else ", if it computes with tensors",
-    "also_if_traced": lambda at: "" if at.is_only_computed else (
-        ", if nothing that is done with the number needs its value: a branch, a key, a member of a set, a size, a "
-        "flag, the count of a loop, its text by `str`, a call that torch does not trace"),
     "also_if_padded": lambda at: ", if the input is no packed sequence" if at.may_be_packed else "",
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),

@@ -22,6 +22,7 @@ from ..torch_text.guard_failures import (
     SAME_OBJECT,
     are_numbers,
     is_autocast,
+    is_range,
     number,
     object_type,
 )
@@ -339,9 +340,9 @@ ROWS = (
         "`dynamic=False` is set, so each size has a version of its own"),
     Row("size", lambda change, at: bool(at.static_at) and not at.is_open, "no version leaves it open; calls of the "
         "program that mark sizes as static: {static_at}"),
-    Row("size number", _all(_is_opened, lambda change, at: not are_numbers(change.was)),
-        "a condition on it that torch tested while it compiled separates "
-        "its values, and each outcome has a version of its own: the program asks for both"),
+    Row("size number", lambda change, at: not at.fixed_at and any(map(is_range, change.was[:1])), "a condition on it "
+        "that torch tested while it compiled separates its values, and each outcome has a version of its own: the "
+        "program asks for both"),
     Row("size number", _all(_is_opened, lambda change, at: bool(at.broken_at)), _OPENED + "; the version that does "
         "breaks the graph at {broken_at}, where an earlier one does not"),
     Row("size number", _all(_can_be_opened_first, lambda change, at: bool(at.spares)), _OPENED + "; with "
@@ -367,7 +368,7 @@ ROWS = (
         "where nothing needs its value while torch compiles (as an index, a key or a `range` does)", True),
     Row("number", lambda change, at: at.is_set and not at.is_open and at.values > 2,
         "the compiled function changes it itself, so that each call needs another version; "
-        "where nothing else in the function reads it, do that in the caller, which is not compiled", True),
+        "where nothing else in the function reads it, do that in code that is not compiled", True),
     Row("number", lambda change, at: change.of_global and isinstance(number(change.now), int),
         "torch fixes a whole number that it reaches from a global name, so "
         "each value has a version of its own; as an argument of the function torch leaves it open from its second "
@@ -398,16 +399,16 @@ ROWS = (
     Row("object", _always, "the version is for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
     Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
-        "({lengths}); where each call makes it longer, no version serves the next call: do that in the caller, "
-        "which is not compiled, and pass what the function reads of it", True),
+        "({lengths}); where each call makes it longer, no version serves the next call: do that in code "
+        "that is not compiled, and pass what the function reads of it", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version is for several "
         "lengths: a condition on it tells them apart"),
     Row("length", _limit, "each length has a version of its own" + _RAISE, True),
     Row("length", _always, "each length that calls have needs a version of its own"),
-    Row("iterator", _is_of_variable, "each place of the iterator has a version of its own; take its next value in the "
-        "caller, which is not compiled, and pass that", True),
+    Row("iterator", _is_of_variable, "each place of the iterator has a version of its own; take its next value in code "
+        "that is not compiled, and pass that", True),
     Row("iterator", _always, "each place of the iterator has a version of its own"),
     Row("set", _always, "each content of the set has a version of its own"),
     Row("view", _always, "guards look at the tensor that it is a view of, so views and other tensors have a version "

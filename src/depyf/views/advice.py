@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, on_break
-from ..advice.breaks import IN_TURN, NEEDS_NUMBER, SET_UP, on_left_method
-from ..advice.edits import SCALARS
+from ..advice.breaks import IN_TURN, SET_UP, WAITS, on_left_method
 from ..advice.recompiles import RecompileAdvice, on_change
 from ..advice.source import Loop, Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
@@ -46,9 +45,9 @@ class Adviser:
         torch cannot reconstruct after a break goes with that break.
         """
         own = self._alone(broken)
-        if own is not None and SCALARS in own.settings and (at := self._needs_number):
-            own = replace(own, change=f"{own.change}, once what is advised at {at} is done: the setting is for the "
-                          "whole program, which may end in an error there")
+        if own is not None and (at := ", ".join(filter(None, (self._first.get(each) for each in own.settings)))):
+            own = replace(own, change=f"{own.change}; first do what is advised at {at}: the setting is for the whole "
+                          "program, which may end in an error there")
         if own is not None and own.rule not in IN_TURN and not (own.leaves or own.next_break):
             own = replace(own, next_break=self._given_up_after(broken))
         if own is None and met(broken).kind == "exception":
@@ -76,8 +75,23 @@ class Adviser:
     def _alone(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break as if there were no others."""
         if broken not in self._of_breaks:
-            self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
+            own, outer = on_break(self._site(broken)), self._from_outermost(broken)
+            if outer is not broken and not (own is not None and own.edits):
+                own = on_break(self._site(outer)) or own
+            self._of_breaks[broken] = self._on_left_method(broken) or own
         return self._of_breaks[broken]
+
+    def _from_outermost(self, broken: GraphBreak) -> GraphBreak:
+        """Return the same break in the function that the program asked to be compiled; the break itself for none.
+
+        (What breaks the graph of its caller is compiled by itself: nothing can be done before a call of it.)
+        """
+        compilation = self._by_id.get(broken.compile_id.key)
+        if compilation is None or is_outermost(self.run.summary_of[compilation.compile_id.key]):
+            return broken
+        return max((each for other in self.run.capture.compilations for each in other.breaks
+                    if (each.location, each.registry_id) == (broken.location, broken.registry_id)),
+                   key=lambda each: each.depth)
 
     def _reconstructed_for(self, broken: GraphBreak) -> GraphBreak | None:
         """Return the break in the same line after which torch could not reconstruct a value."""
@@ -90,12 +104,15 @@ class Adviser:
         return of_line[-1] if of_line else None
 
     @cached_property
-    def _needs_number(self) -> str:
-        """The places, as Markdown, of breaks at which a symbol in the place of a number may be an error."""
-        places = [code(self.run.short_place(broken.location)) for each in self.run.capture.compilations
-                  for broken in each.breaks if broken.location is not None and met(broken).event in ("item", "operator")
-                  and (advice := self._alone(broken)) is not None and advice.rule in NEEDS_NUMBER]
-        return some(list(dict.fromkeys(places)), MOST) if places else ""
+    def _first(self) -> dict[str, str]:
+        """The places, as Markdown, of breaks that a setting for the whole program may make errors of, by setting."""
+        found: dict[str, dict[str, None]] = {setting: {} for setting in WAITS}
+        for broken in (each for compilation in self.run.capture.compilations for each in compilation.breaks):
+            for setting, (events, rules) in WAITS.items():
+                if broken.location is not None and met(broken).event in events and (
+                        advice := self._alone(broken)) is not None and advice.rule in rules:
+                    found[setting][code(self.run.short_place(broken.location))] = None
+        return {setting: some(list(places), MOST) for setting, places in found.items() if places}
 
     def _site(self, broken: GraphBreak) -> Site:
         compilation = self._by_id.get(broken.compile_id.key)
