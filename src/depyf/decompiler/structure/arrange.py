@@ -199,6 +199,9 @@ class _Arrangement:
         if not stmt.orelse and at + 2 == len(stmts) and leaves_by(stmts[-1], end) and not folds_not(stmt.test) and (
                 is_before(stmts[-1:], stmt.body)):  # (The exit was written above the branch, which ends as it does.)
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[-1:], stmt.body
+        if len(stmt.body) == 1 and isinstance(stmt.body[0], LEAVES) and not stmt.orelse and not folds_not(stmt.test) \
+                and stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt):
+            stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
         is_last = at + 1 == len(stmts)
         if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
             break_branch(self.evidence, stmts, at, after)
@@ -217,6 +220,11 @@ class _Arrangement:
             stmts[at + 1:at + 1] = stmt.body[count:]
             del stmt.body[count:]
             self._drop_exit(stmts, end)
+
+    def _is_right_of_test(self, following: ast.stmt, stmt: ast.If) -> bool:
+        """Return whether a statement is known to begin further right than a test, so that it is in the branch."""
+        begin, column = self.evidence.start_of_test(stmt), self.evidence.column(following)
+        return begin is not None and column is not None and column > begin[1]
 
     def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``.
