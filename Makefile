@@ -11,7 +11,7 @@ OTHERS ?= 3.10 3.12 3.13
 DOCS_VENV := .venv-docs
 
 .PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible fix provenance bench bench-cold bench-ranks instructions large page page-assets roundtrip roundtrip-old \
-	behaviour passes natural bench-decompile fuzz-source fuzz fuzz-covered fuzz-minute clean matrix long-run
+	behaviour passes natural bench-decompile fuzz-source fuzz fuzz-covered fuzz-minute fuzz-pyc-minute fuzz-inputs-minute heavy clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -24,7 +24,9 @@ demo: $(VENV)/.ready
 	$(PY) examples/demo.py
 
 test: $(VENV)/.ready
-	$(MAKE) --no-print-directory lint others fuzz-minute unit
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory -j2 --output-sync=target others fuzz-pyc-minute fuzz-inputs-minute
+	$(MAKE) --no-print-directory unit
 
 lint: $(VENV)/.ready
 	$(VENV)/bin/ruff check src tests scripts examples benchmarks
@@ -34,11 +36,22 @@ others: $(VENV)/.ready
 	$(PY) scripts/test_other_pythons.py $(OTHERS)
 
 # A process for each core, up to four: each may take 1 GB.
+# (Files are begun in the order of tests/conftest.py.)
+UNIT := $(PY) -m pytest tests -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 unit: $(VENV)/.ready
-	$(PY) -m pytest tests -n logical --maxprocesses 4 --dist loadfile
+	$(UNIT) -m "not heavy"
 
-fuzz-minute: $(VENV)/.ready
+# What takes a minute each, and a fault in each function that runs while a program is watched (`unit`: in one of five).
+heavy: $(VENV)/.ready
+	$(UNIT) -m heavy
+	DEPYF_TEST_ONE_OF=1 $(PY) -m pytest tests/test_faults.py -k test_each_function_of_ours_that_raises
+
+fuzz-minute: fuzz-pyc-minute fuzz-inputs-minute
+
+fuzz-pyc-minute: $(VENV)/.ready
 	$(PY) scripts/fuzz_pyc.py --runs 10000 --seed 1
+
+fuzz-inputs-minute: $(VENV)/.ready
 	$(PY) scripts/fuzz_inputs.py --runs 2000 --seed 1 --seconds 600
 
 # The documentation as a site in site/; a broken link fails.

@@ -238,8 +238,7 @@ def test_does_not_hang_where_nobody_answers(stdin, tmp_path):
     assert run.status == 0
 
 
-@pytest.mark.parametrize("through", ["pipe", "file"])
-@pytest.mark.parametrize("pause", ["", "pause=True"])
+@pytest.mark.parametrize(("through", "pause"), [("pipe", ""), ("file", "pause=True")])
 def test_pdb_reads_commands_from_standard_input(through, pause, tmp_path):
     run = Run(tmp_path, commands(tmp_path, "next\np value\nwhere\ncontinue\n", through), pause)
     assert "depyf: paused" in run.err
@@ -251,19 +250,17 @@ def test_pdb_reads_commands_from_standard_input(through, pause, tmp_path):
     assert "depyf/" not in run.out
 
 
-@pytest.mark.parametrize("through", ["pipe", "file"])
-def test_the_end_of_the_commands_quits(through, tmp_path):
-    run = Run(tmp_path, commands(tmp_path, "p 40 + 2\n", through))
+def test_the_end_of_the_commands_quits(tmp_path):
+    run = Run(tmp_path, commands(tmp_path, "p 40 + 2\n", "file"))
     assert PRINTED in run.out and "after" not in run.out
     assert run.status != 0
 
 
-@pytest.mark.parametrize("through", ["pipe", "file"])
-def test_the_second_pause_reads_on(through, tmp_path):
-    run = Run(tmp_path, commands(tmp_path, "continue\np 40 + 2\ncontinue\n", through), calls="work()\nwork()")
+def test_the_second_pause_reads_on(tmp_path):
+    run = Run(tmp_path, commands(tmp_path, "continue\np 40 + 2\ncontinue\n", "pipe"), calls="work()\nwork()")
     assert run.out.count("inside") == run.out.count("after") == 2, run.err
     assert run.out.index("after") < run.out.index(PRINTED) and run.status == 0
-    run = Run(tmp_path, commands(tmp_path, "continue\n", through), calls="work()\nwork()")
+    run = Run(tmp_path, commands(tmp_path, "continue\n", "pipe"), calls="work()\nwork()")
     assert run.out.count("after") == 1 and run.status != 0
 
 

@@ -14,6 +14,7 @@ import sys
 import threading
 import types
 import warnings
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -284,6 +285,10 @@ def fails(*args, **kwargs):
     raise LookupError("ours")
 
 
+#: One function of so many is tried, chosen by its name (``make heavy`` tries all).
+ONE_OF = int(os.environ.get("DEPYF_TEST_ONE_OF", "5"))
+
+
 def test_each_function_of_ours_that_raises(tmp_path):
     """The program is as it was, there is one warning or one line in the notes, and what was written is there."""
     with depyf.prepare_debug(str(tmp_path / "first")):  # all of our modules are imported
@@ -294,6 +299,8 @@ def test_each_function_of_ours_that_raises(tmp_path):
         for name in functions_that_run(ours, program, str(tmp_path / program.__name__)):
             programs.setdefault(name, program)
     assert len(programs) > 150
+    programs = {name: program for name, program in programs.items() if zlib.crc32(name.encode()) % ONE_OF == 0}
+    assert programs
     plain = {program: program() for program in (two_sizes, brief_program)}
     wrong, torch_before = {}, state_of_torch()
     for number, (name, program) in enumerate(programs.items()):

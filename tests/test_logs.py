@@ -48,9 +48,8 @@ def log_of_program(setting, program, **more):
 
 
 @pytest.mark.parametrize("parts", [
-    {"before": INSTALL},
     {"after": INSTALL},
-    {"before": INSTALL, "after": INSTALL},
+    {"before": INSTALL, "after": INSTALL},  # (`test_uninstall_stops_it` installs before alone)
 ])
 @pytest.mark.parametrize("setting", ["+bytecode"])
 def test_source_follows_each_modified_bytecode(setting, parts):

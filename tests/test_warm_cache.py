@@ -53,34 +53,33 @@ def contents(directory):
     return texts
 
 
-def test_a_second_process_writes_the_same_files(tmp_path):
-    """The cache is filled by a run without the tool first, then by the tool itself."""
-    script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
-    cache = tmp_path / "cache"
-    run(script, "plain", cache)
-    run(script, tmp_path / "first", cache)
-    run(script, tmp_path / "second", cache)
-    first, second = contents(tmp_path / "first"), contents(tmp_path / "second")
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory):
+    """Two dumps of one program, from folders of its own; a program with the same graphs filled the cache before.
+
+    That program ran without the tool. Each folder is another one, so that a line of an earlier program shows.
+    """
+    base = tmp_path_factory.mktemp("warm")
+    for name in ("plain", "first", "again"):
+        (base / name).mkdir()
+        (base / name / "program.py").write_text("\n" * (name == "plain") + PROGRAM)
+        run(base / name / "program.py", "plain" if name == "plain" else base / name / "dump", base / "cache")
+    return base / "first" / "dump", base / "again" / "dump"
+
+
+def test_a_second_process_writes_the_same_files(dumps):
+    first, second = map(contents, dumps)
     assert set(first) == set(second)
     stages = {name.split(".")[1] for name in first if name.startswith("__compiled_fn_")}
     assert stages >= {"Captured_Graph", "Joint_graph", "Forward_graph", "Backward_graph", "AFTER_POST_GRAD", "kernel_0"}
     graphs = [name for name in first if "_graph" in name.lower()]
     assert [name for name in graphs if first[name] != second[name]] == []
     if not private_api.POST_GRAD_KEPT.as_expected():
-        with open(tmp_path / "second" / "notes.txt") as notes:
-            assert "were not used" in notes.read()
+        assert "were not used" in (dumps[1] / "notes.txt").read_text()
 
 
-def test_a_program_with_the_same_graphs_names_its_own_lines(tmp_path):
-    """Two programs share a cache directory, and their graphs do the same."""
-    cache = tmp_path / "cache"
-    for name in ("one", "other"):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / f"{name}_program.py").write_text("\n" * len(name) + PROGRAM)
-        run(folder / f"{name}_program.py", folder / "dump", cache)
-    dump = tmp_path / "other" / "dump"
-    texts = {each.name: each.read_text() for each in dump.iterdir() if each.name.startswith("__compiled_fn")}
-    assert any("other_program.py" in text for text in texts.values())
-    assert [name for name, text in texts.items() if "one_program.py" in text] == []
+def test_a_program_with_the_same_graphs_names_its_own_lines(dumps):
+    for dump in dumps:
+        texts = {each.name: each.read_text() for each in dump.iterdir() if each.name.startswith("__compiled_fn")}
+        folders = {name: set(re.findall(r"/(\w+)/program\.py", text)) for name, text in texts.items()}
+        assert set().union(*folders.values()) == {dump.parent.name}, folders

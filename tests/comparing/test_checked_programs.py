@@ -30,7 +30,7 @@ WARNS = """
 
 
 @pytest.mark.parametrize("words, judged", [
-    ([], ""), (["-m", "depyf", "run", "-o", "dump"], ""), (["-m", "depyf", "run", "-o", "dump", "--check"], "3 of 3")])
+    (["-m", "depyf", "run", "-o", "dump"], ""), (["-m", "depyf", "run", "-o", "dump", "--check"], "3 of 3")])
 def test_a_line_warns_once(tmp_path, words, judged):
     # (What is done to show no warning of ours must not have Python forget those that it has shown.)
     (tmp_path / "program.py").write_text(textwrap.dedent(WARNS))

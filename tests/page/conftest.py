@@ -14,7 +14,6 @@ from depyf import page
 from depyf.records import store
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs.py")
-SMALL = ("toy", "decoder", "training", "shapes", "ranks")
 
 
 def run_program(name, target):

@@ -50,8 +50,18 @@ def decoder(backend="eager"):
             tokens = generator(tokens)
 
 
+def gradient(backend="inductor"):
+    """A function and its gradient: joint, forward and backward graphs, kernels of both, in little time."""
+
+    @torch.compile(backend=backend)
+    def waves(x):
+        return x.sin().exp().sum()
+
+    waves(torch.ones(4, requires_grad=True)).backward()
+
+
 def training(backend="inductor"):
-    """Layers of a decoder, trained: joint, forward and backward graphs, kernels of both."""
+    """Layers of a decoder, trained."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "provenance"))
     import decoder as models
 

@@ -24,7 +24,7 @@ from depyf.views.page.data import run_data
 from depyf.views.page.functions import failed
 from depyf.views.page.run import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 
-DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")
+DUMPS = ("toy", "decoder", "gradient", pytest.param("training", marks=pytest.mark.heavy), "shapes", "ranks", "large")
 
 
 def shares(run):
@@ -55,7 +55,7 @@ def test_graph_nodes_lead_to_user_lines_and_kernels_to_nodes(name, page_of):
     nodes, leading, calls, known = totals
     assert nodes > 0 and leading / nodes >= 0.98, totals
     assert calls == 0 or known / calls >= 0.95, totals
-    if name in ("toy", "training", "shapes"):
+    if name in ("toy", "gradient", "training", "shapes"):
         assert calls > 0
 
 
@@ -465,7 +465,7 @@ def test_resume_functions_that_no_call_reached_say_so(captures):
 
 
 def test_stages_and_kernels_know_their_direction(captures):
-    run = run_data(captures("training")[""])
+    run = run_data(captures("gradient")[""])
     kinds = [(doc.get("stage") if doc["kind"] == "graph" else doc["shown"], doc["direction"]) for doc in run["docs"]
              if doc["kind"] in ("graph", "kernel")]
     assert kinds == [

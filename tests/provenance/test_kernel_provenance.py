@@ -31,7 +31,7 @@ MODELS = {"decoder": (lambda: Decoder(2), lambda: torch.randint(0, 24, (2, 12)))
           "pictures": (Pictures, lambda: torch.randn(2, 3, 8, 8))}
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=[pytest.param("decoder", marks=pytest.mark.heavy), "pictures"])
 def run(request, tmp_path_factory):
     """``(capture read back, what torch said, directory)`` of one step of training."""
     make, inputs = MODELS[request.param]

@@ -334,7 +334,7 @@ def test_the_summary():
 
 @with_torch
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--log-level=DEBUG",), ("--log-level=DEBUG", "-o", "log_cli=true", "--depyf")])
+@pytest.mark.parametrize("options", [(), ("--log-level=DEBUG", "-o", "log_cli=true", "--depyf")])
 def test_a_failed_test_shows_its_own_log_alone(pytester, options):
     pytester.makepyfile(test_log="""
         import logging, pytest, torch
