@@ -3,8 +3,9 @@
     PYTHONPATH=src python scripts/fuzz_inputs.py --seconds 600 --seed 1
 
 A small program is run once for its dump and its log. Each run breaks one of the inputs and gives it to a command, in
-one process. It must end within five seconds with an exit status of ours, without an exception, without "internal error"
-and without a character that a terminal obeys. Runs are numbered; ``--only NUMBER`` repeats one and prints what it says.
+one process. It must end within five seconds of processor time with an exit status that the command documents, without
+an exception, without "internal error" and without a character that a terminal obeys. Runs are numbered; ``--only
+NUMBER`` repeats one and prints what it says.
 """
 
 from __future__ import annotations
@@ -184,12 +185,12 @@ def limited() -> Iterator[None]:
     def ring(*_: object) -> None:
         raise TooLongError
 
-    signal.signal(signal.SIGALRM, ring)
-    signal.alarm(SECONDS)
+    signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def outcome(number: int, seed: int, material: Material, show: bool = False) -> tuple[str, str]:

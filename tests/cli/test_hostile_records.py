@@ -87,7 +87,7 @@ def test_no_field_reaches_a_terminal(name, plain, tmp_path, capsys):
                 assert not OBEYED & set(file.read()), (each, name)
 
 
-@pytest.mark.parametrize("text", ["check_global_state( ] \x1b[1m)", "\ud800", "check_global_state(\ud800)", "(" * 1100])
+@pytest.mark.parametrize("text", ["check_global_state( ] \x1b[1m)", "\ud800", "check_global_state(\ud800)", "(" * 5000])
 @pytest.mark.parametrize("name", PATHS)
 def test_no_text_ends_in_a_traceback(name, text, tmp_path, capsys):
     """An error of ours is a last resort of the command line; no text of the schema comes to it."""

@@ -6,6 +6,7 @@ is unchanged. Parts that cannot be broken (a name longer than a line) remain lon
 
 from __future__ import annotations
 
+import bisect
 import io
 import re
 import textwrap
@@ -169,15 +170,22 @@ def broken(text: str, indent: int) -> list[str]:
     room = WIDTH - indent
     longest = room - 12  # (a longer string becomes several, which Python reads as one)
     rest = _LONG_STRING.sub(lambda match: match[0] if len(match[0]) <= longest else _parts(match[0], longest), text)
-    while len(rest) > room:
-        points = [(cost, -at) for cost, at in _breaks(rest) if at and len(rest[:at].rstrip()) <= room]
+    breaks = _breaks(rest) if len(rest) > room else ()
+    begin = following = 0
+    while len(rest) - begin > room:
+        points = []
+        while following < len(breaks) and len(rest[begin : breaks[following][1]].rstrip()) <= room:
+            cost, at = breaks[following]
+            points += [(cost, -at)] * (at > begin)
+            following += 1
         if not points:
             break
         at = -min(points)[1]
-        lines.append(rest[:at].rstrip())
-        rest = rest[at:].lstrip()
+        lines.append(rest[begin:at].rstrip())
+        begin = len(rest) - len(rest[at:].lstrip())
+        following = bisect.bisect_right(breaks, begin, key=lambda each: each[1])
         room = WIDTH - indent - INDENT
-    lines.append(rest)
+    lines.append(rest[begin:])
     return [" " * (indent + INDENT * (number > 0)) + line for number, line in enumerate(lines)]
 
 
