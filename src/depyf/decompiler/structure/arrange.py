@@ -199,8 +199,10 @@ class _Arrangement:
         if not stmt.orelse and at + 2 == len(stmts) and leaves_by(stmts[-1], end) and not folds_not(stmt.test) and (
                 is_before(stmts[-1:], stmt.body)):  # (The exit was written above the branch, which ends as it does.)
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[-1:], stmt.body
-        if len(stmt.body) == 1 and isinstance(stmt.body[0], LEAVES) and not stmt.orelse and not folds_not(stmt.test) \
-                and stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt):
+        only = stmt.body[0] if len(stmt.body) == 1 and not stmt.orelse else None
+        if isinstance(only, ast.Continue) and line_of(only) is None and not folds_not(stmt.test) and (
+                stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt)) and (
+                self.evidence.exit_between(self.evidence.behind(stmts), after) is not None):
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
         is_last = at + 1 == len(stmts)
         if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
