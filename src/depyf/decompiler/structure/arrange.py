@@ -31,6 +31,7 @@ from .arrange_tries import (
     arrange_loop,
     arrange_try,
     arrange_with,
+    break_after_body,
     break_at_end,
     break_branch,
     break_in_loop,
@@ -176,6 +177,7 @@ class _Arrangement:
         if isinstance(stmt, LOOPS):
             if isinstance(stmt, ast.While):
                 break_in_loop(self.evidence, stmt)
+                break_after_body(self.evidence, stmt, first_line(stmt.orelse) or after)
             self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
             self.suite(stmt.orelse, end, after)
             return

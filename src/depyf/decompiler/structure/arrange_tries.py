@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from ..lift import folds_not, negate
-from ..nodes import Literal, all_statements, at_line, line_of, suites_of
+from ..nodes import Literal, all_statements, at_line, line_of, part_of, suites_of
 from .evidence import INDENTATION, Evidence, Exit
 from .frames import first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
 
@@ -418,6 +418,26 @@ def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
         evidence.stands_at(inner.body[0], written)
         stmt.test = ast.Constant(True)
         stmt.body.insert(0, inner)
+
+
+def break_after_body(evidence: Evidence, stmt: ast.While, after: int | None) -> None:
+    """Arrange ``while a and b:`` as ``while a:`` with ``if b:`` and ``else: break``, where a ``break`` ends the loop.
+
+    Args:
+        evidence: of the code.
+        stmt: the loop.
+        after: the line of the statement after it.
+    """
+    test = stmt.test
+    if stmt.orelse or not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)):
+        return
+    written = evidence.exit_between(evidence.behind(stmt.body), after, "break")
+    lines = [start[0] if start is not None else 0 for start in map(evidence.start, test.values)]
+    at = next((at for at in range(1, len(lines)) if 0 < lines[at - 1] < lines[at]), 0)
+    if written is not None and at and written.column in (None, evidence.column(stmt.body[0])):
+        inner = at_line(ast.If(part_of(test, at), stmt.body, [ast.Break()]), lines[at])
+        evidence.stands_at(inner.orelse[0], written)
+        stmt.test, stmt.body = part_of(test, 0, at), [inner]
 
 
 def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> bool:
