@@ -152,8 +152,9 @@ def _declared_global(
 def _lost_in_function(scope: CodeScope, shown: Sequence[Op], uses: _Uses) -> list[ast.stmt]:
     """Return bindings for locals whose own ones the compiler has dropped."""
     code = scope.code
-    lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",),
-                                (op.arg for op in _bound_by_comprehensions(shown)))
+    lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
+    # (A comprehension that is written as a dispatch loop is a function, with ``nonlocal``.)
+    lost = lost.difference(op.arg for op in _bound_by_comprehensions(shown, scope) if lost)
     if not lost:
         return []
     return [
@@ -240,11 +241,17 @@ def _enclosing_local(scope: CodeScope, name: str) -> bool:
     return False
 
 
-def _bound_by_comprehensions(ops: Sequence[Op]) -> Iterator[Op]:
-    """Yield stores of comprehensions (by walrus) to variables outside of them."""
+def _bound_by_comprehensions(ops: Sequence[Op], natural_in: CodeScope | None = None) -> Iterator[Op]:
+    """Yield stores of comprehensions (by walrus) to variables outside of them.
+
+    Args:
+        ops: of the code that has the comprehensions.
+        natural_in: leave out those that this scope writes as dispatch loops.
+    """
     for op in ops:
-        if type(op.arg) is Code and op.arg.name in BUILDS:
+        if type(op.arg) is Code and op.arg.name in BUILDS and not (
+                natural_in is not None and natural_in.options.tiers.of(op.arg) is Tier.DISPATCH):
             inside = canonicalise(op.arg).ops
             yield from (store for store in inside if store.kind == "STORE_GLOBAL"
                         or store.kind == "STORE_DEREF" and store.arg in op.arg.freevars)
-            yield from _bound_by_comprehensions(inside)
+            yield from _bound_by_comprehensions(inside, natural_in)
