@@ -9,6 +9,7 @@ edge drops the iterator before ``b()``, which only a ``break`` does. The candida
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -281,6 +282,40 @@ def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
     return _of_endless(walker, loop, candidates, ends) if candidates else edges.targets[0]
 
 
+def _first_common(
+    walker: Walker, one: int, others: Collection[int], avoid: Collection[int], goes_on: bool,
+) -> int | None:
+    """Return the first block, in reverse postorder, that control can come to from ``one`` and from one of the others.
+
+    Args:
+        walker: has the graph; its budget is charged.
+        one, others: where control begins; they count themselves.
+        avoid: blocks that control does not pass.
+        goes_on: whether what comes after ``one`` counts, too.
+    """
+    number, blocks = walker.analysis.tree.number, walker.cfg.blocks
+    sides: dict[int, int] = {one: 1}  # (1: from ``one``, 2: from the others, 3: from both)
+    for id in others:
+        sides[id] = sides.get(id, 0) | 2
+    pending = [(number[id], id) for id in sides if id not in avoid]
+    heapq.heapify(pending)
+    done: set[int] = set()
+    while pending:
+        _, id = heapq.heappop(pending)
+        if id in done:
+            continue
+        if sides[id] == 3:
+            return id
+        done.add(id)
+        if len(done) % 8 == 0:
+            walker.spend(1)
+        for succ in blocks[id].successors if goes_on or id != one else ():
+            if succ not in avoid and succ not in done:
+                sides[succ] = sides.get(succ, 0) | sides[id]
+                heapq.heappush(pending, (number[succ], succ))
+    return None
+
+
 def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Edges) -> int:
     """Return the exit of a loop that can end normally: the join after an ``else``, or the normal exit."""
     others = [target for target in edges.targets if target != normal_exit]
@@ -288,21 +323,19 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
         return normal_exit
     analysis = walker.analysis
     ends = outer_ends(loop.frame, loop.follow)
-    avoid = loop.body | (ends - {normal_exit})
     # (where the loop falls through to something outside, a break may lead there, too)
-    mine = {normal_exit} if normal_exit in ends else reach(walker, [normal_exit], avoid)
-    reached = reach(walker, [target for target in others if target not in ends], avoid - {normal_exit})
-    if normal_exit in reached:
+    common = _first_common(walker, normal_exit, [target for target in others if target not in ends],
+                           loop.body | (ends - {normal_exit}), goes_on=normal_exit not in ends)
+    if common == normal_exit:
         # statements after a ``break`` that lead where the loop does: ``else: continue``
         behind = [target for target in others if target in edges.strong and target not in ends] \
             if normal_exit in ends else []
         return max(behind, key=lambda id: analysis.weight[id]) if behind else normal_exit
-    common = mine & reached
+    if common is not None:
+        return common
     lone = [target for target in others if target in ends]
-    if not common and lone:
+    if lone:
         return _skips_else(loop, normal_exit, lone, edges)
-    if common:
-        return min(common, key=lambda id: analysis.tree.number[id])
     breaks = [target for target in edges.strong if target != normal_exit]
     return max(breaks, key=lambda id: analysis.weight[id]) if breaks else normal_exit
 

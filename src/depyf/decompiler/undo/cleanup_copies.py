@@ -162,7 +162,7 @@ def _end_finally(cfg: RegionCfg, region: int) -> None:
         else:
             work.extend((succ, depth) for succ in block.successors)
     # 3.13 copies the ``RERAISE`` to each exit of a loop: they are one place
-    for block in blocks.values():
+    for block in blocks.values() if copies else ():
         if not copies.isdisjoint(block.successors):
             block.successors = [end.id if succ in copies else succ for succ in block.successors]
 
