@@ -51,6 +51,10 @@ BODIES = {
     "loops": "    for i in f({i}):\n        if i:\n            continue\n        while a:\n            a = g(a, i)\n",
     "try and with":
         "    try:\n        with f(a) as c:\n            g(c, {i})\n    except ValueError as e:\n        b = e\n",
+    "try, except and finally":
+        "    try:\n        a = f(a, {i})\n    except ValueError:\n        b = g(a)\n    finally:\n        c = f(b)\n",
+    "loops with else":
+        "    for i in f({i}):\n        if i:\n            break\n    else:\n        a = g(a)\n",
     "comprehensions": "    a = [x + {i} for x in b if x]\n    b = {{k: v for k, v in f(a)}}\n",
 }
 SMALL = 4  # times that such a body stands in the small function

@@ -13,6 +13,8 @@ BODIES = {
     "loops": "for i in f({i}):\n    if i:\n        continue\n    while a:\n        a = g(a, i)",
     "endless loops": "while True:\n    a = f(a, {i})\n    if b:\n        break\n    c = g(a)",
     "try and with": "try:\n    with f(a) as c:\n        g(c, {i})\nexcept ValueError as e:\n    b = e",
+    "try, except and finally": "try:\n    a = f(a, {i})\nexcept ValueError:\n    b = g(a)\nfinally:\n    c = f(b)",
+    "loops with else": "for i in f({i}):\n    if i:\n        break\nelse:\n    a = g(a)",
     "comprehensions": "a = [x + {i} for x in b if x]",
     "guards": "if a == {i}:\n    return b\nb = f(a)",
 }
@@ -57,3 +59,15 @@ def test_what_follows_an_endless_loop_is_not_in_it():
     found = decompile_code(code)
     assert found.fidelity is Fidelity.EXACT
     assert found.text.strip() == text.strip()
+
+
+@pytest.mark.parametrize("guard", [
+    "if a == {i}:\n    return {i}", "if a == {i}:\n    raise b({i})", "assert a, {i}",
+    "if a == {i}:\n    continue\nb({i})", "if a == {i}:\n    break\nb({i})"])
+def test_python_s_stack_is_no_limit_to_guards(guard):
+    inside = "continue" in guard or "break" in guard
+    many = "\n".join(guard.replace("{i}", str(i)) for i in range(500))
+    body = "for a in b:\n" + textwrap.indent(many, "    ") if inside else many + "\nreturn b"
+    found = decompile_code(function(body, 1)[0])
+    assert found.fidelity is Fidelity.EXACT
+    assert max(len(line) - len(line.lstrip()) for line in found.text.splitlines()) <= 12

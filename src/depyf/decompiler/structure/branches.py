@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from .walk import Walker
 
 
+#: In more suites than these, one in the other, guards are written one after the other, whatever the author may have
+#: written: Python's stack is not deep enough for hundreds of them.
+_DEEP = 100
+
+
 def join_point(walker: Walker, cursor: Cursor) -> int | None:
     """Return the block in which the two edges of a branch meet; ``None`` where there is none inside what follows."""
     analysis, frame, follow = walker.analysis, cursor.frame, cursor.follow
@@ -69,8 +74,17 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
     elif not positive and f == target and t != target:
         positive = True
     out = state.stmts[done:]
-    body = walker.walk(Cursor(t if positive else f, stack[:], target, cursor.frame))
-    orelse = walker.walk(Cursor(f if positive else t, stack[:], target, cursor.frame))
+    may_go_on = walker.depth > _DEEP and join is None and not folds_not(test)
+    jump = cursor.frame.jump(target) if may_go_on and target is not None and target in (t, f) else None
+    if jump is not None:
+        body, positive = Suite([jump], False, stack), target == t
+    else:
+        body = walker.walk(Cursor(t if positive else f, stack[:], target, cursor.frame))
+    other = f if positive else t
+    if may_go_on and not body.falls:  # (a guard: what follows it is not written within it)
+        orelse, target = Suite([], True, stack[:]), other
+    else:
+        orelse = walker.walk(Cursor(other, stack[:], target, cursor.frame))
     for arm in (body, orelse):
         if arm.falls and arm.stack and values(arm.stack) > values(stack):
             raise CannotDecompile(STRUCTURE, "a value crosses a join")

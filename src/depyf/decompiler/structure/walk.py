@@ -58,6 +58,7 @@ class Walker:
         self.budget = budget
         self.search = search
         self.is_module = False
+        self.depth = 0  # how many suites are being written, one in the other
         self.evidence = evidence
         self.analysis = Analysis(cfg)
         search.begin()
@@ -117,16 +118,20 @@ class Walker:
             entered: a loop head that is being written right now (not to be entered again).
         """
         path = _Path(self, cursor, entered)
-        while True:
-            step = path.step()
-            if isinstance(step, Suite):
-                return step
-            if step is not None:
-                # (Called from here, not from within the step: statements nest deeply enough without.)
-                write, arguments = step
-                done = path.go_on(write(self, *arguments))
-                if done is not None:
-                    return done
+        self.depth += 1
+        try:
+            while True:
+                step = path.step()
+                if isinstance(step, Suite):
+                    return step
+                if step is not None:
+                    # (Called from here, not from within the step: statements nest deeply enough without.)
+                    write, arguments = step
+                    done = path.go_on(write(self, *arguments))
+                    if done is not None:
+                        return done
+        finally:
+            self.depth -= 1
 
     def never_ends(self, op: Op) -> bool:
         """Return whether an operation is the clean-up of a ``finally`` that ends only by ``raise`` or ``return``."""
