@@ -153,10 +153,10 @@ def _lost_in_function(scope: CodeScope, shown: Sequence[Op], uses: _Uses) -> lis
     """Return bindings for locals whose own ones the compiler has dropped."""
     code = scope.code
     lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
-    # (A comprehension that is written as a dispatch loop is a function, with ``nonlocal``.)
-    lost = lost.difference(op.arg for op in _bound_by_comprehensions(shown, scope) if lost)
     if not lost:
         return []
+    # (A comprehension that is written as a dispatch loop is a function, whose ``nonlocal`` needs a binding here.)
+    lost = lost.difference(op.arg for op in _bound_by_comprehensions(shown, scope))
     return [
         ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None))
         for n in dict.fromkeys((*code.varnames, *code.cellvars)) if n in lost and n.isidentifier()

@@ -171,7 +171,7 @@ _ROWS: tuple[tuple[str, Callable[[torch.Tensor], bool], _OfTensor], ...] = (
     ("opposite", _is_number, torch.neg), ("plus one", _is_number, lambda value: value + 1),
 )
 _VALUES = tuple((name, _of(applies, change)) for name, applies, change in _ROWS)
-# (Whoever wants a gradient of a tensor gives no integers.)
+# (A tensor of integers cannot require a gradient: that would be another program.)
 _TYPES = tuple((str(dtype).removeprefix("torch."), _of(applies, functools.partial(torch.Tensor.to, dtype=dtype)))
                for dtype, applies in ((torch.float64, _is_number), (torch.float16, _is_number),
                                       (torch.int64, lambda value: _is_number(value) and not value.requires_grad)))

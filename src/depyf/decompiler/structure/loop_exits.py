@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
-from .analysis import reach, reached
+from .analysis import reach, reached, straight
 from .evidence import INDENTATION, Evidence
 from .frames import Frame, outer_ends
 
@@ -109,7 +109,7 @@ class _Edges:
         goal = blocks[target]
         if goal.end == "reraise" and target != loop.follow:  # (a ``finally`` ends in one)
             return
-        if _returns_from_stack(blocks, goal) or goal.end == "return" and returns_through(goal):
+        if _returns_from_stack(walker, target) or goal.end == "return" and returns_through(goal):
             return  # the value to return is on the stack already: no ``break`` carries one
         # (in a loop without a second iteration, code before a ``break`` is in the body)
         is_break = target == succ and ends_in_break(blocks[id])
@@ -214,13 +214,10 @@ def _pops_iterator(block: Block, index: int) -> bool:
     return block.ops[index].kind == "POP" and block.ops[index].arg == "iterator"
 
 
-def _returns_from_stack(blocks: dict[int, Block], goal: Block) -> bool:
+def _returns_from_stack(walker: Walker, id: int) -> bool:
     """Return whether control only leaves bodies from a block on, and returns what is on the stack."""
-    for _ in range(20):
-        if goal.end != "jump" or any(op.kind != "LEAVE" for op in goal.ops):
-            break
-        goal = blocks[goal.successors[0]]
-    return goal.end == "return" and not goal.ops
+    ops, last = straight(walker.cfg, id)
+    return last.end == "return" and not last.ops and all(op.kind == "LEAVE" for op in ops)
 
 
 def returns_through(block: Block) -> bool:
