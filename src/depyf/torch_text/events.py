@@ -94,6 +94,12 @@ _PHASES = {
     "gc_time_us": "garbage collection",
     "structured_logging_overhead_us": "structured logging",
 }
+#: The same in seconds, as torch 2.5 has them. (Later versions have both.)
+_PHASES_IN_SECONDS = {
+    "backend_compile_time_s": "AOTAutograd and backend",
+    "inductor_compile_time_s": "inductor",
+    "code_gen_time_s": "inductor code generation",
+}
 _COUNTS = {
     "guard_count": "guards", "graph_op_count": "operations", "graph_node_count": "nodes",
     "graph_input_count": "inputs", "cache_size": "cache_entries", "accumulated_cache_size": "all_cache_entries",
@@ -459,7 +465,7 @@ class EventReader:
             # (A set of torch's, which its trace makes a list of: in an order that is another one in each process.)
             restarts=tuple(sorted(map(str, event.get("restart_reasons") or ()))),
             start=float(event.get("start_time") or 0.0),
-            seconds=known.seconds + float(event.get("entire_frame_compile_time_s") or 0.0),
+            seconds=known.seconds + _whole_seconds(event),
             counts={**known.counts, **{ours: event[name] for name, ours in _COUNTS.items()
                                        if isinstance(event.get(name), int)}})
         self._know_function(builder.known)
@@ -472,9 +478,13 @@ class EventReader:
         self._add_times(builder, event)
 
     def _add_times(self, builder: _Builder, event: Mapping[str, Any]) -> None:
-        for name, ours in _PHASES.items():
-            if isinstance(event.get(name), (int, float)):
-                builder.phases[ours] = builder.phases.get(ours, 0.0) + event[name] / 1e6
+        found: dict[str, float] = {}
+        for fields, unit in ((_PHASES, 1e6), (_PHASES_IN_SECONDS, 1)):
+            for name, ours in fields.items():
+                if isinstance(event.get(name), (int, float)):
+                    found.setdefault(ours, event[name] / unit)
+        for ours, seconds in found.items():
+            builder.phases[ours] = builder.phases.get(ours, 0.0) + seconds
 
     def _time(self, builder: _Builder, payload: Any) -> None:
         """Read one event of torch's timeline: a part begins or ends.
@@ -570,6 +580,12 @@ class EventReader:
         if value not in self._strings and self._string_of is not None:
             self._strings[value] = self._string_of(value)
         return self._strings.get(value, f"<file {value}>")
+
+
+def _whole_seconds(event: Mapping[str, Any]) -> float:
+    """Return the seconds that a frame took (torch 2.6 gives only those that Dynamo counted)."""
+    return float(event.get("entire_frame_compile_time_s") or 0.0) or (
+        float(event.get("dynamo_cumulative_compile_time_us") or 0) / 1e6)
 
 
 def _failure(event: Mapping[str, Any]) -> Failure | None:

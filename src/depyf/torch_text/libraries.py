@@ -6,8 +6,8 @@ import functools
 import re
 from collections.abc import Iterable
 
-#: Folders that pip installs packages into, with torch's own.
-_TORCH = ("/site-packages/torch/", "/dist-packages/torch/")
+#: Torch's own files: where pip installs them, and packages of a checkout that no program has.
+_TORCH = re.compile(r"/(?:site|dist)-packages/torch/|/torch/(?=_(?:dynamo|inductor|functorch|export)/)")
 #: The standard library, without packages that pip installs below it.
 _STANDARD = re.compile(r"/lib/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages)|/Lib/(?!site-packages)|^<frozen ")
 
@@ -75,11 +75,20 @@ def is_of_dynamo(filename: str) -> bool:
     return "torch/_dynamo/" in _with_slashes(filename)
 
 
+#: The file of torch's with what calls compiled code.
+_ENTRANCE = "_dynamo/eval_frame.py"
+
+
+def knows_callers(filenames: Iterable[str]) -> bool:
+    """Return whether a stack shows how compiled code was entered (that of torch's own event mostly ends before it)."""
+    return any(_with_slashes(filename).endswith(_ENTRANCE) for filename in filenames)
+
+
 def enters_compiled_code(filenames: Iterable[str]) -> bool:
     """Return whether a stack, innermost file first, enters compiled code, through calls of ``nn.Module`` at most."""
     paths = map(_with_slashes, filenames)
     caller = next((path for path in paths if not path.endswith("torch/nn/modules/module.py")), "")
-    return caller.endswith("_dynamo/eval_frame.py")
+    return caller.endswith(_ENTRANCE)
 
 
 def installed_module(filename: str) -> str:
@@ -100,4 +109,10 @@ def _with_slashes(filename: str) -> str:
 
 
 def _is_torchs(path: str) -> bool:
-    return any(folder in path for folder in _TORCH)
+    return _TORCH.search(path) is not None
+
+
+def torch_folder(filename: str) -> str:
+    """Return the folder of torch's that a path is in, with a slash at its end; ``""`` for none."""
+    match = _TORCH.search(_with_slashes(filename))
+    return filename[: match.end()] if match is not None else ""

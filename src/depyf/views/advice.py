@@ -91,7 +91,7 @@ class Adviser:
             return broken
         return max((each for other in self.run.capture.compilations for each in other.breaks
                     if (each.location, each.registry_id) == (broken.location, broken.registry_id)),
-                   key=lambda each: each.depth)
+                   key=lambda each: each.depth, default=broken)  # (that of a failure is in no list)
 
     def _reconstructed_for(self, broken: GraphBreak) -> GraphBreak | None:
         """Return the break in the same line after which torch could not reconstruct a value."""

@@ -14,7 +14,7 @@ from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
-from ..torch_text.libraries import enters_compiled_code, is_library, wrapper_class
+from ..torch_text.libraries import enters_compiled_code, is_library, knows_callers, wrapper_class
 from ..torch_text.met import what_blocks
 from .causes import cause, path_to, statement
 from .function_summary import FunctionSummary
@@ -40,7 +40,8 @@ def verdict(run: RunIndex) -> list[str]:
     lines = list(dict.fromkeys([*failed, *lines, *rests]))  # (A failed compilation mostly ends the call.)
     if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
-                 for number, line in enumerate(lines)] or ["Torch made no graph in this run."]
+                 for number, line in enumerate(lines)] or [
+                     "Torch compiled no function in this run." if run.graphs else "Torch made no graph in this run."]
     if len(lines) > MOST:
         rest = len(lines) - MOST
         lines = [*lines[:MOST], f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, "
@@ -81,9 +82,10 @@ def is_outermost(summary: FunctionSummary) -> bool:
 def _is_asked_for(compilation: Compilation) -> bool:
     if resumed_function(compilation.function):
         return False
-    if not compilation.stack:  # (it is not known who called it)
+    files = [place.filename for place in reversed(compilation.stack)]
+    if not knows_callers(files):
         return compilation.compile_id.frame == 0
-    return enters_compiled_code(place.filename for place in reversed(compilation.stack))
+    return enters_compiled_code(files)
 
 
 def break_given_up_at(compilation: Compilation) -> GraphBreak | None:
