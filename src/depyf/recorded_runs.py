@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .finishing.frames import read_records
@@ -18,7 +18,7 @@ from .run_files import make
 if TYPE_CHECKING:
     from .views.ranks import RankClass
 
-_RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
+_RANK_OF_LOG = re.compile(r"_rank_(\d+)[_.]")
 
 
 def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
@@ -85,8 +85,14 @@ def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
     return result
 
 
-def logged(path: str) -> dict[str, Capture]:
+def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     """Return the records of a log of ``TORCH_TRACE`` by folder; of a directory of logs the newest of each rank.
+
+    The rank is the one that the events name; where they name none, that of the file's name.
+
+    Args:
+        path: of the log or the directory.
+        internal_stages: torch's internal graphs, too.
 
     Raises:
         RecordsError: there is none that can be read.
@@ -94,14 +100,39 @@ def logged(path: str) -> dict[str, Capture]:
     from .capture import trace_log  # (few have a log)
 
     if not os.path.isdir(path):
-        return {"": trace_log.read_log(path)}
-    newest: dict[str, str] = {}
+        return _by_folder(trace_log.read_log(path, internal_stages))
+    found: list[tuple[str, str, Capture]] = []  # file, rank, records
+    trouble: RecordsError | None = None
     for file in trace_log.logs(path):
-        match = _RANK_OF_LOG.search(os.path.basename(file))
-        newest[f"{RANK}{match[1]}" if match else ""] = file
-    if len(newest) > 1:
-        newest.pop("", None)  # the launcher's own
-    return {folder: trace_log.read_log(file) for folder, file in newest.items()}
+        try:
+            found += [(file, rank or capture.environment.get("rank", ""), capture)
+                      for rank, capture in trace_log.read_log(file, internal_stages).items()]
+        except RecordsError as error:
+            trouble = error
+            say(f"depyf: left out: {error}")
+    if not found and trouble is not None:
+        raise trouble
+    names = {file: match[1] for file, *_ in found if (match := _RANK_OF_LOG.search(os.path.basename(file)))}
+    if len({rank for _, rank, _ in found}) < len(found) == len(set(names.values())):
+        if any(rank and rank != names[file] for file, rank, _ in found):
+            say("depyf: events of several logs name the same rank; the ranks in the names of the files are used")
+        found = [(file, names[file], capture) for file, _, capture in found]
+    newest: dict[str, tuple[str, Capture]] = {}
+    for file, rank, capture in found:
+        if rank in newest:
+            say(f"depyf: left out: {newest[rank][0]}, which is older than {file}"
+                f"{f' of the same rank {rank}' if rank else ''}; give its path to read it alone")
+        newest[rank] = file, capture
+    if "" in newest and len(newest) > 1:
+        say(f"depyf: left out: {newest.pop('')[0]}, which is of no rank")  # (the launcher's own)
+    return _by_folder({rank: capture for rank, (_, capture) in newest.items()})
+
+
+def _by_folder(by_rank: Mapping[str, Capture]) -> dict[str, Capture]:
+    """Return the records of ranks by folder, in the order of the ranks; those of one process by ``""``."""
+    if len(by_rank) == 1:
+        return {"": next(iter(by_rank.values()))}
+    return {f"{RANK}{rank}": by_rank[rank] for rank in sorted(by_rank, key=int)}
 
 
 def readable(classes: list[RankClass]) -> list[RankClass]:

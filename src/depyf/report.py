@@ -25,7 +25,9 @@ from .views.remembered import remembered
 
 
 @guarded.paused()
-def report(path: str, output: str | None = None, page: bool = True, sources: bool = False) -> str:
+def report(
+    path: str, output: str | None = None, page: bool = True, sources: bool = False, internal_stages: bool = False,
+) -> str:
     """Make the files of a run that are made of records.
 
     Args:
@@ -36,6 +38,7 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
         page: write the page ``index.html``; for several ranks one of all.
         sources: read the user's files from this machine's disk if the records have no copy (those of a log do not),
             if they agree with the recorded facts. Records name the files: only for those that you trust.
+        internal_stages: write the internal graphs that a log has, and the texts around them, too.
 
     Returns:
         The path of the ``index.md``.
@@ -61,7 +64,7 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
                 pages.write(path, captures[""])
             return ranks.write_index(path, pages.FILE if page else "", captures[""])
     if captures is None:
-        captures = logged(path)
+        captures = logged(path, internal_stages)
     captures = _sourced(captures, sources)
     target, _ = run_directory(output)
     for folder, capture in captures.items():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -29,10 +29,12 @@ from ..records.model import (
     CompiledFunction,
     CompiledGraph,
     CompileId,
+    ExportIssue,
     Frame,
     GraphInput,
     GraphStage,
     Kernel,
+    SourceLocation,
     TransformedCode,
     UnreadEvent,
 )
@@ -48,8 +50,9 @@ from ..torch_text.events import (
     unread_note,
 )
 from ..torch_text.global_names import resumed_function, without_ids
+from ..torch_text.graph_facts import FACTS, graph_facts
 from ..torch_text.guards import GuardReader
-from ..torch_text.wrapping import legal_graph
+from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 
 #: What reading raises where a value is of another type than torch writes.
 _NOT_AS_TORCH_WRITES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
@@ -58,11 +61,19 @@ _BEGIN_OF_AOT = ("aot_joint_graph", "aot_inference_graph")
 #: Name of the stage by which the same graph is shown to a session that watches the process.
 _SPLIT = "post split_module"
 _Text = TypeVar("_Text", GraphStage, Kernel)
+_INTERNAL = "the log has texts of torch's internal stages, too: `depyf report --internal-stages` writes them"
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
-def read_log(path: str) -> Capture:
+def read_log(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     """Read the records of one log file, or of the newest one in a directory.
+
+    Args:
+        path: of the file or the directory.
+        internal_stages: read torch's internal graphs, and the texts around them, too.
+
+    Returns:
+        The records of each rank whose events the log has, by ``"0"``; by ``""`` where the events name at most one rank.
 
     Raises:
         RecordsError: there is none, or it contains no event.
@@ -70,7 +81,8 @@ def read_log(path: str) -> Capture:
     if os.path.isdir(path):
         path = logs(path)[-1]
     try:
-        return _capture(path, (line.decode(errors="surrogateescape") for line in lines(path, budgets.RUN)))
+        return _captures(path, (line.decode(errors="surrogateescape") for line in lines(path, budgets.RUN)),
+                         internal_stages)
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
 
@@ -109,31 +121,44 @@ def events(log: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
         yield metadata, "".join(payload).removesuffix("\n") if payload else None
 
 
-def _capture(path: str, log: Iterable[str]) -> Capture:
-    reading = _Log()
-    count, unread = 0, 0
+def _captures(path: str, log: Iterable[str], internal_stages: bool) -> dict[str, Capture]:
+    readings: dict[str, _Log] = {}
     for metadata, payload in events(log):
-        count += 1
+        rank = metadata.get("rank")
+        rank = str(rank) if isinstance(rank, int) else next(iter(readings), "")
+        if rank and "" in readings:  # (what comes before the first event with a rank belongs to that rank)
+            readings[rank] = readings.pop("")
+        reading = readings.setdefault(rank, _Log(internal_stages))
         try:
             reading.take(metadata, payload)
         except _NOT_AS_TORCH_WRITES:
-            unread += 1
-    if not count:
+            reading.left_out += 1
+    if not readings:
         raise RecordsError(f"{path} contains no event of torch's structured trace; give a log that TORCH_TRACE "
                            "wrote.")
     try:
-        return reading.capture(unread)
+        captures = {rank: reading.capture() for rank, reading in readings.items()}
     except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
         raise RecordsError(f"{path} contains events that torch does not write so ({error}).") from error
+    return captures if len(captures) > 1 else {"": next(iter(captures.values()))}
 
 
 class _Log:
-    """The records of a log while it is read."""
+    """The records of a log while it is read.
 
-    def __init__(self) -> None:
+    Attributes:
+        left_out: the number of events that are not as torch writes them.
+    """
+
+    def __init__(self, internal_stages: bool) -> None:
+        self.internal_stages = internal_stages
+        self.left_out = 0
+        self._leaves_out_internal = False
         self.reader = EventReader(full_path=self._full_path)
         self.guards: dict[tuple[int, int, int], str] = {}
         self.graphs: dict[tuple[int, int, int], _Graph] = {}
+        self.calls: list[_Graph] = []  # of what is compiled without a frame, by direct calls
+        self._in_call = False  # the last of these goes on
         self.environment: dict[str, str] = {}
         self.unread: list[UnreadEvent] = []
 
@@ -153,6 +178,8 @@ class _Log:
             self.unread.append(unread_event(unknown, metadata, payload, ids, len(self.unread) + 1))
         if payload is not None and ids is not None:
             self._take_text(ids, metadata, payload)
+        elif not isinstance(metadata.get("frame_id"), int):
+            self._take_of_call(metadata, payload or "")
 
     def _take_text(self, ids: CompileId, metadata: dict[str, Any], payload: str) -> None:
         attempt = int(metadata.get("attempt") or 0)
@@ -163,7 +190,39 @@ class _Log:
             return
         if ids.key not in self.graphs or attempt > self.graphs[ids.key].attempt:  # (tracing began again)
             self.graphs[ids.key] = _Graph(ids, attempt)
-        graph, kind = self.graphs[ids.key], kind_of(metadata)
+        self._add_text(self.graphs[ids.key], metadata, payload)
+
+    def _take_of_call(self, metadata: dict[str, Any], payload: str) -> None:
+        """Read an event of what is compiled without a frame, by a direct call of a compiler or of ``torch.export``."""
+        kind = kind_of(metadata)
+        ends = kind in ("compilation_metrics", naming.EXPORTED)
+        traced = next(reversed(self.graphs), None) if ends and not self._in_call else None
+        if traced is not None and not self.reader.is_begun(traced):  # (Dynamo traced it for this call, not for a frame)
+            graph = self.graphs.pop(traced)
+            self.reader.without_frame(graph.ids)
+            self._begin_call(metadata, graph)
+            return
+        issue = self.reader.export_issue(metadata)
+        about = metadata.get(kind)
+        if issue or payload and (self._in_call or isinstance(about, dict) and _shown_name(kind, about)
+                                 or naming.stage_of(metadata) or naming.internal_stage_of(metadata, payload)):
+            if not self._in_call:
+                self._begin_call(metadata)
+            if issue and issue not in self.calls[-1].issues:
+                self.calls[-1].issues.append(issue)
+            if payload:
+                self._add_text(self.calls[-1], metadata, payload)
+        self._in_call = self._in_call and not ends
+
+    def _begin_call(self, metadata: Mapping[str, Any], graph: _Graph | None = None) -> None:
+        ids = CompileId(-1, len(self.calls))
+        graph = graph or _Graph(ids, 0)
+        graph.ids, graph.call = ids, self.reader.direct_call(metadata)
+        self.calls.append(graph)
+        self._in_call = True
+
+    def _add_text(self, graph: _Graph, metadata: Mapping[str, Any], payload: str) -> None:
+        kind = kind_of(metadata)
         about = metadata.get(kind)
         event: Mapping[str, Any] = about if isinstance(about, dict) else {}
         if kind == "inductor_output_code":
@@ -174,15 +233,21 @@ class _Log:
             graph.piece = piece
         if kind in _BEGIN_OF_AOT:
             graph.begin()
-        name = str(event.get("name") or kind) if kind == "graph_dump" else _SPLIT if kind == DDP_SPLIT else ""
+        name = _shown_name(kind, event)
         stage = naming.shown_stage(name) if name else naming.stage_of(metadata)
         if graph.piece and name == f"vllm_{graph.piece}":
             graph.stage("Captured_Graph", payload, "", kind)
-        if stage:
+        if event.get("name") in FACTS:
+            graph.facts.update(graph_facts(str(event["name"]), payload))
+        elif stage and not (name == naming.BEFORE_PRE_GRAD and graph.is_captured_as(payload)):
             graph.stage(stage, payload, naming.shown_name(name) if name else "", kind)
+        elif internal := naming.internal_stage_of(metadata, payload):
+            self._leaves_out_internal = not self.internal_stages
+            if self.internal_stages:
+                graph.stage(internal, payload, "", kind, internal=True)
 
-    def capture(self, unread: int) -> Capture:
-        """Return the records; ``unread`` events were not as torch writes them."""
+    def capture(self) -> Capture:
+        """Return the records."""
         compilations = tuple(map(checked, self.reader.compilations()))
         guard_reader = GuardReader(self._full_path)
         graphs = {key: graph.records() for key, graph in self.graphs.items() if graph.has_stages}
@@ -197,9 +262,16 @@ class _Log:
                     CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")), code, names))
         frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
                         tuple(of_frame)) for frame, of_frame in entries.items()]
-        left_out = f"events of the log that are not as torch writes them are left out: {unread}" if unread else ""
-        notes = tuple(filter(None, (FROM_LOG, left_out, unread_note(self.unread))))
-        return Capture(_functions(frames), tuple(itertools.chain(*graphs.values())), notes, self.environment,
+        left_out = f"events of the log that are not as torch writes them are left out: {self.left_out}"
+        notes = (FROM_LOG, *[left_out][: self.left_out], *filter(None, [unread_note(self.unread)]),
+                 *[_INTERNAL][: self._leaves_out_internal])
+        numbers: Counter[str] = Counter()
+        calls = []
+        for graph in filter(lambda each: each.call is not None and each.has_stages, self.calls):
+            name = naming.function_identifier(graph.call.function if graph.call else "")
+            numbers[name] += 1
+            calls += graph.records(f"{name}_{numbers[name]}")
+        return Capture(_functions(frames), (*itertools.chain(*graphs.values()), *calls), notes, self.environment,
                        compilations, events=tuple(self.unread))
 
     def _full_path(self, shown: str) -> str:
@@ -235,12 +307,18 @@ class _Graph:
 
     Attributes:
         attempt: the attempt of tracing that made it.
+        call: by which it was compiled without a frame.
+        facts: fields of its record that events gave.
+        issues: what an export could not know.
         piece: the name of the piece that the backend is compiling; ``""`` for the whole graph.
     """
 
     def __init__(self, ids: CompileId, attempt: int) -> None:
         self.ids = ids
         self.attempt = attempt
+        self.call: SourceLocation | None = None
+        self.facts: dict[str, Any] = {}
+        self.issues: list[ExportIssue] = []
         self.piece = ""
         self._texts: list[tuple[str, GraphStage | Kernel]] = []  # in order, with the names of their pieces
         self._kinds: dict[str, str] = {}
@@ -249,7 +327,13 @@ class _Graph:
 
     @property
     def has_stages(self) -> bool:
-        return any(isinstance(text, GraphStage) for _, text in self._texts)
+        return any(isinstance(text, GraphStage) and not text.internal for _, text in self._texts)
+
+    def is_captured_as(self, text: str) -> bool:
+        """Return whether a text has the operations of the captured graph."""
+        captured = [each.text for _, each in self._texts
+                    if isinstance(each, GraphStage) and each.stage == "Captured_Graph"]
+        return bool(captured) and _operations(captured[-1]) == _operations(legal_graph(text))
 
     def announce(self, piece: str, text: str) -> None:
         """Add a piece that is compiled after those before it."""
@@ -262,15 +346,16 @@ class _Graph:
             self.piece = self._announced[self._begun]
         self._begun += 1
 
-    def stage(self, stage: str, text: str, shown_as: str, kind: str) -> None:
+    def stage(self, stage: str, text: str, shown_as: str, kind: str, internal: bool = False) -> None:
         """Add a text of a stage.
 
         Torch has two kinds of events for some stages. Equal texts of one kind are of two pieces of a graph.
         """
-        text = legal_graph(text)
+        graph = legal_graph(text)
+        text = text if (shown_as or internal) and graph.startswith(NOT_PYTHON) else graph
         same = (each for each in self._latest(GraphStage) if each.stage == stage)
         if kind == self._kinds.setdefault(stage, kind) or all(each.text != text for each in same):
-            self._texts.append((self.piece, GraphStage(stage, 0, text, False, self.ids, shown_as=shown_as)))
+            self._texts.append((self.piece, GraphStage(stage, 0, text, internal, self.ids, shown_as=shown_as)))
 
     def kernel(self, text: str, path: str) -> None:
         if not path or all(each.path != path for each in self._latest(Kernel)):
@@ -283,15 +368,16 @@ class _Graph:
                 return
             yield text
 
-    def records(self) -> list[CompiledGraph]:
-        """Return the graph and its pieces."""
+    def records(self, name: str = "") -> list[CompiledGraph]:
+        """Return the graph, by a name, and its pieces."""
         if self._announced and self._begun != len(self._announced):  # it is not known which ones were compiled
             self._texts = [(piece if isinstance(text, GraphStage) and text.stage == "Captured_Graph" else "", text)
                            for piece, text in self._texts]
         self._place_backward_graphs()
-        name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
-        if self.ids.resets:  # (torch counts anew)
-            name += f"_after_reset_{self.ids.resets}"
+        if not name:
+            name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
+            if self.ids.resets:  # (torch counts anew)
+                name += f"_after_reset_{self.ids.resets}"
         pieces = dict.fromkeys(piece for piece, _ in self._texts if piece)
         return [self._record(name), *(self._record(name, piece) for piece in pieces)]
 
@@ -317,15 +403,32 @@ class _Graph:
     def _record(self, whole: str, piece: str = "") -> CompiledGraph:
         stages: list[GraphStage] = []
         kernels: list[Kernel] = []
+        files, name = naming.FileNames(), f"{whole}.{naming.legal_identifier(piece)}" if piece else whole
         for _, text in filter(lambda each: each[0] == piece, self._texts):
             if isinstance(text, Kernel):
                 kernels.append(replace(text, index=len(kernels)))
             else:
-                stages.append(replace(text, index=sum(each.stage == text.stage for each in stages)))
-        name = f"{whole}.{naming.legal_identifier(piece)}" if piece else whole
+                index, is_python = sum(each.stage == text.stage for each in stages), not (
+                    (text.shown_as or text.internal) and legal_graph(text.text).startswith(NOT_PYTHON))
+                file = "" if is_python else files.of_stage(name, text.stage, index, is_python=False)
+                stages.append(replace(text, index=index, file=file, compile_id=None if self.call else self.ids))
         graph = CompiledGraph(name, "" if piece else name, self.ids, "", _with_inputs(stages), tuple(kernels),
-                              piece_of=whole if piece else "")
+                              call=self.call, piece_of=whole if piece else "", issues=tuple(self.issues),
+                              **({} if piece else self.facts))
         return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
+
+
+def _shown_name(kind: str, event: Mapping[str, Any]) -> str:
+    """Return the name by which an event shows a graph or a text; ``""`` for one whose name is that of its stage."""
+    if kind == "graph_dump":
+        return str(event.get("name") or kind)
+    if kind == "artifact":
+        return naming.BEFORE_PRE_GRAD if event.get("name") in naming.ALSO_SHOWN else ""
+    return {DDP_SPLIT: _SPLIT, naming.EXPORTED: "exported program"}.get(kind, "")
+
+
+def _operations(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(node.name, node.target, tuple(node.inputs)) for node in read_graph(text).nodes]
 
 
 def _input_types(stage: GraphStage) -> tuple[tuple[str, str], ...]:

@@ -25,6 +25,8 @@ def add(commands: Any) -> None:
     command.add_argument("--sources", action="store_true",
                          help="read the user's files from this machine's disk where the records have no copy (a log "
                               "has none); the records name the files, so only for those that you trust")
+    command.add_argument("--internal-stages", action="store_true",
+                         help="write torch's internal graphs, and the texts around them, that a log of TORCH_TRACE has")
     command.set_defaults(run=report)
 
 
@@ -34,7 +36,7 @@ def report(given: argparse.Namespace) -> int:
     from ..report import report as make
 
     try:
-        print(make(given.path, given.output, given.page, given.sources))
+        print(make(given.path, given.output, given.page, given.sources, given.internal_stages))
     except (RecordsError, OSError) as error:
         return refused(error)
     return DONE

@@ -279,6 +279,40 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class ScheduledOperation:
+    """A kernel or a collective of the code that Inductor generated, in the order in which they run."""
+
+    name: str  # `"extern_kernels.mm"`, `"op1_op2"`, `"torch.ops._c10d_functional.all_reduce_.default"`
+    is_collective: bool
+    seconds: float  # that Inductor estimates
+    outputs: tuple[str, ...] = ()  # `"float16[1024, 1024]"`, with its strides if it is not contiguous
+
+
+@dataclass(frozen=True)
+class TritonKernel:
+    """What Inductor did to compile a Triton kernel."""
+
+    name: str  # `"triton_poi_fused_mul_1"`
+    tuning: str  # of the cache of tuned configurations, `"miss"`, `"hit"` or `"only 1 config"`
+    configurations: int = 1  # that were to be measured
+    chosen: tuple[str, ...] = ()  # the configuration, where it is known: `"XBLOCK 128"`, `"num_warps 4"`
+    seconds: float = 0.0  # of compiling it
+
+
+@dataclass(frozen=True)
+class ExportIssue:
+    """Something that ``torch.export`` could not know, and decided."""
+
+    # `"guard"` (a condition on sizes was evaluated), `"data"` (a condition on data was taken from the real tensors),
+    # `"no fake kernel"` or `"wrong fake kernel"` (of a custom operator)
+    kind: str
+    subject: str  # the condition, or the operator
+    outcome: str = ""  # what the condition was taken for, `"False"`; of a wrong kernel what differs
+    location: SourceLocation | None = None  # the user's line
+    values: tuple[tuple[str, str], ...] = ()  # local variables there, and what symbols are
+
+
+@dataclass(frozen=True)
 class CompiledGraph:
     """A graph that transformed code calls, or that was compiled without a Dynamo frame."""
 
@@ -296,6 +330,12 @@ class CompiledGraph:
     # the name of the graph that the backend split; this graph, `__compiled_fn_1.submod_0`, is one of its pieces,
     # compiled alone. Empty for whole graphs.
     piece_of: str = ""
+    # what Inductor reported of its code: the collectives in their order, all that runs with its estimated time, how
+    # Triton kernels were tuned; and what `torch.export` decided
+    collectives: tuple[str, ...] = ()
+    schedule: tuple[ScheduledOperation, ...] = ()
+    triton: tuple[TritonKernel, ...] = ()
+    issues: tuple[ExportIssue, ...] = ()
 
     @property
     def inputs(self) -> tuple[GraphInput, ...]:

@@ -181,14 +181,24 @@ EVENTS = {
 #: Artifacts of the trace with a graph of a stage (by name), written as that stage.
 ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
 #: Texts of AOTAutograd and Inductor around the graphs: what is done to inputs and outputs, which are changed or share
-#: memory, the graph as a script.
+#: memory, the graph as a script, keys of caches, settings.
 AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
     "backward_prologue", "backward_epilogue", "aot_autograd_runtime_wrappers",  # (the last has all of them since 2.15)
-    "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
+    "aot_forward_graph_fw_metadata", "fx_graph_runnable", "fx_graph_cache_hash", "aotautograd_cache_hash",
+    "torch._functorch.config", "dynamo_error", "inductor_post_to_pre_grad_nodes",
+    "inductor_triton_kernel_to_post_grad_nodes", "inductor_provenance_tracking_node_mappings",
+    "inductor_provenance_tracking_kernel_stack_traces"})
+#: Names that graphs before and after passes had up to torch 2.7.
+OLDER = frozenset({"before_recompile_pre_grad", "after_recompile_pre_grad", "before_recompile_post_grad",
+                    "after_recompile_post_grad", "inductor_pre_grad_graph"})
 
 #: What Inductor is given: mostly the captured graph once more.
 BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
+#: What ``torch.export`` returns, and its kind of event.
+EXPORTED = "exported_program"
+#: What AOTInductor shows: the code that calls its kernels.
+AOT_CODE = "inductor_aot_wrapper_code"
 #: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what Inductor is
 #: given, and what a graph is split into. The others are in the trace, or internal.
 SHOWN_BY_TORCH = frozenset({BEFORE_PRE_GRAD, "pre split_module", "post split_module"})
@@ -260,10 +270,11 @@ def stage_of(metadata: Mapping[str, Any]) -> str:
 def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
     """Return the name of one of torch's inner graphs, or of a text around them, written on request; else ``""``."""
     artifact = metadata.get("artifact")
-    name = str(artifact.get("name", "")) if isinstance(artifact, dict) else ""
-    return name if name in AROUND or "graph" in name and "class " in payload else ""
+    name = str(artifact.get("name", "")) if isinstance(artifact, dict) else next(
+        (each for each in OLDER if each in metadata), "")
+    return name if name in AROUND or may_be_internal(name) and "class " in payload else ""
 
 
-def may_be_internal(artifact: str) -> bool:
-    """Return whether an artifact of a name may be what :func:`internal_stage_of` looks for."""
-    return "graph" in artifact or artifact in AROUND
+def may_be_internal(name: str) -> bool:
+    """Return whether an artifact, or an event, of a name may be what :func:`internal_stage_of` looks for."""
+    return "graph" in name or name in AROUND or name in OLDER

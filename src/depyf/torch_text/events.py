@@ -23,6 +23,7 @@ from ..records.model import (
     CacheLookup,
     Compilation,
     CompileId,
+    ExportIssue,
     Failure,
     GraphBreak,
     NamedValue,
@@ -34,7 +35,8 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from .libraries import asks_for_sizes, is_library, is_of_backend, is_polyfill
+from .graph_facts import FACTS, ISSUES, export_issue
+from .libraries import asks_for_sizes, is_library, is_of_backend, is_of_compiler, is_polyfill, torch_folder
 from .met import FRAME, IN_LOOP
 from .modules import cache_bypass_reason, cache_key_parts
 
@@ -59,18 +61,17 @@ WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 REPEATED = frozenset({
     "dynamo_guards", "describe_source", "describe_storage", "describe_tensor", "link", "dump_file",
     "inductor_output_code", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
-#: Ends of names of artifacts, the same: the error that ended a compilation, the side effects of transformed code on
-#: objects. (Inductor maps kernels to lines; depyf does that itself.)
+#: Ends of names of artifacts, the same: the side effects of transformed code on objects.
 _REPEATED_ARTIFACTS = (
-    "torch_version", "_functorch.config", "dynamo_error", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
-    "_code_state", "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
+    "torch_version", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
+    "_code_state")
 #: The graph that DDPOptimizer made of calls of pieces, and one of the pieces. (A session that watches the process sees
 #: both when they are made.)
 DDP_SPLIT, DDP_PIECE = "optimize_ddp_split_graph", "optimize_ddp_split_child"
 #: All kinds that are read, with those that the graphs of stages and the guards are in.
 _KNOWN = EVENTS | OBJECTS | REPEATED | naming.EVENTS.keys() | {
-    "dynamo_cpp_guards_str", "graph_dump", DDP_SPLIT, DDP_PIECE}
-_KNOWN_ARTIFACTS = ARTIFACTS | WITHOUT_PAYLOAD | naming.ARTIFACTS.keys() | naming.ALSO_SHOWN
+    "dynamo_cpp_guards_str", "graph_dump", naming.EXPORTED, DDP_SPLIT, DDP_PIECE, *ISSUES}
+_KNOWN_ARTIFACTS = ARTIFACTS | FACTS | WITHOUT_PAYLOAD | naming.ARTIFACTS.keys() | naming.ALSO_SHOWN
 #: Fields that every event may have, beside the one that names its kind.
 _GENERAL = frozenset({
     "rank", "frame_id", "frame_compile_id", "attempt", "compile_id", "compiled_autograd_id", "has_payload", "stack",
@@ -135,7 +136,7 @@ def is_known(kind: str, artifact: str = "") -> bool:
         artifact: the name of the content of an ``artifact``.
     """
     if kind != "artifact":
-        return not kind or kind in _KNOWN
+        return not kind or kind in _KNOWN or kind in naming.OLDER
     return artifact in _KNOWN_ARTIFACTS or naming.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
 
 
@@ -261,6 +262,38 @@ class EventReader:
     def strings(self) -> Iterable[str]:
         """Return the strings that events explained by number: file names, for the most part."""
         return self._strings.values()
+
+    def is_begun(self, key: tuple[int, int, int]) -> bool:
+        """Return whether torch said that it begins to compile a frame."""
+        builder = self._known(key)
+        return builder is not None and builder.known.location is not None
+
+    def export_issue(self, metadata: Mapping[str, Any]) -> ExportIssue | None:
+        """Return what an event says that ``torch.export`` could not know; ``None`` for another event."""
+        kind = kind_of(metadata)
+        event = metadata.get(kind)
+        if not isinstance(event, dict) or kind not in ISSUES and (
+                kind != "guard_added" or event.get("prefix") != "eval"):
+            return None
+        places = [each for each in self._stack(event.get("user_stack")) if not self._is_torchs(each.filename)]
+        return export_issue(kind, event, places[-1] if places else None)
+
+    def _is_torchs(self, filename: str) -> bool:
+        """Return whether a file is torch's or the standard library's, on the machine of the log."""
+        folders = {folder for each in self._strings.values() if (folder := torch_folder(each))}
+        return is_library(filename) or filename.startswith(tuple(folders))
+
+    def direct_call(self, metadata: Mapping[str, Any]) -> SourceLocation:
+        """Return the place in the program that called a compiler of torch's, of an event without a frame.
+
+        Its function is the one that was called: the first public one of torch's after the place.
+        """
+        stack = self._stack(metadata.get("stack"))
+        begin = next((number for number, place in enumerate(stack) if is_of_compiler(place.filename)), len(stack))
+        last = max((number for number, place in enumerate(stack[:begin]) if not self._is_torchs(place.filename)),
+                   default=-1)
+        called = next((place.function for place in stack[last + 1 :] if not place.function.startswith("_")), "program")
+        return replace(stack[last], function=called) if last >= 0 else SourceLocation("", 0, called)
 
     def compilations(self) -> tuple[Compilation, ...]:
         """Return all in the order in which they began."""

@@ -75,6 +75,15 @@ def is_of_dynamo(filename: str) -> bool:
     return "torch/_dynamo/" in _with_slashes(filename)
 
 
+#: Torch's compilers, without what runs its tests.
+_COMPILERS = re.compile(r"/torch/(?:_dynamo/(?!test_case)|_inductor/|_functorch/|_export/|export/)")
+
+
+def is_of_compiler(filename: str) -> bool:
+    """Return whether a path is of a file of Dynamo's, AOTAutograd's, Inductor's or of ``torch.export``."""
+    return _COMPILERS.search(_with_slashes(filename)) is not None
+
+
 #: The file of torch's with what calls compiled code.
 _ENTRANCE = "_dynamo/eval_frame.py"
 

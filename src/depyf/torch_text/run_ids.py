@@ -19,7 +19,8 @@ _IDS = re.compile(
     r"|(?<=__builtins_dict__)_\d+|(?<=__resume_at_)\d+_\d+")
 #: Differences between ranks that run the same program.
 _IDS_OF_RANK = re.compile(
-    r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=/rank_)\d+|__compiled_fn_\d+(?:_[0-9a-f_]{36,})?"
+    r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=/rank_)\d+|(?<=\bstream)\d+"
+    r"|(?<=_DeviceGuard\()\d+|(?<=set_device\()\d+|(?<=get_raw_stream\()\d+|__compiled_fn_\d+(?:_[0-9a-f_]{36,})?"
     r"|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?|(?<![\w.])\d{9,}(?![\w]|\.\d)")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _VALUE = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")

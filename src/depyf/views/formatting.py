@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..model.folding import fold
 from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
-from ..records.naming import ADJECTIVES, direction
+from ..records.naming import ADJECTIVES, AOT_CODE, EXPORTED, direction
 from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
 from ..torch_text.libraries import short_path_of_torch
 from ..torch_text.user_expressions import known_on_stack, stack_values_in
@@ -163,8 +163,11 @@ def what_called(graph: CompiledGraph) -> str:
     function = code(graph.call.function)
     if not graph.by_compiler:
         return f"shown by {function} in a thread that compiled nothing,"
+    if any(stage.stage == EXPORTED for stage in graph.stages):
+        return f"exported by {function}"
     # (Without generated code it is unknown whether the call returned.)
-    return f"{'compiled by' if graph.kernels else 'given to'} {function}"
+    is_compiled = graph.kernels or any(stage.stage == AOT_CODE for stage in graph.stages)
+    return f"{'compiled by' if is_compiled else 'given to'} {function}"
 
 
 def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None = None) -> list[str]:

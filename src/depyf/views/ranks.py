@@ -42,6 +42,7 @@ from ..records.model import (
 from ..records.run_directory import RANK, rank_folders
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.run_ids import guard_text, module_lines, without_rank_ids
+from . import collectives
 from .dump.folder import Folder
 from .findings import Totals
 from .formatting import seconds, stage_name
@@ -210,6 +211,11 @@ def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
             yield f"the {stage_name(stage)} graph", subject, _compared(stage)
         for kernel in graph.kernels:
             yield "the kernels", subject, _compared(kernel)
+        if graph.collectives:
+            yield "the collectives", subject, graph.collectives
+        if graph.schedule:
+            yield "the sizes of what kernels give", subject, [each.outputs for each in graph.schedule]
+            yield "the estimated times", subject, [f"{each.seconds:.3g}" for each in graph.schedule]
     for source in capture.sources:
         yield f"the file {code(source.path)}", "", source.text
 
@@ -224,7 +230,7 @@ def _compared(value: Any) -> Any:
         case GraphStage():
             return value.stage, without_rank_ids(value.text), _compared(value.inputs)
         case Kernel():
-            return tuple(module_lines(value.text))
+            return tuple(map(without_rank_ids, module_lines(value.text)))
         case CompileId():
             return None
         case tuple() | list():
@@ -404,6 +410,8 @@ def differences(classes: Sequence[RankClass]) -> list[str]:
     for each, words in others:
         verb = "differs" if len(each.members) == 1 else "differ"
         lines.append(f"* {each.name[:1].upper()}{each.name[1:]} {verb} from {alike} in {words}")
+    lines += [f"* {line}" for line in collectives.differences(
+        {each.name: each.capture for each in (common, *(each for each, _ in others)) if each.capture is not None})]
     return lines if len(common.members) > 1 else lines[2:]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ...model.folding import fold, layer_numbers, layer_pattern, layer_ranges, up_to_layer
 from ...model.graph import Graph, Node, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
-from ...records.model import Kernel, KernelCall
+from ...records.model import Kernel, KernelCall, TritonKernel
 from ..markdown import count
 from ..remembered import Same, once
 
@@ -342,15 +342,33 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
         "defined there; extern: a library's.",
         "# Below each call: the user's line, the module that it ran in, what of it is done there, what that gives.",
         "# (Lines that only reshape are left out.)"]
-    if any(call.inferred for call in kernel.calls):
-        head.append("# Torch does not say what C++ kernels compute: it is inferred from the graph and from what flows. "
+    if kinds.keys() - {"Triton"} and any(call.inferred for call in kernel.calls):
+        which = "C++ kernels" if "C++" in kinds else "calls of libraries"
+        head.append(f"# Torch does not say what {which} compute: it is inferred from the graph and from what flows. "
                     "Where torch says it,")
         head.append('# the call is marked "said by torch".')
     of_libraries = {name for call in kernel.calls if call.kind == _LIBRARY for name in call.nodes}
     calls = [_Call(call, tuple(_lines(provenance, kernel, call)),
                    call.kind != _LIBRARY and bool(call.nodes) and of_libraries.issuperset(call.nodes))
              for call in kernel.calls]
-    return "\n".join([*head, "", *_folded_calls(calls)]).rstrip() + "\n"
+    tuned = {each.name: each for each in provenance.graph.triton}
+    lines = [line for call in dict.fromkeys(call.name for call in kernel.calls) if call in tuned
+             for line in _tuning(tuned[call])]
+    tuning = ["", "Triton kernels:", *lines] if lines else []
+    return "\n".join([*head, "", *_folded_calls(calls), *tuning]).rstrip() + "\n"
+
+
+def _tuning(kernel: TritonKernel) -> Iterator[str]:
+    """Yield a line on how a Triton kernel was compiled and tuned."""
+    if kernel.configurations > 1:
+        tuning = f"{kernel.configurations} configurations, {_TUNING.get(kernel.tuning, kernel.tuning)}"
+    else:
+        tuning = "one configuration" + (f" ({', '.join(kernel.chosen)})" if kernel.chosen else "")
+    yield f"    {kernel.name}: compiled in {kernel.seconds:.2f} s, {tuning}"
+
+
+#: Where the fastest configuration comes from, by the state of the cache of those.
+_TUNING = {"hit": "the fastest known from the cache", "miss": "measured at the first call"}
 
 
 def _why_none(provenance: Provenance, kernel: Kernel) -> str:

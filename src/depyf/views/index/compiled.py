@@ -157,7 +157,32 @@ def by_calls(run: SectionContext) -> list[str]:
     return ["## Without a function", "",
             "These belong to no compiled function: a compiler or `torch.export` was called directly, or a graph was "
             "shown by a thread that compiled nothing.", "",
-            *table(("files", "by what", "graph"), rows), *left_out(len(graphs) - ROWS, "graph")]
+            *table(("files", "by what", "graph"), rows), *left_out(len(graphs) - ROWS, "graph"),
+            *(line for graph in graphs[:ROWS] for line in _issues(run, graph))]
+
+
+def _issues(run: SectionContext, graph: CompiledGraph) -> list[str]:
+    """Return what ``torch.export`` could not know and decided, as a list; empty for nothing."""
+    lines = []
+    for each in graph.issues[:ROWS]:
+        place = f"{run.place(each.location)}, {code(each.location.text)}: " if each.location is not None else ""
+        known = some([f"{code(name)} is {code(value)}" for name, value in each.values], _VALUES)
+        what = _ISSUES.get(each.kind, "{subject}").format(subject=code(each.subject), outcome=code(each.outcome))
+        lines.append(f"* {place}{what}" + (f" ({known})" if known else ""))
+    return lines and ["", f"What was decided for {code(graph.name)} while it was exported:", "", *lines,
+                      *left_out(len(graph.issues) - ROWS, "decision")]
+
+
+#: Values that are shown with a decision.
+_VALUES = 4
+#: What an export decided, by the kind of issue.
+_ISSUES = {
+    "guard": "{subject} was evaluated; what is exported is for sizes with this outcome alone",
+    "data": "{subject} depends on data; it was taken to be {outcome}, as in this run, and the exported program checks "
+            "that",
+    "no fake kernel": "the operator {subject} has no fake kernel, so what it gives was taken from the real one",
+    "wrong fake kernel": "the fake kernel of {subject} does not give what the real one gives: {outcome}",
+}
 
 
 def _links(graphs: Sequence[CompiledGraph]) -> str:

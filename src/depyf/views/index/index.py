@@ -7,6 +7,7 @@ repeats is said once with a count: the same break at the same line, the same rea
 from __future__ import annotations
 
 from ...records.model import Capture
+from ..collectives import collectives
 from ..dump.folder import INDEX
 from ..markdown import code, count, link, prose, some
 from .breaks import breaks, not_compiled
@@ -25,7 +26,7 @@ def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = 
     run = SectionContext(capture)
     sections = [
         [*head(run), *start(run, page, later)], first(run), functions(run), timeline(run), pieces(run),
-        by_calls(run), breaks(run), recompiles(run), not_compiled(run), shapes(run), cost(run),
+        by_calls(run), collectives(capture), breaks(run), recompiles(run), not_compiled(run), shapes(run), cost(run),
         _notes(run, notes_file), glossary(run)]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 

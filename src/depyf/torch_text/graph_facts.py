@@ -1,0 +1,72 @@
+"""Events with facts about one graph -> values of :class:`~depyf.records.model.CompiledGraph`.
+
+=====================================  ======================================================================
+event (its kind, or the artifact)      what it says
+=====================================  ======================================================================
+``inductor_collective_schedule``       the collectives of the generated code, in order
+``inductor_runtime_and_tensor_meta``   each kernel and collective: estimated time, shapes of what it gives
+``triton_kernel_info``                 how Triton kernels were compiled and tuned
+``propagate_real_tensors_provenance``  a condition on data that ``draft_export`` took from the real tensors
+``missing_fake_kernel``, ``mismatched_fake_kernel``, ``guard_added`` (while exporting)
+=====================================  ======================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..records.model import ExportIssue, ScheduledOperation, SourceLocation, TritonKernel
+
+#: Names of artifacts with facts about a graph.
+FACTS = frozenset({"inductor_collective_schedule", "inductor_runtime_and_tensor_meta", "triton_kernel_info"})
+#: Kinds of events with what an export could not know. (A guard is one only while a program is exported.)
+ISSUES = {
+    "propagate_real_tensors_provenance": "data", "missing_fake_kernel": "no fake kernel",
+    "mismatched_fake_kernel": "wrong fake kernel", "expression_created": ""}
+
+
+def graph_facts(artifact: str, payload: str) -> dict[str, Any]:
+    """Return the fields of a graph that an artifact has.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: it is not as torch writes it.
+    """
+    value = json.loads(payload)
+    if artifact == "inductor_collective_schedule":
+        return {"collectives": tuple(map(str, value))}
+    if artifact == "inductor_runtime_and_tensor_meta":
+        return {"schedule": tuple(
+            ScheduledOperation(str(each["name"]), each.get("type") == "collective",
+                               float(each.get("estimated_runtime_ns") or 0) / 1e9,
+                               tuple(_tensor(output) for output in each.get("outputs") or () if output.get("dtype")))
+            for each in value["ops"])}
+    return {"triton": tuple(
+        TritonKernel(str(name), str(each.get("autotune_cache_state") or ""), int(each.get("num_configs") or 1),
+                     tuple(f"{option} {setting}" for option, setting in each.get("only_config") or ()),
+                     float(each.get("compile_time_us") or 0) / 1e6)
+        for name, each in value.items())}
+
+
+def _tensor(value: Mapping[str, Any]) -> str:
+    """Return ``float16[1024, 4]``, with strides unless the tensor is contiguous."""
+    shape, stride = list(value.get("shape") or ()), list(value.get("stride") or ())
+    contiguous = [math.prod(shape[place + 1 :]) for place in range(len(shape))] if all(
+        isinstance(size, int) for size in shape) else stride
+    strides = "" if stride == contiguous else f", strides {stride}"
+    return f"{value.get('dtype', '')}{shape}{strides}"
+
+
+def export_issue(kind: str, event: Mapping[str, Any], location: SourceLocation | None) -> ExportIssue | None:
+    """Return the issue of an event; ``None`` for one that only names an expression."""
+    what = ISSUES.get(kind, "guard")
+    if not what:
+        return None
+    frame = event.get("frame_locals")
+    known = frame if isinstance(frame, dict) else {}
+    values = tuple((str(name), str(value)) for part in ("symbols", "locals")
+                   for name, value in (known.get(part) or {}).items())
+    subject, outcome = str(event.get("expr") or event.get("op") or ""), event.get("result") or event.get("reason")
+    return ExportIssue(what, subject, str(outcome or ""), location, values)

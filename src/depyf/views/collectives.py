@@ -1,0 +1,115 @@
+"""The collectives of generated code, their order and estimated times: of a run, and where ranks differ in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, zip_longest
+
+from ..records.model import Capture, CompiledGraph
+from ..torch_text.global_names import plain_name
+from .markdown import code, count, listed, some, table
+
+#: Graphs in the table, and collectives of each.
+_ROWS, _SHOWN = 30, 12
+#: Estimates that differ by less, as a share of the longer one, count as equal.
+_ALIKE = 0.01
+
+
+def collectives(capture: Capture) -> list[str]:
+    """Return the section on collectives of the index; none where the generated code calls none."""
+    names = graph_names(capture)
+    rows = [(names[graph.name], _row(graph.collectives), _estimate(graph))
+            for graph in capture.graphs if graph.collectives]
+    if not rows:
+        return []
+    return ["## Collectives", "", "In the order in which the generated code calls them. Times are Inductor's estimates "
+            "of one call of the graph.", "", *table(("graph", "collectives", "estimated"), rows[:_ROWS]),
+            *([f"... and {count(len(rows) - _ROWS, 'graph')} more."] if len(rows) > _ROWS else [])]
+
+
+def graph_names(capture: Capture) -> dict[str, str]:
+    """Return each graph in words, by its name: ``[0/1]`` and its function; a name where it is of no frame."""
+    functions = {each.compile_id.key: each.user_function.name if each.user_function else plain_name(each.function)
+                 for each in capture.compilations}
+    return {graph.name: code(graph.name) if graph.call is not None or graph.piece_of else " ".join(filter(None, (
+        code(str(graph.compile_id)), code(functions.get(graph.compile_id.key, ""))))) for graph in capture.graphs}
+
+
+def plain_operation(name: str) -> str:
+    """Return the name of a collective without what all have: ``all_reduce_``."""
+    return name.removeprefix("torch.ops.").removeprefix("_c10d_functional.").removesuffix(".default")
+
+
+def _row(names: Sequence[str]) -> str:
+    groups = [(name, sum(1 for _ in same)) for name, same in groupby(map(plain_operation, names))]
+    return some([code(name) + (f" {number} times" if number > 1 else "") for name, number in groups], _SHOWN)
+
+
+def _estimate(graph: CompiledGraph) -> str:
+    if not graph.schedule:
+        return ""
+    of_collectives = sum(each.seconds for each in graph.schedule if each.is_collective)
+    return f"{_milliseconds(_seconds(graph))}, {_milliseconds(of_collectives)} of it collectives"
+
+
+def _seconds(graph: CompiledGraph) -> float:
+    return sum(each.seconds for each in graph.schedule)
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value * 1000:.2f} ms"
+
+
+# --- ranks -----------------------------------------------------------------------------------------------
+def differences(captures: Mapping[str, Capture]) -> list[str]:
+    """Return where ranks call different collectives, and whom they wait for, as sentences in Markdown.
+
+    Args:
+        captures: the records of those that differ, by what they are called: ``"ranks 0, 2"``.
+    """
+    graphs: dict[str, dict[str, CompiledGraph]] = {}
+    for ranks, capture in captures.items():
+        names = graph_names(capture)
+        for graph in capture.graphs:
+            if graph.collectives or graph.schedule:
+                graphs.setdefault(names[graph.name], {})[ranks] = graph
+    lines = []
+    for name, by_ranks in graphs.items():
+        lines += [*_first_difference(name, by_ranks), *_waits(name, by_ranks)]
+        lacking = [ranks for ranks in captures if ranks not in by_ranks]
+        if lacking and any(graph.collectives for graph in by_ranks.values()):
+            lines.append(f"{_begun(lacking)} {'has' if _is_one(lacking) else 'have'} no graph {name}, which calls "
+                         "collectives on the others.")
+    return lines
+
+
+def _first_difference(name: str, by_ranks: Mapping[str, CompiledGraph]) -> Iterable[str]:
+    orders = {ranks: list(map(plain_operation, graph.collectives)) for ranks, graph in by_ranks.items()}
+    for number, names in enumerate(zip_longest(*orders.values()), 1):
+        if len(set(names)) > 1:
+            called: dict[str | None, list[str]] = {}
+            for ranks, operation in zip(orders, names):
+                called.setdefault(operation, []).append(ranks)
+            what = [f"{listed(ranks)} {'calls' if _is_one(ranks) else 'call'} "
+                    f"{code(operation) if operation else 'none'}" for operation, ranks in called.items()]
+            yield (f"The collectives of {name} differ, first at number {number}: {'; '.join(what)}. Ranks that call "
+                   "different collectives wait for each other, up to the time limit of the process group.")
+            return
+
+
+def _waits(name: str, by_ranks: Mapping[str, CompiledGraph]) -> Iterable[str]:
+    times = {ranks: _seconds(graph) for ranks, graph in by_ranks.items() if graph.schedule and graph.collectives}
+    least, longest = min(times, key=times.__getitem__, default=""), max(times, key=times.__getitem__, default="")
+    if times and times[longest] - times[least] > _ALIKE * times[longest]:
+        yield (f"Inductor estimates {_milliseconds(times[least])} for {name} on {least} and "
+               f"{_milliseconds(times[longest])} on {longest}: where that is so, {least} "
+               f"{'waits' if _is_one([least]) else 'wait'} at collectives.")
+
+
+def _is_one(ranks: Sequence[str]) -> bool:
+    return len(ranks) == 1 and ranks[0].startswith("rank ")
+
+
+def _begun(ranks: Sequence[str]) -> str:
+    text = listed(ranks)
+    return text[:1].upper() + text[1:]
