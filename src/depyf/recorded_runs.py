@@ -100,18 +100,19 @@ def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     from .capture import trace_log  # (few have a log)
 
     if not os.path.isdir(path):
-        return _by_folder(trace_log.read_log(path, internal_stages))
+        return _by_folder(trace_log.read_ranks(path, internal_stages))
     found: list[tuple[str, str, Capture]] = []  # file, rank, records
-    trouble: RecordsError | None = None
+    troubles: list[RecordsError] = []
     for file in trace_log.logs(path):
         try:
             found += [(file, rank or capture.environment.get("rank", ""), capture)
-                      for rank, capture in trace_log.read_log(file, internal_stages).items()]
+                      for rank, capture in trace_log.read_ranks(file, internal_stages).items()]
         except RecordsError as error:
-            trouble = error
-            say(f"depyf: left out: {error}")
-    if not found and trouble is not None:
-        raise trouble
+            troubles.append(error)
+    if not found:
+        raise troubles[-1]
+    for trouble in troubles:
+        say(f"depyf: left out: {trouble}")
     names = {file: match[1] for file, *_ in found if (match := _RANK_OF_LOG.search(os.path.basename(file)))}
     if len({rank for _, rank, _ in found}) < len(found) == len(set(names.values())):
         if any(rank and rank != names[file] for file, rank, _ in found):

@@ -12,6 +12,7 @@ from depyf.records.model import (
     CompiledFunction,
     CompiledGraph,
     CompileId,
+    ExportIssue,
     Failure,
     Frame,
     GraphBreak,
@@ -24,12 +25,14 @@ from depyf.records.model import (
     ModuleCall,
     NamedValue,
     Phase,
+    ScheduledOperation,
     SourceFile,
     SourceLocation,
     Span,
     SymbolDecision,
     TracedLines,
     TransformedCode,
+    TritonKernel,
     UnreadEvent,
     UserFunction,
 )
@@ -49,7 +52,9 @@ GRAPH = CompiledGraph(
                 "g.outline.txt", (GraphInput("L_a_", "L['a']"),), (Caller(PLACE, ("add",)),), "before split"),),
     (Kernel(0, "# kernel", "/tmp/k.py", IDS, "k.py", "AFTER_POST_GRAD.0",
             (KernelCall("triton_poi_fused_add_0", "Triton", 1, 3, ("mm",), False, ("linear",)),), "k.outline.txt"),), PLACE, False,
-    "__compiled_fn_0")
+    "__compiled_fn_0", ("all_reduce_",), (ScheduledOperation("op1", True, 1e-6, ("float16[4]",)),),
+    (TritonKernel("triton_poi_0", "miss", 2, ("XBLOCK 1",), 0.5),),
+    (ExportIssue("data", "u0 > 3", "False", PLACE, (("u0", "x.item()"),)),))
 COMPILATION = Compilation(
     IDS, "f", PLACE, (PLACE, PLACE), "failed", Failure("Unsupported", "no", None), ("again",),
     (GraphBreak(IDS, "why", "because", ("do", "don't"), "c", "GB0001", "https://x", (PLACE,), True, "raw", 1,

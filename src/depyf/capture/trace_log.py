@@ -65,21 +65,28 @@ _INTERNAL = "the log has texts of torch's internal stages, too: `depyf report --
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
-def read_log(path: str, internal_stages: bool = False) -> dict[str, Capture]:
-    """Read the records of one log file, or of the newest one in a directory.
-
-    Args:
-        path: of the file or the directory.
-        internal_stages: read torch's internal graphs, and the texts around them, too.
-
-    Returns:
-        The records of each rank whose events the log has, by ``"0"``; by ``""`` where the events name at most one rank.
+def read_log(path: str) -> Capture:
+    """Read the records of one log file, or of the newest one in a directory; of several ranks in it those of the first.
 
     Raises:
         RecordsError: there is none, or it contains no event.
     """
-    if os.path.isdir(path):
-        path = logs(path)[-1]
+    return next(iter(read_ranks(logs(path)[-1] if os.path.isdir(path) else path).values()))
+
+
+def read_ranks(path: str, internal_stages: bool = False) -> dict[str, Capture]:
+    """Read the records of each rank whose events a log file has.
+
+    Args:
+        path: of the file.
+        internal_stages: read torch's internal graphs, and the texts around them, too.
+
+    Returns:
+        The records by rank (``"0"``); by ``""`` where the events name at most one.
+
+    Raises:
+        RecordsError: it contains no event.
+    """
     try:
         return _captures(path, (line.decode(errors="surrogateescape") for line in lines(path, budgets.RUN)),
                          internal_stages)
@@ -262,16 +269,19 @@ class _Log:
                     CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")), code, names))
         frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
                         tuple(of_frame)) for frame, of_frame in entries.items()]
-        left_out = f"events of the log that are not as torch writes them are left out: {self.left_out}"
-        notes = (FROM_LOG, *[left_out][: self.left_out], *filter(None, [unread_note(self.unread)]),
-                 *[_INTERNAL][: self._leaves_out_internal])
+        left_out = self.left_out + self.reader.unreadable
+        notes = filter(None, (
+            FROM_LOG,
+            f"events of the log that are not as torch writes them are left out: {left_out}" if left_out else "",
+            unread_note(self.unread), _INTERNAL if self._leaves_out_internal else ""))
         numbers: Counter[str] = Counter()
         calls = []
         for graph in filter(lambda each: each.call is not None and each.has_stages, self.calls):
             name = naming.function_identifier(graph.call.function if graph.call else "")
             numbers[name] += 1
             calls += graph.records(f"{name}_{numbers[name]}")
-        return Capture(_functions(frames), (*itertools.chain(*graphs.values()), *calls), notes, self.environment,
+        return Capture(_functions(frames), (*itertools.chain(*graphs.values()), *calls), tuple(notes),
+                       self.environment,
                        compilations, events=tuple(self.unread))
 
     def _full_path(self, shown: str) -> str:
@@ -330,10 +340,10 @@ class _Graph:
         return any(isinstance(text, GraphStage) and not text.internal for _, text in self._texts)
 
     def is_captured_as(self, text: str) -> bool:
-        """Return whether a text has the operations of the captured graph."""
-        captured = [each.text for _, each in self._texts
-                    if isinstance(each, GraphStage) and each.stage == "Captured_Graph"]
-        return bool(captured) and _operations(captured[-1]) == _operations(legal_graph(text))
+        """Return whether a text has the operations of the captured graph, or of that of a piece."""
+        wanted = _operations(legal_graph(text))
+        return any(isinstance(each, GraphStage) and each.stage == "Captured_Graph" and _operations(each.text) == wanted
+                   for _, each in self._texts)
 
     def announce(self, piece: str, text: str) -> None:
         """Add a piece that is compiled after those before it."""

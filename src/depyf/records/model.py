@@ -284,7 +284,7 @@ class ScheduledOperation:
 
     name: str  # `"extern_kernels.mm"`, `"op1_op2"`, `"torch.ops._c10d_functional.all_reduce_.default"`
     is_collective: bool
-    seconds: float  # that Inductor estimates
+    estimate: float  # of Inductor's, in seconds
     outputs: tuple[str, ...] = ()  # `"float16[1024, 1024]"`, with its strides if it is not contiguous
 
 

@@ -186,9 +186,10 @@ AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
     "backward_prologue", "backward_epilogue", "aot_autograd_runtime_wrappers",  # (the last has all of them since 2.15)
     "aot_forward_graph_fw_metadata", "fx_graph_runnable", "fx_graph_cache_hash", "aotautograd_cache_hash",
-    "torch._functorch.config", "dynamo_error", "inductor_post_to_pre_grad_nodes",
+    "_functorch.config", "dynamo_error", "inductor_post_to_pre_grad_nodes",
     "inductor_triton_kernel_to_post_grad_nodes", "inductor_provenance_tracking_node_mappings",
     "inductor_provenance_tracking_kernel_stack_traces"})
+_TORCH = "torch."
 #: Names that graphs before and after passes had up to torch 2.7.
 OLDER = frozenset({"before_recompile_pre_grad", "after_recompile_pre_grad", "before_recompile_post_grad",
                     "after_recompile_post_grad", "inductor_pre_grad_graph"})
@@ -270,11 +271,11 @@ def stage_of(metadata: Mapping[str, Any]) -> str:
 def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
     """Return the name of one of torch's inner graphs, or of a text around them, written on request; else ``""``."""
     artifact = metadata.get("artifact")
-    name = str(artifact.get("name", "")) if isinstance(artifact, dict) else next(
+    name = str(artifact.get("name", "")).removeprefix(_TORCH) if isinstance(artifact, dict) else next(
         (each for each in OLDER if each in metadata), "")
     return name if name in AROUND or may_be_internal(name) and "class " in payload else ""
 
 
 def may_be_internal(name: str) -> bool:
     """Return whether an artifact, or an event, of a name may be what :func:`internal_stage_of` looks for."""
-    return "graph" in name or name in AROUND or name in OLDER
+    return "graph" in name or name.removeprefix(_TORCH) in AROUND or name in OLDER

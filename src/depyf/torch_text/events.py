@@ -250,6 +250,8 @@ class EventReader:
         self._wrapped: dict[tuple[int, int, int], tuple[str, SourceLocation | None]] = {}
         #: What torch traces for a call, not for a frame: no compilations of a function.
         self._without_frame: set[tuple[int, int, int]] = set()
+        #: The number of payloads that are no JSON, though torch writes JSON there.
+        self.unreadable = 0
         self._resets = 0
         self._latest = CompileId(-1, -1)
         #: User files that written records name, in their order.
@@ -526,8 +528,12 @@ class EventReader:
         """
         try:
             event = json.loads(payload) if isinstance(payload, str) else payload
+        except ValueError:
+            self.unreadable += 1
+            return
+        try:
             kind, name, moment, thread = event["ph"], str(event["name"]), float(event["ts"]) / 1e6, event.get("tid")
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):  # (an event of another kind)
             return
         opened = builder.open_spans.setdefault(thread, [])
         if kind == "B":

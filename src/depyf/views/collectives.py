@@ -48,12 +48,12 @@ def _row(names: Sequence[str]) -> str:
 def _estimate(graph: CompiledGraph) -> str:
     if not graph.schedule:
         return ""
-    of_collectives = sum(each.seconds for each in graph.schedule if each.is_collective)
+    of_collectives = sum(each.estimate for each in graph.schedule if each.is_collective)
     return f"{_milliseconds(_seconds(graph))}, {_milliseconds(of_collectives)} of it collectives"
 
 
 def _seconds(graph: CompiledGraph) -> float:
-    return sum(each.seconds for each in graph.schedule)
+    return sum(each.estimate for each in graph.schedule)
 
 
 def _milliseconds(value: float) -> str:

@@ -215,7 +215,7 @@ def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
             yield "the collectives", subject, graph.collectives
         if graph.schedule:
             yield "the sizes of what kernels give", subject, [each.outputs for each in graph.schedule]
-            yield "the estimated times", subject, [f"{each.seconds:.3g}" for each in graph.schedule]
+            yield "the estimated times", subject, [f"{each.estimate:.3g}" for each in graph.schedule]
     for source in capture.sources:
         yield f"the file {code(source.path)}", "", source.text
 
