@@ -54,7 +54,7 @@ GRAPH = CompiledGraph(
             (KernelCall("triton_poi_fused_add_0", "Triton", 1, 3, ("mm",), False, ("linear",)),), "k.outline.txt"),), PLACE, False,
     "__compiled_fn_0", ("all_reduce_",), (ScheduledOperation("op1", True, 1e-6, ("float16[4]",)),),
     (TritonKernel("triton_poi_0", "miss", 2, ("XBLOCK 1",), 0.5),),
-    (ExportIssue("data", "u0 > 3", "False", PLACE, (("u0", "x.item()"),)),))
+    (ExportIssue("data", "u0 > 3", "False", PLACE, (("u0", "x.item()"),)),), (Phase("inductor", 0.5),))
 COMPILATION = Compilation(
     IDS, "f", PLACE, (PLACE, PLACE), "failed", Failure("Unsupported", "no", None), ("again",),
     (GraphBreak(IDS, "why", "because", ("do", "don't"), "c", "GB0001", "https://x", (PLACE,), True, "raw", 1,

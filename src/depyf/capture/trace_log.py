@@ -10,6 +10,7 @@ is a JSON object; a payload follows in lines that begin with a tab.
 from __future__ import annotations
 
 import glob
+import hashlib
 import itertools
 import os
 from collections import Counter, defaultdict
@@ -43,7 +44,9 @@ from ..torch_text.events import (
     DDP_PIECE,
     DDP_SPLIT,
     EventReader,
+    is_cache_lookup,
     kind_of,
+    phases,
     piece_compiled_by_vllm,
     unread_event,
     unread_name,
@@ -62,6 +65,8 @@ _BEGIN_OF_AOT = ("aot_joint_graph", "aot_inference_graph")
 _SPLIT = "post split_module"
 _Text = TypeVar("_Text", GraphStage, Kernel)
 _INTERNAL = "the log has texts of torch's internal stages, too: `depyf report --internal-stages` writes them"
+#: Kinds of events whose texts are read otherwise, and written as they are among the internal stages.
+_ALSO_AS_TEXT = frozenset({"dynamo_cpp_guards_str", "dynamo_guards"})
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
@@ -111,10 +116,17 @@ def events(log: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
     """``(metadata, payload)`` of each event; lines that are none are left out."""
     metadata: dict[str, Any] | None = None
     payload: list[str] = []
+    blank = 0  # lines after those of the payload, which are of it if others follow: some versions do not indent them
     for line in log:
         if line.startswith("\t"):
+            payload += ["\n"] * blank
             payload.append(line[1:])
+            blank = 0
             continue
+        if payload and line == "\n":
+            blank += 1
+            continue
+        blank = 0
         if metadata is not None:
             yield metadata, "".join(payload).removesuffix("\n") if payload else None
         metadata, payload = None, []
@@ -136,6 +148,10 @@ def _captures(path: str, log: Iterable[str], internal_stages: bool) -> dict[str,
         if rank and "" in readings:  # (what comes before the first event with a rank belongs to that rank)
             readings[rank] = readings.pop("")
         reading = readings.setdefault(rank, _Log(internal_stages))
+        digest = metadata.get("has_payload")
+        if isinstance(digest, str) and digest != hashlib.md5(
+                (payload or "").encode(errors="surrogateescape"), usedforsecurity=False).hexdigest():
+            reading.damaged += 1
         try:
             reading.take(metadata, payload)
         except _NOT_AS_TORCH_WRITES:
@@ -155,11 +171,12 @@ class _Log:
 
     Attributes:
         left_out: the number of events that are not as torch writes them.
+        damaged: the number of texts that have another digest than torch's of them.
     """
 
     def __init__(self, internal_stages: bool) -> None:
         self.internal_stages = internal_stages
-        self.left_out = 0
+        self.left_out = self.damaged = 0
         self._leaves_out_internal = False
         self.reader = EventReader(full_path=self._full_path)
         self.guards: dict[tuple[int, int, int], str] = {}
@@ -194,7 +211,8 @@ class _Log:
             self.guards[ids.key] = without_ids(payload, {}, {})
             if ids.key in self.graphs:
                 self.graphs[ids.key].piece = ""  # the backend has returned
-            return
+            if not self.internal_stages:
+                return
         if ids.key not in self.graphs or attempt > self.graphs[ids.key].attempt:  # (tracing began again)
             self.graphs[ids.key] = _Graph(ids, attempt)
         self._add_text(self.graphs[ids.key], metadata, payload)
@@ -219,6 +237,8 @@ class _Log:
                 self.calls[-1].issues.append(issue)
             if payload:
                 self._add_text(self.calls[-1], metadata, payload)
+        if ends and self._in_call and isinstance(about, dict) and (found := phases(about)):
+            self.calls[-1].facts["phases"] = found
         self._in_call = self._in_call and not ends
 
     def _begin_call(self, metadata: Mapping[str, Any], graph: _Graph | None = None) -> None:
@@ -240,7 +260,7 @@ class _Log:
             graph.piece = piece
         if kind in _BEGIN_OF_AOT:
             graph.begin()
-        name = _shown_name(kind, event)
+        name, internal = _shown_name(kind, event), ""
         stage = naming.shown_stage(name) if name else naming.stage_of(metadata)
         if graph.piece and name == f"vllm_{graph.piece}":
             graph.stage("Captured_Graph", payload, "", kind)
@@ -250,14 +270,20 @@ class _Log:
             graph.stage(stage, payload, naming.shown_name(name) if name else "", kind)
         elif internal := naming.internal_stage_of(metadata, payload):
             self._leaves_out_internal = not self.internal_stages
-            if self.internal_stages:
-                graph.stage(internal, payload, "", kind, internal=True)
+        elif self.internal_stages and (kind in _ALSO_AS_TEXT or is_cache_lookup(str(event.get("name", "")))):
+            internal = str(event.get("name") or kind)
+        if self.internal_stages and internal:
+            graph.stage(internal, payload, "", kind, internal=True)
 
     def capture(self) -> Capture:
         """Return the records."""
         compilations = tuple(map(checked, self.reader.compilations()))
         guard_reader = GuardReader(self._full_path)
         graphs = {key: graph.records() for key, graph in self.graphs.items() if graph.has_stages}
+        for graph in (*self.graphs.values(), *self.calls):
+            if not graph.has_stages:  # (the texts of a compilation without a graph: why it failed)
+                self.unread += (UnreadEvent(name, text, graph.ids, number=len(self.unread) + number)
+                                for number, (name, text) in enumerate(graph.internal_texts(), 1))
         first = {c.compile_id.frame_key: c for c in reversed(compilations)}
         entries: dict[tuple[int, int], list[CacheEntry]] = {}
         for compilation in compilations:
@@ -273,6 +299,8 @@ class _Log:
         notes = filter(None, (
             FROM_LOG,
             f"events of the log that are not as torch writes them are left out: {left_out}" if left_out else "",
+            f"texts of the log that have another digest than the one that torch wrote, so that they were changed or "
+            f"damaged: {self.damaged}" if self.damaged else "",
             unread_note(self.unread), _INTERNAL if self._leaves_out_internal else ""))
         numbers: Counter[str] = Counter()
         calls = []
@@ -338,6 +366,10 @@ class _Graph:
     @property
     def has_stages(self) -> bool:
         return any(isinstance(text, GraphStage) and not text.internal for _, text in self._texts)
+
+    def internal_texts(self) -> list[tuple[str, str]]:
+        """Return the names and texts of internal stages."""
+        return [(each.stage, each.text) for _, each in self._texts if isinstance(each, GraphStage) and each.internal]
 
     def is_captured_as(self, text: str) -> bool:
         """Return whether a text has the operations of the captured graph, or of that of a piece."""
@@ -419,7 +451,8 @@ class _Graph:
                 kernels.append(replace(text, index=len(kernels)))
             else:
                 index, is_python = sum(each.stage == text.stage for each in stages), not (
-                    (text.shown_as or text.internal) and legal_graph(text.text).startswith(NOT_PYTHON))
+                    text.shown_as or text.internal) or "def " in text.text and not legal_graph(
+                        text.text).startswith(NOT_PYTHON)
                 file = "" if is_python else files.of_stage(name, text.stage, index, is_python=False)
                 stages.append(replace(text, index=index, file=file, compile_id=None if self.call else self.ids))
         graph = CompiledGraph(name, "" if piece else name, self.ids, "", _with_inputs(stages), tuple(kernels),

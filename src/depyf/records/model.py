@@ -279,6 +279,14 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """Time that a compilation spent in a part of torch, in seconds. Parts nest: inner ones count in outer ones."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class ScheduledOperation:
     """A kernel or a collective of the code that Inductor generated, in the order in which they run."""
 
@@ -336,6 +344,7 @@ class CompiledGraph:
     schedule: tuple[ScheduledOperation, ...] = ()
     triton: tuple[TritonKernel, ...] = ()
     issues: tuple[ExportIssue, ...] = ()
+    phases: tuple[Phase, ...] = ()  # of a graph without a frame: time by part, where torch reported it
 
     @property
     def inputs(self) -> tuple[GraphInput, ...]:
@@ -449,14 +458,6 @@ class CacheLookup:
     key: tuple[CacheKeyPart, ...] = ()  # its parts, where they are known (Inductor's cache)
     # those of `torch._inductor.config` that were not at their default: `"max_autotune = True"`
     options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Time that a compilation spent in a part of torch, in seconds. Parts nest: inner ones count in outer ones."""
-
-    name: str
-    seconds: float
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,8 @@ AROUND = frozenset({
     "inductor_triton_kernel_to_post_grad_nodes", "inductor_provenance_tracking_node_mappings",
     "inductor_provenance_tracking_kernel_stack_traces"})
 _TORCH = "torch."
+#: How names of artifacts with graphs end.
+_GRAPHS = ("graph", "graphs", "graph_before", "graph_after", "graph_pre_reordering", "graph_after_hop_passes")
 #: Names that graphs before and after passes had up to torch 2.7.
 OLDER = frozenset({"before_recompile_pre_grad", "after_recompile_pre_grad", "before_recompile_post_grad",
                     "after_recompile_post_grad", "inductor_pre_grad_graph"})
@@ -278,4 +280,4 @@ def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
 
 def may_be_internal(name: str) -> bool:
     """Return whether an artifact, or an event, of a name may be what :func:`internal_stage_of` looks for."""
-    return "graph" in name or name.removeprefix(_TORCH) in AROUND or name in OLDER
+    return name.endswith(_GRAPHS) or name.removeprefix(_TORCH) in AROUND or name in OLDER

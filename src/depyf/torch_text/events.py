@@ -35,7 +35,7 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from .graph_facts import FACTS, ISSUES, export_issue
+from .graph_facts import EXECUTIONS, FACTS, ISSUES, export_issue
 from .libraries import asks_for_sizes, is_library, is_of_backend, is_of_compiler, is_polyfill, torch_folder
 from .met import FRAME, IN_LOOP
 from .modules import cache_bypass_reason, cache_key_parts
@@ -100,6 +100,7 @@ _PHASES_IN_SECONDS = {
     "backend_compile_time_s": "AOTAutograd and backend",
     "inductor_compile_time_s": "inductor",
     "code_gen_time_s": "inductor code generation",
+    "dynamo_time_before_restart_s": "tracing before restarts",
 }
 _COUNTS = {
     "guard_count": "guards", "graph_op_count": "operations", "graph_node_count": "nodes",
@@ -140,6 +141,11 @@ def is_known(kind: str, artifact: str = "") -> bool:
     return artifact in _KNOWN_ARTIFACTS or naming.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
 
 
+def is_cache_lookup(artifact: str) -> bool:
+    """Return whether an artifact of a name is about a look-up in one of torch's caches."""
+    return _CACHE.fullmatch(artifact) is not None
+
+
 def piece_compiled_by_vllm(metadata: Mapping[str, Any], payload: str) -> str:
     """Return the name of the piece of a graph, ``"submod_0"``, that vLLM begins to compile; ``""`` for other events.
 
@@ -162,7 +168,7 @@ def unread_event(
 
 def unread_note(events: Iterable[UnreadEvent]) -> str:
     """Return the note that counts the events which depyf does not read, by name; ``""`` for none."""
-    names = Counter(each.name for each in events)
+    names = Counter(each.name for each in events if each.name not in EXECUTIONS)
     counts = (f"{name} ({number} times)" if number > 1 else name for name, number in sorted(names.items()))
     return f"events of torch's trace that depyf does not read, as they are in records.jsonl: {', '.join(counts)}" \
         if names else ""
@@ -513,13 +519,8 @@ class EventReader:
         self._add_times(builder, event)
 
     def _add_times(self, builder: _Builder, event: Mapping[str, Any]) -> None:
-        found: dict[str, float] = {}
-        for fields, unit in ((_PHASES, 1e6), (_PHASES_IN_SECONDS, 1)):
-            for name, ours in fields.items():
-                if isinstance(event.get(name), (int, float)):
-                    found.setdefault(ours, event[name] / unit)
-        for ours, seconds in found.items():
-            builder.phases[ours] = builder.phases.get(ours, 0.0) + seconds
+        for phase in phases(event):
+            builder.phases[phase.name] = builder.phases.get(phase.name, 0.0) + phase.seconds
 
     def _time(self, builder: _Builder, payload: Any) -> None:
         """Read one event of torch's timeline: a part begins or ends.
@@ -619,6 +620,16 @@ class EventReader:
         if value not in self._strings and self._string_of is not None:
             self._strings[value] = self._string_of(value)
         return self._strings.get(value, f"<file {value}>")
+
+
+def phases(event: Mapping[str, Any]) -> tuple[Phase, ...]:
+    """Return the times of a compilation, by part, in its metrics."""
+    found: dict[str, float] = {}
+    for fields, unit in ((_PHASES, 1e6), (_PHASES_IN_SECONDS, 1)):
+        for name, ours in fields.items():
+            if isinstance(event.get(name), (int, float)):
+                found.setdefault(ours, event[name] / unit)
+    return tuple(Phase(*each) for each in found.items())
 
 
 def _whole_seconds(event: Mapping[str, Any]) -> float:

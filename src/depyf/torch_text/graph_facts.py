@@ -8,6 +8,7 @@ event (its kind, or the artifact)      what it says
 ``triton_kernel_info``                 how Triton kernels were compiled and tuned
 ``propagate_real_tensors_provenance``  a condition on data that ``draft_export`` took from the real tensors
 ``missing_fake_kernel``, ``mismatched_fake_kernel``, ``guard_added`` (while exporting)
+``graph_execution``                    graphs in the order in which they ran (``record_and_log_graph_execution_order``)
 =====================================  ======================================================================
 """
 
@@ -15,10 +16,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..records.model import ExportIssue, ScheduledOperation, SourceLocation, TritonKernel
+from ..records.model import ExportIssue, ScheduledOperation, SourceLocation, TritonKernel, UnreadEvent
 
 #: Names of artifacts with facts about a graph.
 FACTS = frozenset({"inductor_collective_schedule", "inductor_runtime_and_tensor_meta", "triton_kernel_info"})
@@ -26,6 +27,24 @@ FACTS = frozenset({"inductor_collective_schedule", "inductor_runtime_and_tensor_
 ISSUES = {
     "propagate_real_tensors_provenance": "data", "missing_fake_kernel": "no fake kernel",
     "mismatched_fake_kernel": "wrong fake kernel", "expression_created": ""}
+
+
+#: Names of artifacts with graphs that ran, which are recorded as torch wrote them.
+EXECUTIONS = frozenset({"graph_execution", "inductor_graph_execution"})
+
+
+def executed(events: Iterable[UnreadEvent]) -> list[str]:
+    """Return the graphs in the order in which they ran, by torch's ids (``"0/1"``) or its names of them."""
+    found: list[str] = []
+    for event in events:
+        if event.name in EXECUTIONS:
+            try:
+                value = json.loads(event.text)
+                for each in value["graph_execution_order"] if "graph_execution_order" in value else [value]:
+                    found.append(f"[{each['compile_id']}]" if each.get("compile_id") else str(each.get("graph")))
+            except (ValueError, TypeError, AttributeError):  # (not as torch writes it)
+                continue
+    return found
 
 
 def graph_facts(artifact: str, payload: str) -> dict[str, Any]:
@@ -43,11 +62,14 @@ def graph_facts(artifact: str, payload: str) -> dict[str, Any]:
                                float(each.get("estimated_runtime_ns") or 0) / 1e9,
                                tuple(_tensor(output) for output in each.get("outputs") or () if output.get("dtype")))
             for each in value["ops"])}
-    return {"triton": tuple(
-        TritonKernel(str(name), str(each.get("autotune_cache_state") or ""), int(each.get("num_configs") or 1),
-                     tuple(f"{option} {setting}" for option, setting in each.get("only_config") or ()),
-                     float(each.get("compile_time_us") or 0) / 1e6)
-        for name, each in value.items())}
+    return {"triton": tuple(_triton_kernel(str(name), each) for name, each in value.items())}
+
+
+def _triton_kernel(name: str, event: Mapping[str, Any]) -> TritonKernel:
+    chosen = event.get("only_config") or event.get("best_config") or ()
+    return TritonKernel(name, str(event.get("autotune_cache_state") or ""), int(event.get("num_configs") or 1),
+                        tuple(f"{option} {setting}" for option, setting in chosen),
+                        float(event.get("compile_time_us") or 0) / 1e6)
 
 
 def _tensor(value: Mapping[str, Any]) -> str:

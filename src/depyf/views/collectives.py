@@ -1,4 +1,7 @@
-"""The collectives of generated code, their order and estimated times: of a run, and where ranks differ in them."""
+"""The collectives of generated code, their order and estimated times, and the order in which graphs ran.
+
+Of a run, and where ranks differ in them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from itertools import groupby, zip_longest
 
 from ..records.model import Capture, CompiledGraph
 from ..torch_text.global_names import plain_name
+from ..torch_text.graph_facts import executed
 from .markdown import code, count, listed, some, table
 
 #: Graphs in the table, and collectives of each.
@@ -20,11 +24,11 @@ def collectives(capture: Capture) -> list[str]:
     names = graph_names(capture)
     rows = [(names[graph.name], _row(graph.collectives), _estimate(graph))
             for graph in capture.graphs if graph.collectives]
-    if not rows:
-        return []
-    return ["## Collectives", "", "In the order in which the generated code calls them. Times are Inductor's estimates "
-            "of one call of the graph.", "", *table(("graph", "collectives", "estimated"), rows[:_ROWS]),
-            *([f"... and {count(len(rows) - _ROWS, 'graph')} more."] if len(rows) > _ROWS else [])]
+    order = _in_order([code(name) for name in executed(capture.events)])
+    lines = ["## Collectives", "", "In the order in which the generated code calls them. Times are Inductor's "
+             "estimates of one call of the graph.", "", *table(("graph", "collectives", "estimated"), rows[:_ROWS]),
+             *([f"... and {count(len(rows) - _ROWS, 'graph')} more."] if len(rows) > _ROWS else [])] if rows else []
+    return [*lines, *[""][: bool(lines)], f"Graphs ran in this order: {order}."] if order else lines
 
 
 def graph_names(capture: Capture) -> dict[str, str]:
@@ -41,8 +45,13 @@ def plain_operation(name: str) -> str:
 
 
 def _row(names: Sequence[str]) -> str:
-    groups = [(name, sum(1 for _ in same)) for name, same in groupby(map(plain_operation, names))]
-    return some([code(name) + (f" {number} times" if number > 1 else "") for name, number in groups], _SHOWN)
+    return _in_order([code(plain_operation(name)) for name in names])
+
+
+def _in_order(names: Sequence[str]) -> str:
+    """Return names in their order, with a count of equal ones after each other."""
+    groups = [(name, sum(1 for _ in same)) for name, same in groupby(names)]
+    return some([name + (f" {number} times" if number > 1 else "") for name, number in groups], _SHOWN)
 
 
 def _estimate(graph: CompiledGraph) -> str:
@@ -67,13 +76,15 @@ def differences(captures: Mapping[str, Capture]) -> list[str]:
     Args:
         captures: the records of those that differ, by what they are called: ``"ranks 0, 2"``.
     """
+    lines = list(_differing("Graphs run in different orders, first at number {number}: {what}. Where these call "
+                            "collectives, the ranks wait for each other.", "run",
+                            {ranks: executed(capture.events) for ranks, capture in captures.items()}))
     graphs: dict[str, dict[str, CompiledGraph]] = {}
     for ranks, capture in captures.items():
         names = graph_names(capture)
         for graph in capture.graphs:
             if graph.collectives or graph.schedule:
                 graphs.setdefault(names[graph.name], {})[ranks] = graph
-    lines = []
     for name, by_ranks in graphs.items():
         lines += [*_first_difference(name, by_ranks), *_waits(name, by_ranks)]
         lacking = [ranks for ranks in captures if ranks not in by_ranks]
@@ -84,16 +95,22 @@ def differences(captures: Mapping[str, Capture]) -> list[str]:
 
 
 def _first_difference(name: str, by_ranks: Mapping[str, CompiledGraph]) -> Iterable[str]:
-    orders = {ranks: list(map(plain_operation, graph.collectives)) for ranks, graph in by_ranks.items()}
+    return _differing(
+        f"The collectives of {name} differ, first at number {{number}}: {{what}}. Ranks that call different collectives "
+        "wait for each other, up to the time limit of the process group.", "call",
+        {ranks: list(map(plain_operation, graph.collectives)) for ranks, graph in by_ranks.items()})
+
+
+def _differing(sentence: str, verb: str, orders: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """Yield a sentence on the first place where orders differ; none where all are equal, or some are not known."""
     for number, names in enumerate(zip_longest(*orders.values()), 1):
-        if len(set(names)) > 1:
-            called: dict[str | None, list[str]] = {}
-            for ranks, operation in zip(orders, names):
-                called.setdefault(operation, []).append(ranks)
-            what = [f"{listed(ranks)} {'calls' if _is_one(ranks) else 'call'} "
-                    f"{code(operation) if operation else 'none'}" for operation, ranks in called.items()]
-            yield (f"The collectives of {name} differ, first at number {number}: {'; '.join(what)}. Ranks that call "
-                   "different collectives wait for each other, up to the time limit of the process group.")
+        if len(set(names)) > 1 and all(orders.values()):
+            by_name: dict[str | None, list[str]] = {}
+            for ranks, name in zip(orders, names):
+                by_name.setdefault(name, []).append(ranks)
+            what = [f"{listed(ranks)} {verb}{'s' * _is_one(ranks)} {code(name) if name else 'none'}"
+                    for name, ranks in by_name.items()]
+            yield sentence.format(number=number, what="; ".join(what))
             return
 
 

@@ -41,6 +41,7 @@ from ..records.model import (
 )
 from ..records.run_directory import RANK, rank_folders
 from ..torch_text.global_names import plain_name, resumed_function
+from ..torch_text.graph_facts import executed
 from ..torch_text.run_ids import guard_text, module_lines, without_rank_ids
 from . import collectives
 from .dump.folder import Folder
@@ -216,6 +217,8 @@ def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
         if graph.schedule:
             yield "the sizes of what kernels give", subject, [each.outputs for each in graph.schedule]
             yield "the estimated times", subject, [f"{each.estimate:.3g}" for each in graph.schedule]
+    if order := executed(capture.events):
+        yield "the order in which graphs run", "", order
     for source in capture.sources:
         yield f"the file {code(source.path)}", "", source.text
 

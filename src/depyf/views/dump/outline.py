@@ -360,15 +360,15 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
 
 def _tuning(kernel: TritonKernel) -> Iterator[str]:
     """Yield a line on how a Triton kernel was compiled and tuned."""
-    if kernel.configurations > 1:
-        tuning = f"{kernel.configurations} configurations, {_TUNING.get(kernel.tuning, kernel.tuning)}"
-    else:
-        tuning = "one configuration" + (f" ({', '.join(kernel.chosen)})" if kernel.chosen else "")
+    several = kernel.configurations > 1
+    tuning = f"{kernel.configurations} configurations" if several else "one configuration"
+    tuning = _TUNING.get(kernel.tuning, "").format(tuning) or tuning
+    tuning += f" ({', '.join(kernel.chosen)})" if kernel.chosen else ""
     yield f"    {kernel.name}: compiled in {kernel.seconds:.2f} s, {tuning}"
 
 
 #: Where the fastest configuration comes from, by the state of the cache of those.
-_TUNING = {"hit": "the fastest known from the cache", "miss": "measured at the first call"}
+_TUNING = {"hit": "the fastest configuration from the cache", "miss": "{}, measured at the first call"}
 
 
 def _why_none(provenance: Provenance, kernel: Kernel) -> str:

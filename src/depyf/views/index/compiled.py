@@ -13,7 +13,7 @@ from ..findings import Totals
 from ..formatting import OUTCOMES, WITHOUT_CODE, by_call, seconds, stage_name, without_frame
 from ..function_summary import FunctionSummary, arguments_section, functions_by_setting, is_among
 from ..markdown import code, count, link, prose, some, table
-from .overview import ROWS, SectionContext, left_out
+from .overview import LEAST, ROWS, SectionContext, left_out
 from .written import IN_ORDER
 
 
@@ -152,13 +152,18 @@ def by_calls(run: SectionContext) -> list[str]:
     graphs = without_frame(run.graphs.values())
     if not graphs:
         return []
-    rows = [(code(graph.name), f"{each[:1].upper()}{each[1:]}", _links([graph]))
+    has_times = any(graph.phases for graph in graphs)
+    rows = [(code(graph.name), f"{each[:1].upper()}{each[1:]}", _links([graph]), *[_times(graph)][:has_times])
             for graph in graphs[:ROWS] for each in by_call(graph, run.place)]
     return ["## Without a function", "",
             "These belong to no compiled function: a compiler or `torch.export` was called directly, or a graph was "
             "shown by a thread that compiled nothing.", "",
-            *table(("files", "by what", "graph"), rows), *left_out(len(graphs) - ROWS, "graph"),
+            *table(("files", "by what", "graph", *["time"][:has_times]), rows), *left_out(len(graphs) - ROWS, "graph"),
             *(line for graph in graphs[:ROWS] for line in _issues(run, graph))]
+
+
+def _times(graph: CompiledGraph) -> str:
+    return ", ".join(f"{prose(each.name)} {seconds(each.seconds)}" for each in graph.phases if each.seconds >= LEAST)
 
 
 def _issues(run: SectionContext, graph: CompiledGraph) -> list[str]:
