@@ -209,10 +209,10 @@ def test_strict_export_is_no_unfinished_compilation(tmp_path):
         torch.export.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), strict=True)  # (export)
     capture = store.read(str(tmp_path))
     graph, = capture.graphs
-    assert capture.compilations == () and stages_of(graph) == ["Captured_Graph"]
+    assert capture.compilations == () and stages_of(graph)[:1] == ["Captured_Graph"]
     assert (graph.name, graph.call.function, graph.call.line) == ("export_1", "export", line_of("# (export" + ")"))
     text = (tmp_path / "index.md").read_text()
-    assert "Given to `export`" in text and "not finished" not in text
+    assert "`export` at" in text and "not finished" not in text
 
 
 def test_each_strict_export_is_a_graph_of_its_own(tmp_path):
@@ -224,4 +224,4 @@ def test_each_strict_export_is_a_graph_of_its_own(tmp_path):
     first, second = store.read(str(tmp_path)).graphs
     assert (first.name, second.name) == ("export_1", "export_2")
     assert "linear" in first.stages[0].text and "relu" in second.stages[0].text
-    assert len(first.stages) == len(second.stages) == 1
+    assert all(stages_of(graph).count("Captured_Graph") == 1 for graph in (first, second))

@@ -52,6 +52,7 @@ class GraphBuilder:
     later: tuple[str, str] | None = None
     waiting: tuple[Callable[[], None], ...] = ()  # what is done once it has a name
     is_called: bool = False  # transformed code calls it
+    facts: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # fields of its record that events gave
 
     @property
     def compile_id(self) -> CompileId | None:
@@ -203,6 +204,17 @@ class Graphs:
 
         builder.when_named(record)
 
+    def add_facts(self, builder: GraphBuilder, **facts: tuple[Any, ...]) -> None:
+        """Add values to fields of the record of a graph; those that it has are not added again."""
+        for name, values in facts.items():
+            known = builder.facts.get(name, ())
+            builder.facts[name] = (*known, *(each for each in values if name != "issues" or each not in known))
+
+        def record() -> None:
+            self._recorder.append(self._head(builder))
+
+        builder.when_named(record)
+
     def inputs(self, builder: GraphBuilder) -> tuple[GraphInput, ...]:
         """Return the inputs of a graph, as far as they are known."""
         if builder.inputs_of is None:
@@ -255,7 +267,8 @@ class Graphs:
         return CompiledGraph(
             builder.name, builder.torch_name, builder.ids, builder.backend,
             call=None if call is None else SourceLocation(call.filename, call.line, call.function),
-            by_compiler=call is None or call.by_compiler, piece_of=builder.whole.name if builder.whole else "")
+            by_compiler=call is None or call.by_compiler, piece_of=builder.whole.name if builder.whole else "",
+            **builder.facts)
 
     # --- names ------------------------------------------------------------------------------------
     def name(self, builder: GraphBuilder, torch_name: str) -> None:

@@ -11,6 +11,7 @@ import importlib.util
 import linecache
 import os
 import threading
+import traceback
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -28,6 +29,7 @@ from ..records.model import (
     GraphInput,
     NamedValue,
     SourceFile,
+    SourceLocation,
     TracedLines,
     TransformedCode,
     UnreadEvent,
@@ -36,6 +38,8 @@ from ..records.model import (
 from ..records.run_directory import environment
 from ..records.store import PLAIN_STANCES, UNDER_STANCE, Recorded, RecordLog
 from ..torch_text import events
+from ..torch_text.graph_facts import FACTS, export_failure, graph_facts
+from ..torch_text.libraries import is_library
 from ..torch_text.modules import callers, module_calls
 from ..torch_text.wrapping import legal_graph
 from . import apart
@@ -56,6 +60,9 @@ from .torch_private import (
     trace_events,
 )
 from .user_function import Meant, of_frame, record_of
+
+#: Names of artifacts that are recorded.
+_ARTIFACTS = events.ARTIFACTS | FACTS | naming.ARTIFACTS.keys() | naming.OF_EXPORTS.keys()
 
 
 class Session:
@@ -128,6 +135,7 @@ class Session:
         for api, what, later in (
             (private_api.AOT_GRAPHS, "linking of aot_eager graphs", lambda: hooks.on_aot_graph(
                 self._safely(self._before_aot), self._safely(self._on_aot_graph))),
+            (private_api.EXPORT, "exports", lambda: hooks.on_export(self._safely(self._on_export))),
             (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
             (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
                 pipeline.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
@@ -341,6 +349,23 @@ class Session:
             return
         self.graphs.add_kernel(self._graph(), text, path, module)
 
+    # --- exports --------------------------------------------------------------------------------------
+    def _on_export(self, call: current_compilation.CompilerCall, program: Any, error: Exception | None) -> None:
+        """Record what an export returned, or why it failed."""
+        graph = self.graphs.of_call(call)
+        if error is not None:
+            places = [SourceLocation(each.filename, each.lineno or 0, each.name, each.line or "")
+                      for each in traceback.extract_tb(error.__traceback__) if not is_library(each.filename)]
+            self.graphs.add_facts(graph, issues=(export_failure(
+                type(error).__name__, str(error), places[-1] if len(places) > 1 else None),))
+        elif program is not None:
+            self._add_of_export(graph, naming.EXPORTED, str(program))
+
+    def _add_of_export(self, graph: GraphBuilder, kind: str, text: str) -> None:
+        name = naming.OF_EXPORTS[kind]
+        if not self.graphs.has(graph, naming.shown_stage(name), text := self._text(text)):
+            self._add_shown(graph, name, text)
+
     # --- graphs that a backend shows -----------------------------------------------------------------
     def _on_shown_graph(self, frame: FrameType) -> None:
         """Record a graph that was passed to ``lazy_format_graph_code``; of torch's own those without an event."""
@@ -397,8 +422,8 @@ class Session:
             return "object"
         if event in naming.EVENTS:
             return "payload"
-        return event != "artifact" or artifact in events.ARTIFACTS or artifact in naming.ARTIFACTS \
-            or (self.internal_stages and naming.may_be_internal(artifact)) or not events.is_known(event, artifact)
+        return event != "artifact" or artifact in _ARTIFACTS or not events.is_known(event, artifact) \
+            or self.internal_stages and naming.may_be_internal(artifact)
 
     def _is_printed_by_us(self, stage: str) -> bool:
         return stage == "Captured_Graph" and "captured graphs" in self.on
@@ -425,6 +450,9 @@ class Session:
             if isinstance(payload, str) and payload:  # (of a backward graph, which is compiled only if it runs)
                 self._graph().later = stage, payload
             return
+        issue = self.events.export_issue(metadata) if "frame_id" not in metadata else None
+        if issue is not None:
+            self.graphs.add_facts(self._graph(), issues=(issue,))
         if "frame_id" not in metadata:
             if isinstance(payload, str) and current_compilation.compile_id() is None:
                 self._on_printed_graph(metadata, payload, stage)
@@ -455,7 +483,14 @@ class Session:
 
     def _on_printed_graph(self, metadata: dict[str, Any], payload: str, stage: str) -> None:
         """Record the graph in an event, if there is one; ``stage`` is empty unless it is one that everybody wants."""
-        shown = metadata.get("graph_dump")
+        shown, artifact = metadata.get("graph_dump"), metadata.get("artifact")
+        if of_export := naming.of_export(metadata):
+            if of_export != naming.EXPORTED or "exports" not in self.on:
+                self._add_of_export(self._graph(), of_export, payload)
+            return
+        if isinstance(artifact, dict) and artifact.get("name") in FACTS:
+            self.graphs.add_facts(self._graph(), **graph_facts(artifact["name"], payload))
+            return
         if isinstance(shown, dict):
             self._add_shown(self._graph(), str(shown.get("name") or "graph_dump"), payload)
             return

@@ -229,7 +229,8 @@ class _Log:
             return
         issue = self.reader.export_issue(metadata)
         about = metadata.get(kind)
-        if issue or payload and (self._in_call or isinstance(about, dict) and _shown_name(kind, about)
+        if issue or payload and kind != "export" and (
+                self._in_call or isinstance(about, dict) and _shown_name(kind, about)
                                  or naming.stage_of(metadata) or naming.internal_stage_of(metadata, payload)):
             if not self._in_call:
                 self._begin_call(metadata)
@@ -466,8 +467,9 @@ def _shown_name(kind: str, event: Mapping[str, Any]) -> str:
     if kind == "graph_dump":
         return str(event.get("name") or kind)
     if kind == "artifact":
-        return naming.BEFORE_PRE_GRAD if event.get("name") in naming.ALSO_SHOWN else ""
-    return {DDP_SPLIT: _SPLIT, naming.EXPORTED: "exported program"}.get(kind, "")
+        kind = str(event.get("name"))
+        return naming.BEFORE_PRE_GRAD if kind in naming.ALSO_SHOWN else naming.OF_EXPORTS.get(kind, "")
+    return {DDP_SPLIT: _SPLIT, **naming.OF_EXPORTS}.get(kind, "")
 
 
 def _operations(text: str) -> list[tuple[str, str, tuple[str, ...]]]:

@@ -200,6 +200,8 @@ OLDER = frozenset({"before_recompile_pre_grad", "after_recompile_pre_grad", "bef
 BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
 #: What ``torch.export`` returns, and its kind of event.
 EXPORTED = "exported_program"
+#: Kinds of events with a text of an export, and what that is called.
+OF_EXPORTS = {EXPORTED: "exported program", "make_fx_fail_partial": "graph up to the failure"}
 #: What AOTInductor shows: the code that calls its kernels.
 AOT_CODE = "inductor_aot_wrapper_code"
 #: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what Inductor is
@@ -268,6 +270,13 @@ def stage_of(metadata: Mapping[str, Any]) -> str:
             return stage
     artifact = metadata.get("artifact")
     return ARTIFACTS.get(str(artifact.get("name", "")), "") if isinstance(artifact, dict) else ""
+
+
+def of_export(metadata: Mapping[str, Any]) -> str:
+    """Return the key in :data:`OF_EXPORTS` of the text in an event; ``""`` for none."""
+    artifact = metadata.get("artifact")
+    names = metadata if not isinstance(artifact, dict) else (artifact.get("name"),)
+    return next((each for each in OF_EXPORTS if each in names), "")
 
 
 def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:

@@ -60,7 +60,7 @@ WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 #: Kinds of events that repeat others: guards and inputs once more, times, data for other tools.
 REPEATED = frozenset({
     "dynamo_guards", "describe_source", "describe_storage", "describe_tensor", "link", "dump_file",
-    "inductor_output_code", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
+    "inductor_output_code", "export", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
 #: Ends of names of artifacts, the same: the side effects of transformed code on objects.
 _REPEATED_ARTIFACTS = (
     "torch_version", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
@@ -70,8 +70,9 @@ _REPEATED_ARTIFACTS = (
 DDP_SPLIT, DDP_PIECE = "optimize_ddp_split_graph", "optimize_ddp_split_child"
 #: All kinds that are read, with those that the graphs of stages and the guards are in.
 _KNOWN = EVENTS | OBJECTS | REPEATED | naming.EVENTS.keys() | {
-    "dynamo_cpp_guards_str", "graph_dump", naming.EXPORTED, DDP_SPLIT, DDP_PIECE, *ISSUES}
-_KNOWN_ARTIFACTS = ARTIFACTS | FACTS | WITHOUT_PAYLOAD | naming.ARTIFACTS.keys() | naming.ALSO_SHOWN
+    "dynamo_cpp_guards_str", "graph_dump", *naming.OF_EXPORTS, DDP_SPLIT, DDP_PIECE, *ISSUES}
+_KNOWN_ARTIFACTS = (
+    ARTIFACTS | FACTS | WITHOUT_PAYLOAD | naming.ARTIFACTS.keys() | naming.ALSO_SHOWN | naming.OF_EXPORTS.keys())
 #: Fields that every event may have, beside the one that names its kind.
 _GENERAL = frozenset({
     "rank", "frame_id", "frame_compile_id", "attempt", "compile_id", "compiled_autograd_id", "has_payload", "stack",

@@ -92,3 +92,18 @@ def export_issue(kind: str, event: Mapping[str, Any], location: SourceLocation |
                    for name, value in (known.get(part) or {}).items())
     subject, outcome = str(event.get("expr") or event.get("op") or ""), event.get("result") or event.get("reason")
     return ExportIssue(what, subject, str(outcome or ""), location, values)
+
+
+def export_failure(kind: str, message: str, location: SourceLocation | None) -> ExportIssue:
+    """Return the issue of an export that raised an exception, with the changes that torch suggests.
+
+    Args:
+        kind: the type of the exception.
+        message: its text.
+        location: the program's innermost line, if the exception passed through the exported module.
+    """
+    first, _, rest = message.strip().partition("\n")
+    _, _, suggested = rest.partition("Suggested fixes:\n")
+    fixes = suggested.partition("\n\n")[0].splitlines()
+    return ExportIssue("failed", kind, first, location, tuple(
+        (name.strip(), value.strip()) for name, sign, value in (line.partition("=") for line in fixes) if sign))

@@ -96,8 +96,8 @@ def differences(captures: Mapping[str, Capture]) -> list[str]:
 
 def _first_difference(name: str, by_ranks: Mapping[str, CompiledGraph]) -> Iterable[str]:
     return _differing(
-        f"The collectives of {name} differ, first at number {{number}}: {{what}}. Ranks that call different collectives "
-        "wait for each other, up to the time limit of the process group.", "call",
+        f"The collectives of {name} differ, first at number {{number}}: {{what}}. Ranks that call different ones wait "
+        "for each other, up to the time limit of the process group.", "call",
         {ranks: list(map(plain_operation, graph.collectives)) for ranks, graph in by_ranks.items()})
 
 

@@ -165,6 +165,8 @@ def what_called(graph: CompiledGraph) -> str:
         return f"shown by {function} in a thread that compiled nothing,"
     if any(stage.stage == EXPORTED for stage in graph.stages):
         return f"exported by {function}"
+    if any(issue.kind == "failed" for issue in graph.issues):
+        return f"not exported by {function}"
     # (Without generated code it is unknown whether the call returned.)
     is_compiled = graph.kernels or any(stage.stage == AOT_CODE for stage in graph.stages)
     return f"{'compiled by' if is_compiled else 'given to'} {function}"
@@ -181,7 +183,8 @@ def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None 
 
 def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
     """Return the graphs that were compiled, or only shown, without a Dynamo frame."""
-    return [graph for graph in graphs if graph.call is not None and (graph.stages or graph.kernels)]
+    return [graph for graph in graphs if graph.call is not None and (
+        graph.stages or graph.kernels or graph.issues)]
 
 
 def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]:
@@ -190,6 +193,10 @@ def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]
 
 
 def total(graphs: Iterable[CompiledGraph]) -> str:
-    """Return ``2 graphs by direct calls of a compiler``; ``""`` for none."""
-    number = sum(graph.by_compiler for graph in without_frame(graphs))
-    return f"{count(number, 'graph')} by direct calls of a compiler" if number else ""
+    """Return ``2 graphs by direct calls of a compiler, 1 failed export``; ``""`` for none."""
+    of_calls = without_frame(graphs)
+    failed = sum(any(issue.kind == "failed" for issue in graph.issues) for graph in of_calls)
+    number = sum(graph.by_compiler and bool(graph.stages or graph.kernels) for graph in of_calls)
+    return ", ".join(filter(None, (
+        f"{count(number, 'graph')} by direct calls of a compiler" if number else "",
+        count(failed, "failed export") if failed else "")))

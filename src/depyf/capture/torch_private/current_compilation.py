@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import takewhile
@@ -195,8 +197,29 @@ class CompilerCall(NamedTuple):
     aot: int | None = None
 
 
+#: The call of ``torch.export`` that this thread is in.
+_exporting = threading.local()
+
+
+@contextlib.contextmanager
+def exporting() -> Iterator[CompilerCall]:
+    """Make the call of ``torch.export`` that this thread is in the present one: what it has compiled belongs to it."""
+    before = getattr(_exporting, "call", None)
+    if before is None:  # (else it calls itself)
+        stack = list(frames(sys._getframe()))
+        at = next((number for number, frame in enumerate(stack) if _is_of_program(_module(frame))), len(stack) - 1)
+        called = next((frame for frame in stack[:at][::-1] if _is_of_torch(_module(frame))), stack[at])
+        _exporting.call = CompilerCall(_name(called), *_place(stack[at]), True, {})
+    try:
+        yield _exporting.call
+    finally:
+        _exporting.call = before
+
+
 def current() -> CompilerCall:
     """Return the outermost call of a compiler of torch's, or of what has Dynamo trace, on the stack of this thread."""
+    if getattr(_exporting, "call", None) is not None:
+        return _exporting.call._replace(aot=aot_number())
     tracer = private_api.CAPTURED_GRAPH.module if private_api.CAPTURED_GRAPH.present() else ""
     stack = list(frames(sys._getframe()))
     compilers = [number for number, frame in enumerate(stack) if _compiles(_module(frame)) or _module(frame) == tracer]

@@ -106,6 +106,14 @@ def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[]
         with contextlib.suppress(Exception):  # (a torch that shows no graphs)
             undo.append(hooks.replaced(private_api.SHOWN_GRAPH, lazy_string))
 
+    def wait_for_export(_: ModuleType) -> None:
+        with contextlib.suppress(Exception):  # (a torch that exports otherwise)
+            undo.append(hooks.replaced(private_api.EXPORT, export))
+
+    def export(original: Any, *args: Any, **kwargs: Any) -> Any:
+        begin()
+        return private_api.EXPORT.get()(*args, **kwargs)
+
     def lazy_string(original: Any, *args: Any, **kwargs: Any) -> Any:
         begin()
         # (The action, and others that wait, have their own there.)
@@ -117,6 +125,7 @@ def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[]
     logger.addHandler(waiter)
     try:
         undo.append(when_imported(FRAME.module, wait))
+        undo.append(when_imported(private_api.EXPORT.first_place[0], wait_for_export))
     except Exception:  # ours
         end()
         raise

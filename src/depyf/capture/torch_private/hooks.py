@@ -16,7 +16,7 @@ from itertools import islice
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Generic, TypeVar
 
-from . import private_api
+from . import current_compilation, private_api
 from .current_compilation import frames
 
 # --- changes that several sessions want at once ------------------------------------------------------
@@ -245,6 +245,24 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
         return compile_graph
 
     return replaced(private_api.AOT_GRAPHS, aot_module_simplified)
+
+
+def on_export(hook: Callable[[current_compilation.CompilerCall, Any, Exception | None], None]) -> Undo:
+    """``hook(call, program, error)`` for each call of ``torch.export``: what it returned, or the error it raised."""
+
+    def export(original: Any, *args: Any, **kwargs: Any) -> Any:
+        program = failure = None
+        with current_compilation.exporting() as call:
+            try:
+                program = original(*args, **kwargs)
+            except Exception as error:
+                failure = error
+                raise
+            finally:
+                hook(call, program, failure)
+        return program
+
+    return replaced(private_api.EXPORT, export)
 
 
 def on_shown_graph(hook: Callable[[FrameType], None]) -> Undo:

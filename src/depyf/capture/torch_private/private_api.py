@@ -366,6 +366,9 @@ AOT_EAGER_CODE = PrivateApi(
     ("torch._dynamo.backends.debugging:boxed_nop",), "runs a graph of aot_eager as code", "2.11",
     "breakpoints in graphs of aot_eager, which this torch interprets (the graphs themselves are there)",
     mentions("_BoxedCodeGen"), "_BoxedCodeGen")
+EXPORT = PrivateApi(
+    ("torch.export._trace:_export",), "exports a module", "2.2",
+    "the programs that torch.export returns, and why an export failed", takes("mod", "args"))
 KERNEL_MODULE = PrivateApi(
     ("torch._inductor.codecache:PyCodeCache.load_by_key_path",),
     "modules that Inductor wrote", "2.0", "kernels, and breakpoints in them", takes("key", "path"))

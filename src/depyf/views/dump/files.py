@@ -227,7 +227,7 @@ def _with_outlines(
     stages = []
     for stage in provenance.stages:
         record = stage.record
-        if record.file in directory.files and not record.internal:
+        if record.file in directory.files and not record.internal and record.is_python:
             shown = graph_file(graph.name, record, graph.inputs, failed)
             name = record.file.removesuffix(".py") + ".outline.txt"
             text = outline(provenance, stage, shown.title, shown.line, failed)

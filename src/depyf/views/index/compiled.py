@@ -172,9 +172,13 @@ def _issues(run: SectionContext, graph: CompiledGraph) -> list[str]:
     for each in graph.issues[:ROWS]:
         place = f"{run.place(each.location)}, {code(each.location.text)}: " if each.location is not None else ""
         known = some([f"{code(name)} is {code(value)}" for name, value in each.values], _VALUES)
+        known = f"torch suggests: {known}" if known and each.kind == "failed" else known
         what = _ISSUES.get(each.kind, "{subject}").format(subject=code(each.subject), outcome=code(each.outcome))
         lines.append(f"* {place}{what}" + (f" ({known})" if known else ""))
-    return lines and ["", f"What was decided for {code(graph.name)} while it was exported:", "", *lines,
+    failed = any(each.kind == "failed" for each in graph.issues)
+    head = f"Why {code(graph.name)} was not exported:" if failed else (
+        f"What was decided for {code(graph.name)} while it was exported:")
+    return lines and ["", head, "", *lines,
                       *left_out(len(graph.issues) - ROWS, "decision")]
 
 
@@ -185,6 +189,7 @@ _ISSUES = {
     "guard": "{subject} was evaluated; what is exported is for sizes with this outcome alone",
     "data": "{subject} depends on data; it was taken to be {outcome}, as in this run, and the exported program checks "
             "that",
+    "failed": "{subject}: {outcome}",
     "no fake kernel": "the operator {subject} has no fake kernel, so what it gives was taken from the real one",
     "wrong fake kernel": "the fake kernel of {subject} does not give what the real one gives: {outcome}",
 }

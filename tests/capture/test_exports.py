@@ -1,0 +1,71 @@
+"""Live: what ``torch.export`` returned, or why it failed, is recorded with the call."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from depyf.capture.torch_private import private_api  # noqa: E402
+from depyf.records.store import read  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not private_api.EXPORT.present(), reason="this torch exports otherwise")
+
+PROGRAM = textwrap.dedent("""
+    import torch
+
+    class Sine(torch.nn.Module):
+        def forward(self, x):
+            return x.sin()
+
+    class Branch(torch.nn.Module):
+        def forward(self, x):
+            if x.sum() > 0:
+                return x + 1
+            return x - 1
+
+    for strict in (False, True):
+        torch.export.export(Sine(), (torch.ones(3),), strict=strict)
+    try:
+        torch.export.export(Branch(), (torch.ones(3),), strict=False)
+    except Exception as error:
+        print(type(error).__name__, "depyf" in repr(error.__traceback__.tb_next.tb_frame))
+""")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """``(records, what the program printed, the folder)`` of a program that compiles nothing but exports."""
+    folder = tmp_path_factory.mktemp("export")
+    (folder / "program.py").write_text(PROGRAM)
+    ended = subprocess.run([sys.executable, "-m", "depyf", "run", "-o", str(folder / "dump"), str(folder / "program.py")],
+                           check=True, capture_output=True, text=True)
+    return read(str(folder / "dump")), ended, folder
+
+
+def test_each_export_is_a_graph_with_its_program(run):
+    capture, _, _ = run
+    exported = {graph.name: [stage.text for stage in graph.stages if stage.stage == "exported_program"]
+                for graph in capture.graphs if not graph.issues}
+    assert list(exported) == ["export_1", "export_2"]
+    assert all(len(texts) == 1 and "ops.aten.sin.default" in texts[0] for texts in exported.values())
+    assert [graph.call.line for graph in capture.graphs] == [15, 15, 17]
+
+
+def test_why_an_export_failed(run):
+    capture, ended, folder = run
+    issue, = capture.graphs[-1].issues
+    assert (issue.kind, issue.location.line, issue.location.text) == ("failed", 10, "if x.sum() > 0:")
+    assert ended.stdout.startswith(issue.subject) and "False" in ended.stdout
+    text = (folder / "dump" / "index.md").read_text()
+    assert "Why `export_3` was not exported:" in text and "1 failed export" in text
+    assert "1 failed export" in ended.stderr
+
+
+def test_what_torch_suggests_is_recorded():
+    from depyf.torch_text.graph_facts import export_failure
+
+    issue = export_failure("UserError", "Constraints violated (b)!\n  - no\n\nSuggested fixes:\n  b = 4\n\nmore", None)
+    assert (issue.outcome, issue.values) == ("Constraints violated (b)!", (("b", "4"),))
