@@ -33,6 +33,7 @@ from ..records.model import SourceLocation, UserFunction
 from ..torch_text.global_names import plain_name, resumed_function
 from .object_facts import class_entry, closure_values, is_module, own_attributes
 from .torch_private import cache_entries, compiled_callables, private_api
+from .torch_private.current_compilation import backward_line
 
 #: More wrappers than this are not followed.
 _MOST = 20
@@ -69,6 +70,8 @@ def of_frame(
     this = values.get(code.co_varnames[0]) if code.co_argcount else None
     if resumed_function(code.co_name) is not None:
         return Meant(_name(code, values.get("self")), code)
+    if line := backward_line(code):
+        return Meant(f"backward at line {line}", code)
     wrappers: list[tuple[str, CodeType]] = []
     current = code
     while len(wrappers) < _MOST:

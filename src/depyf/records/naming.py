@@ -184,7 +184,8 @@ ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_gra
 #: memory, the graph as a script, keys of caches, settings.
 AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
-    "backward_prologue", "backward_epilogue", "aot_autograd_runtime_wrappers",  # (the last has all of them since 2.15)
+    "backward_prologue", "backward_epilogue", "output_alias_wrapper", "subclass_wrapper",
+    "aot_autograd_runtime_wrappers",  # (the last has all of them since 2.15)
     "aot_forward_graph_fw_metadata", "fx_graph_runnable", "fx_graph_cache_hash", "aotautograd_cache_hash",
     "_functorch.config", "dynamo_error", "inductor_post_to_pre_grad_nodes",
     "inductor_triton_kernel_to_post_grad_nodes", "inductor_provenance_tracking_node_mappings",
@@ -192,9 +193,9 @@ AROUND = frozenset({
 _TORCH = "torch."
 #: How names of artifacts with graphs end.
 _GRAPHS = ("graph", "graphs", "graph_before", "graph_after", "graph_pre_reordering", "graph_after_hop_passes")
-#: Names that graphs before and after passes had up to torch 2.7.
-OLDER = frozenset({"before_recompile_pre_grad", "after_recompile_pre_grad", "before_recompile_post_grad",
-                    "after_recompile_post_grad", "inductor_pre_grad_graph"})
+#: Events with inner graphs: of compiled autograd, and those before and after passes up to torch 2.7 (also artifacts).
+INNER = frozenset({"compiled_autograd_graph", "before_recompile_pre_grad", "after_recompile_pre_grad",
+                   "before_recompile_post_grad", "after_recompile_post_grad", "inductor_pre_grad_graph"})
 
 #: What Inductor is given: mostly the captured graph once more.
 BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
@@ -283,10 +284,10 @@ def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
     """Return the name of one of torch's inner graphs, or of a text around them, written on request; else ``""``."""
     artifact = metadata.get("artifact")
     name = str(artifact.get("name", "")).removeprefix(_TORCH) if isinstance(artifact, dict) else next(
-        (each for each in OLDER if each in metadata), "")
+        (each for each in INNER if each in metadata), "")
     return name if name in AROUND or may_be_internal(name) and "class " in payload else ""
 
 
 def may_be_internal(name: str) -> bool:
     """Return whether an artifact, or an event, of a name may be what :func:`internal_stage_of` looks for."""
-    return name.endswith(_GRAPHS) or name.removeprefix(_TORCH) in AROUND or name in OLDER
+    return name.endswith(_GRAPHS) or name.removeprefix(_TORCH) in AROUND or name in INNER

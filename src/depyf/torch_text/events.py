@@ -138,7 +138,7 @@ def is_known(kind: str, artifact: str = "") -> bool:
         artifact: the name of the content of an ``artifact``.
     """
     if kind != "artifact":
-        return not kind or kind in _KNOWN or kind in naming.OLDER
+        return not kind or kind in _KNOWN or kind in naming.INNER
     return artifact in _KNOWN_ARTIFACTS or naming.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
 
 

@@ -18,6 +18,11 @@ def is_library(filename: str) -> bool:
     return _is_torchs(path) or _STANDARD.search(path) is not None
 
 
+def is_generated(filename: str) -> bool:
+    """Return whether a path is the name that ``torch.fx`` gives the code that it makes of a graph."""
+    return filename.startswith("<eval_with_key>")
+
+
 def is_polyfill(filename: str) -> bool:
     """Return whether a path is of the functions that torch traces in the place of those of C, as ``any``."""
     return "/torch/_dynamo/polyfills/" in _with_slashes(filename)

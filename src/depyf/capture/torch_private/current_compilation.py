@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import takewhile
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from ...torch_text.libraries import is_generated
 from . import private_api
 
 
@@ -175,6 +177,22 @@ def callers() -> list[tuple[str, int, str]]:
             compiling = frame
     _, *places = [(*_place(frame), frame.f_code.co_name) for frame in frames(compiling)]
     return places[::-1]
+
+
+#: The line of the program that called for gradients, by the code that compiled autograd made for that.
+_backward_lines: weakref.WeakKeyDictionary[CodeType, int] = weakref.WeakKeyDictionary()
+
+
+def backward_line(code: CodeType) -> int:
+    """Return the line of the program for whose gradients compiled autograd made a code object; 0 for other code."""
+    if not is_generated(code.co_filename):
+        return 0
+    if code not in _backward_lines:
+        modules = [(_module(frame), frame.f_lineno or 0) for frame in frames(sys._getframe())]
+        at = next((number for number, (module, _) in enumerate(modules) if _is_of_program(module)), 0)
+        by_autograd = any(module == private_api.COMPILED_AUTOGRAD for module, _ in modules[:at])
+        _backward_lines[code] = modules[at][1] if by_autograd else 0
+    return _backward_lines[code]
 
 
 # --- compilations without a Dynamo frame -------------------------------------------------------------

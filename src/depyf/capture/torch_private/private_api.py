@@ -584,6 +584,8 @@ LEFT_BY_TORCH = ("_dynamo", "_torchdynamo", "torchdynamo", "__compiled", COMPILE
 #: How the modules begin whose objects are the compiler's own.
 COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch.fx", "torch._subclasses",
                     "torch._guards")
+#: The module that compiles backward passes when they run.
+COMPILED_AUTOGRAD = "torch._dynamo.compiled_autograd"
 #: How the modules begin that compile, and those of them that run what was compiled.
 COMPILING_MODULES = ("torch._inductor", "torch._functorch.aot_autograd", "torch._functorch._aot_autograd",
                      "torch._functorch.compilers", "torch._dynamo.backends")

@@ -16,6 +16,7 @@ from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
+from ...torch_text.libraries import is_generated
 from ...torch_text.wrapping import WIDTH, broken, comment
 from ..causes import sentences
 from ..formatting import (
@@ -132,7 +133,8 @@ def _frame(
         *([f"{frame.location.filename}:{frame.location.line}"] if frame.location else []),
         *called_through(frame.wrappers)] for line in comment(text, deeper=2))
     if frame.original_is_user_text:
-        parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame)}")
+        author = "torch.fx" if is_generated(file) else "its author"
+        parts.append(f"{place}# the original function, as {author} wrote it\n{_original(frame)}")
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)] \
             if "def " in frame.original.text else []  # (records of a killed run have no text)
