@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -188,10 +188,8 @@ def backward_line(code: CodeType) -> int:
     if not is_generated(code.co_filename):
         return 0
     if code not in _backward_lines:
-        modules = [(_module(frame), frame.f_lineno or 0) for frame in frames(sys._getframe())]
-        at = next((number for number, (module, _) in enumerate(modules) if _is_of_program(module)), 0)
-        by_autograd = any(module == private_api.COMPILED_AUTOGRAD for module, _ in modules[:at])
-        _backward_lines[code] = modules[at][1] if by_autograd else 0
+        compiled = dropwhile(lambda frame: _module(frame) != private_api.COMPILED_AUTOGRAD, frames(sys._getframe()))
+        _backward_lines[code] = next((frame.f_lineno or 0 for frame in compiled if _is_of_program(_module(frame))), 0)
     return _backward_lines[code]
 
 
