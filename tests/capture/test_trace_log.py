@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 
 from depyf.capture import trace_log  # noqa: E402
 from depyf.records import store
+from depyf.views.diff.difference import difference
 
 PROGRAM = textwrap.dedent("""
     import sys, torch
@@ -119,3 +120,17 @@ def test_nothing_there(tmp_path):
     (tmp_path / "a.log").write_text("no event\n")
     with pytest.raises(store.RecordsError, match="no event"):
         trace_log.read_log(str(tmp_path))
+
+
+def test_the_log_of_a_wrapped_module_is_no_other_function(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent("""
+        import torch
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+        torch.compile(model, backend="aot_eager")(torch.ones(2, 3)).sum().backward()
+    """))
+    subprocess.run([sys.executable, "-m", "depyf", "run", "-o", str(tmp_path / "dump"), str(program)], check=True)
+    subprocess.run([sys.executable, str(program)], check=True, env={**os.environ, "TORCH_TRACE": str(tmp_path / "log")})
+    found = difference(store.read(str(tmp_path / "dump")), trace_log.read_log(str(tmp_path / "log")))
+    lines = [line for each in found.functions.values() for line in each]
+    assert not any("graph" in line or "gone: " in line or "new in" in line for line in lines), lines

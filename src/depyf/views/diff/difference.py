@@ -26,6 +26,7 @@ from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
 from .pairing import (
     Place,
+    are_equal,
     base_name,
     calls,
     changed_operations,
@@ -271,7 +272,7 @@ class _Comparison:
                 present = either(stage, other)
                 if not present.internal:
                     lines.append(f"* {which}: its {stage_name(present)} graph is {_state(stage, other)}")
-            elif graph_lines(stage) != graph_lines(other):
+            elif not are_equal(stage, other):
                 changed.append((stage, other))
         if old.backend != new.backend and old.backend and new.backend:  # (a log names none)
             lines.append(f"* {which}: backend {code(old.backend)}, now {code(new.backend)}")

@@ -19,6 +19,7 @@ from ...model.graph import Graph, Node, with_names
 from ...model.graph_text import read_graph
 from ...records.model import CacheEntry, CompiledFunction, Frame, GraphStage
 from ...torch_text.global_names import plain_name, resumed_function
+from ...torch_text.libraries import is_generated
 from ...torch_text.run_ids import without_counter, without_run_ids
 from ...torch_text.size_names import is_symbol, with_symbols
 from ..function_summary import FunctionSummary
@@ -69,11 +70,22 @@ def either(old: Item | None, new: Item | None) -> Item:
 
 def summaries(before: Sequence[FunctionSummary], after: Sequence[FunctionSummary]) -> Pairs[FunctionSummary]:
     """Pair functions by qualified name and file, else by less; not by line: a function that moved is the same."""
+    # (a log names the wrapper that torch compiled, and not the function in it)
+    is_of_log = not all(any(each.wrappers for each in side) for side in (before, after))
     return paired(
         before, after, lambda each: (each.title, each.location and each.location.filename),
         lambda each: (each.title, each.location and base_name(each.location.filename)), lambda each: each.title,
         # (a run that did not end, or a log, does not say of what class a method is)
-        lambda each: (each.name, each.location and base_name(each.location.filename)))
+        lambda each: (each.name, each.location and base_name(each.location.filename)),
+        *[_compiled_at][:is_of_log])
+
+
+def _compiled_at(summary: FunctionSummary) -> Hashable:
+    """Return the place of the code that torch compiled, the outermost wrapper's."""
+    place = summary.wrappers[0] if summary.wrappers else summary.location
+    if place is None:
+        return id(summary)
+    return ("", 0) if is_generated(place.filename) else (base_name(place.filename), place.line)
 
 
 @dataclass(frozen=True)
@@ -137,6 +149,23 @@ def graph_lines(stage: GraphStage) -> tuple[str, ...]:
     Names of nodes and symbols are numbered by their first use, so two graphs are the same if their lines are.
     """
     return _compared(stage.text)
+
+
+def are_equal(stage: GraphStage, other: GraphStage) -> bool:
+    """Return whether two graphs are the same; types of inputs count only if both name them (boxed ones do not)."""
+    if graph_lines(stage) == graph_lines(other):
+        return True
+    graphs = read_graph(stage.text), read_graph(other.text)
+    boxed = [any(node.op == "placeholder" and node.value for node in graph.nodes) for graph in graphs]
+    return boxed[0] != boxed[1] and _operations(graphs[0]) == _operations(graphs[1])
+
+
+def _operations(graph: Graph) -> list[str]:
+    """Return the operations of a graph, the names of nodes numbered, and what it returns."""
+    names = {node.name: f"%{number}" for number, node in enumerate(graph.nodes) if not is_symbol(node.name)}
+    return [with_names(" ".join((
+        node.op, node.name, "" if node.op in ("placeholder", "output") else node.value, *node.inputs)), names)
+            for node in graph.nodes]
 
 
 @functools.lru_cache(maxsize=1000)

@@ -413,13 +413,20 @@ class _View:
     def words_of(self, value: AotValue) -> str:
         match value:
             case AotValue(kind="PlainAOTInput", index=int(index)):
-                return self.input(index) or value.text
+                return self.input(index) or f"input {index}"
             case AotValue(kind="PlainAOTOutput", index=int(index)):
                 return f"result {index}"
             case AotValue(kind="ParamAOTInput" | "BufferAOTInput", name=name) if name:
                 return name
             case AotValue(kind="TangentAOTInput" | "GradAOTOutput", of=AotValue() as of):
                 return f"gradient of {self.words_of(of)}"
+            case AotValue(kind="InputMutationAOTOutput", of=AotValue() as of):
+                return f"new value of {self.words_of(of)}"
+            case AotValue(kind=kind, index=int(index)) if kind.startswith("SavedForBackwards"):
+                return f"saved for backward {index}"
+            case AotValue(kind="ViewBaseAOTInput" | "SyntheticBaseAOTInput" | "IntermediateBaseAOTOutput",
+                          of=AotValue() as of):
+                return f"what {self.words_of(of)} is a view of"
         return value.text
 
     # --- bodies -----------------------------------------------------------------------------------
