@@ -128,15 +128,20 @@ class Graphs:
 
     def traced_for_call(self, ids: CompileId, call: current_compilation.CompilerCall) -> GraphBuilder:
         """Return the graph that Dynamo traced for a call, not for a frame; what comes under these numbers is of it."""
-        builder = self._of_call[ids.key] = self.of_call(call)
+        builder = self._of_call[ids.key] = self.of_call(call, traced=True)
         return builder
 
-    def of_call(self, call: current_compilation.CompilerCall) -> GraphBuilder:
-        """Return the graph that a call of a compiler works on; begin one where there is none."""
+    def of_call(self, call: current_compilation.CompilerCall, traced: bool = False) -> GraphBuilder:
+        """Return the graph that a call of a compiler works on; begin one where there is none.
+
+        Args:
+            call: the present call.
+            traced: Dynamo traces the graph. What compiles it then, in the same call, goes on with it.
+        """
         marked = call.marks.get(self._mark) if call.marks is not None else None
         shown = None if call.marks is not None else (call.filename, call.function, call.line)
         known = self._of_aot.get(call.aot) if call.aot is not None else self._shown.get(shown) if shown else None
-        builder = marked or known
+        builder = marked or known or (None if traced else self._only_traced(call))
         if builder is None:
             ids = CompileId(-1, sum(key[1] < 0 for key in self._builders))
             builder = GraphBuilder(ids, call=call._replace(marks=None))
@@ -150,6 +155,14 @@ class Graphs:
         if shown is not None:
             self._shown[shown] = builder
         return builder
+
+    def _only_traced(self, call: current_compilation.CompilerCall) -> GraphBuilder | None:
+        """Return the last graph of a call if it is of the same call and nothing but traced; else ``None``."""
+        last = next((builder for builder in reversed(self.all()) if builder.call is not None), None)
+        of_call = (call.filename, call.line, call.function)
+        return last if last is not None and last.call is not None and of_call == (
+            last.call.filename, last.call.line, last.call.function) and all(
+                stage == "Captured_Graph" for stage, _ in last.stages) and last.stages else None
 
     def find(self, graph: Any) -> GraphBuilder | None:
         """Return the graph of a name, torch's or the shown one, or the one that a captured graph module is."""

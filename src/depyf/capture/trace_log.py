@@ -220,34 +220,42 @@ class _Log:
     def _take_of_call(self, metadata: dict[str, Any], payload: str) -> None:
         """Read an event of what is compiled without a frame, by a direct call of a compiler or of ``torch.export``."""
         kind = kind_of(metadata)
+        about, issue = metadata.get(kind), self.reader.export_issue(metadata)
         ends = kind in ("compilation_metrics", naming.EXPORTED)
-        traced = next(reversed(self.graphs), None) if ends and not self._in_call else None
-        if traced is not None and not self.reader.is_begun(traced):  # (Dynamo traced it for this call, not for a frame)
-            graph = self.graphs.pop(traced)
-            self.reader.without_frame(graph.ids)
-            self._begin_call(metadata, graph)
-            return
-        issue = self.reader.export_issue(metadata)
-        about = metadata.get(kind)
-        if issue or payload and kind != "export" and (
-                self._in_call or isinstance(about, dict) and _shown_name(kind, about)
-                                 or naming.stage_of(metadata) or naming.internal_stage_of(metadata, payload)):
-            if not self._in_call:
-                self._begin_call(metadata)
-            if issue and issue not in self.calls[-1].issues:
-                self.calls[-1].issues.append(issue)
-            if payload:
-                self._add_text(self.calls[-1], metadata, payload)
-        if ends and self._in_call and isinstance(about, dict) and (found := phases(about)):
-            self.calls[-1].facts["phases"] = found
+        begins = issue or payload and kind != "export" and (
+            isinstance(about, dict) and _shown_name(kind, about) or naming.stage_of(metadata)
+            or naming.internal_stage_of(metadata, payload))
+        if not self._in_call and (begins or ends):
+            self._in_call = self._begin_call(metadata, bool(begins))
+        if self._in_call:
+            graph = self.calls[-1]
+            if issue and issue not in graph.issues:
+                graph.issues.append(issue)
+            if payload and kind != "export":
+                self._add_text(graph, metadata, payload)
+            if ends and isinstance(about, dict) and (found := phases(about)):
+                graph.facts["phases"] = found
         self._in_call = self._in_call and not ends
 
-    def _begin_call(self, metadata: Mapping[str, Any], graph: _Graph | None = None) -> None:
-        ids = CompileId(-1, len(self.calls))
-        graph = graph or _Graph(ids, 0)
-        graph.ids, graph.call = ids, self.reader.direct_call(metadata)
+    def _begin_call(self, metadata: Mapping[str, Any], is_new: bool) -> bool:
+        """Begin the graph of a call, or go on with what Dynamo traced for it (not for a frame); return if there is one.
+
+        Args:
+            metadata: the first event without a frame.
+            is_new: begin one where Dynamo traced none.
+        """
+        ids, traced = CompileId(-1, len(self.calls)), next(reversed(self.graphs), None)
+        if traced is not None and not self.reader.is_begun(traced):
+            graph = self.graphs.pop(traced)
+            self.reader.without_frame(graph.ids)
+            graph.ids = ids
+        elif is_new:
+            graph = _Graph(ids, 0)
+        else:
+            return False
+        graph.call = self.reader.direct_call(metadata)
         self.calls.append(graph)
-        self._in_call = True
+        return True
 
     def _add_text(self, graph: _Graph, metadata: Mapping[str, Any], payload: str) -> None:
         kind = kind_of(metadata)

@@ -268,8 +268,10 @@ def _compiles(module: str) -> bool:
 
 def _name(frame: FrameType) -> str:
     """Return the name of the public function that a frame is of: ``aot_function`` for what that returned."""
-    name = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
-    return str(name).partition(".<locals>")[0].removesuffix(".__call__").replace("<module>", "module")
+    name = str(getattr(frame.f_code, "co_qualname", frame.f_code.co_name))
+    maker = name.partition(".<locals>")[0].removesuffix(".__call__").replace("<module>", "module")
+    own = name.rpartition(".")[2]
+    return own if maker.startswith("_") and own.isidentifier() and not own.startswith("_") else maker
 
 
 def _place(frame: FrameType | None) -> tuple[str, int]:
