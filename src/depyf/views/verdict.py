@@ -37,6 +37,7 @@ def verdict(run: RunIndex) -> list[str]:
         lines += _of_unit(run, summary)
     rests = {f"{why_plain(run, each)}.": each for summary in run.summaries for each in _lost_rests(summary)}
     failed = [line for line, each in rests.items() if each.outcome == "failed"]
+    failed += _failed_exports(run)
     lines = list(dict.fromkeys([*failed, *lines, *rests]))  # (A failed compilation mostly ends the call.)
     if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
@@ -47,6 +48,13 @@ def verdict(run: RunIndex) -> list[str]:
         lines = [*lines[:MOST], f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, "
                                 "too."]
     return [*wrong_results(run.capture.notes), *_numbers_for_text(run), *lines]
+
+
+def _failed_exports(run: RunIndex) -> list[str]:
+    return [f"{code(graph.name)} at {code(run.short_place(graph.call))} was not exported: {code(issue.subject)}: "
+            f"{prose(issue.outcome, 300)}" + "." * (not issue.outcome.endswith((".", "!")))
+            for graph in run.capture.graphs if graph.call is not None
+            for issue in graph.issues if issue.kind == "failed"]
 
 
 def _numbers_for_text(run: RunIndex) -> list[str]:
