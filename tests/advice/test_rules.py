@@ -443,6 +443,18 @@ def test_what_a_function_without_arguments_gives_is_read_from_a_global_variable(
     assert advice is None if change is None else advice.change.startswith(change)
 
 
+@pytest.mark.parametrize("compiled", ["/lib/python3.11/logging/__init__.py", "made.py"])
+@pytest.mark.parametrize("name", ["time", "get_ident"])
+def test_a_librarys_function_that_torch_compiles_by_itself_is_not_changed(compiled, name):
+    """The user's line is its caller's, and runs in plain Python."""
+    library, text = f"def make(x):\n    return {name}()\n", "def f(x):\n    make(x)\n"
+    stack = (SourceLocation("m.py", 2, "f", "make(x)"), SourceLocation(compiled, 2, "make", f"return {name}()"))
+    broken = GraphBreak(CompileId(0, 0), "Attempted to call function marked as skipped", registry_id="GB0007", depth=1,
+                        context=f"module: time, qualname: {name}, skip reason", stack=stack)
+    advice = on_break(Sources([SourceFile("m.py", text), SourceFile(compiled, library)]).site(broken))
+    assert (advice is None) == (compiled != "made.py")
+
+
 @pytest.mark.parametrize(("line", "setting"), [
     ("logger.warning('a')", "add(logging.Logger.warning)"),
     ("logger.warning_once('a')", "add(type(logger).warning_once)"),

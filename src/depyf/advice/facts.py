@@ -80,13 +80,13 @@ class Facts:
     def is_called_by_library(self) -> bool:
         """Whether a library calls the function of the line, or the one that torch compiled, with arguments of its own.
 
-        Then nobody can pass either of them another argument.
+        Then nobody can pass either of them another argument; nor if the line is in a caller of what was compiled.
         """
         stack, compiled = self.broken.stack, len(self.broken.stack) - self.broken.depth
-        callers = [at for at, place in enumerate(stack[:compiled]) if is_own(place.filename)]
+        first = max((at for at, place in enumerate(stack[:compiled]) if is_own(place.filename)), default=compiled)
         here = next((at for at, place in enumerate(stack) if place is self.where), 0)
-        return any(not is_own(place.filename) and place.text and "**" not in place.text
-                   for place in stack[callers[-1] if callers else compiled:here])
+        return here < compiled < len(stack) or any(
+            not is_own(place.filename) and place.text and "**" not in place.text for place in stack[first:here])
 
     @property
     def is_generator(self) -> bool:
@@ -215,10 +215,10 @@ class Facts:
 
     @property
     def outer_call(self) -> ast.Call | None:
-        """The call in the compiled function, in no loop, that leads to the line in another function."""
+        """The call in the user's compiled function, in no loop, that leads to the line in another function."""
         outer, stack = self.site.compiled_site, self.broken.stack
         if outer is None or outer.where is None or outer.statement is None or self.is_of_compiled or (
-                outer.function is not None and loops_around(outer.function, outer.where.line)):
+                not is_own(outer.where.filename) or outer.function and loops_around(outer.function, outer.where.line)):
             return None
         inner = [each.function for before, each in zip(stack, stack[1:]) if before is outer.where]
         calls = [each for each in own_parts(outer.statement) if isinstance(each, ast.Call)]
