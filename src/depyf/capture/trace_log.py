@@ -147,7 +147,9 @@ def _captures(path: str, log: Iterable[str], internal_stages: bool) -> dict[str,
         rank = str(rank) if isinstance(rank, int) else next(iter(readings), "")
         if rank and "" in readings:  # (what comes before the first event with a rank belongs to that rank)
             readings[rank] = readings.pop("")
-        reading = readings.setdefault(rank, _Log(internal_stages))
+        reading = readings.get(rank)
+        if reading is None:
+            reading = readings[rank] = _Log(internal_stages)
         digest = metadata.get("has_payload")
         if isinstance(digest, str) and digest != hashlib.md5(
                 (payload or "").encode(errors="surrogateescape"), usedforsecurity=False).hexdigest():
@@ -290,9 +292,8 @@ class _Log:
         guard_reader = GuardReader(self._full_path)
         graphs = {key: graph.records() for key, graph in self.graphs.items() if graph.has_stages}
         for graph in (*self.graphs.values(), *self.calls):
-            if not graph.has_stages:  # (the texts of a compilation without a graph: why it failed)
-                self.unread += (UnreadEvent(name, text, graph.ids, number=len(self.unread) + number)
-                                for number, (name, text) in enumerate(graph.internal_texts(), 1))
+            for name, text in () if graph.has_stages else graph.internal_texts():  # (as why it failed)
+                self.unread.append(UnreadEvent(name, text, graph.ids, number=len(self.unread) + 1))
         first = {c.compile_id.frame_key: c for c in reversed(compilations)}
         entries: dict[tuple[int, int], list[CacheEntry]] = {}
         for compilation in compilations:
@@ -313,13 +314,12 @@ class _Log:
             unread_note(self.unread), _INTERNAL if self._leaves_out_internal else ""))
         numbers: Counter[str] = Counter()
         calls = []
-        for graph in filter(lambda each: each.call is not None and each.has_stages, self.calls):
-            name = naming.function_identifier(graph.call.function if graph.call else "")
+        for graph in filter(lambda each: each.has_stages or each.issues, self.calls):
+            name = naming.function_identifier(graph.call.function if graph.call is not None else "")
             numbers[name] += 1
             calls += graph.records(f"{name}_{numbers[name]}")
         return Capture(_functions(frames), (*itertools.chain(*graphs.values()), *calls), tuple(notes),
-                       self.environment,
-                       compilations, events=tuple(self.unread))
+                       self.environment, compilations, events=tuple(self.unread))
 
     def _full_path(self, shown: str) -> str:
         """Complete a path that torch cut in a name (``full_paths.FullPaths``), where only one file of the log fits."""
