@@ -121,6 +121,19 @@ def test_an_export_says_what_it_decided(tmp_path):
     assert "does not read" not in text
 
 
+def test_each_call_that_reports_no_end_is_one(tmp_path):
+    """An export that is not strict reports what it decided, and then nothing."""
+    def fixed(line, value):
+        return {"symbolic_shape_specialization": {"sources": ["L['x'].size()[0]"], "value": value},
+                "stack": [place(line, "<module>"), place(1, "export", FILES[3])]}
+
+    log = write_log(tmp_path / "a.log", [(fixed(7, "4"), None), (fixed(7, "4"), None), (fixed(8, "5"), None)])
+    text = index_of(log, tmp_path)
+    assert "| `export_1` | Given to `export` at `app.py:7` |" in text
+    assert "| `export_2` | Given to `export` at `app.py:8` |" in text
+    assert text.count("can only be") == 2 and "* `L['x'].size()[0]` can only be `5`" in text
+
+
 def test_what_dynamo_traces_for_a_strict_export_is_no_compilation(tmp_path):
     log = write_log(tmp_path / "a.log", [
         (frame(0, dynamo_output_graph={}), GRAPH),

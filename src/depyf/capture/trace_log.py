@@ -227,6 +227,8 @@ class _Log:
         begins = issue or payload and kind != "export" and (
             isinstance(about, dict) and _shown_name(kind, about) or naming.stage_of(metadata)
             or naming.internal_stage_of(metadata, payload))
+        if self._in_call and begins and metadata.get("stack"):  # (a call that fails reports no end)
+            self._in_call = self.reader.direct_call(metadata) == self.calls[-1].call
         if not self._in_call and (begins or ends):
             self._in_call = self._begin_call(metadata, bool(begins))
         if self._in_call:

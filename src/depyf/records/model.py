@@ -311,11 +311,13 @@ class TritonKernel:
 class ExportIssue:
     """Something that ``torch.export`` could not know, and decided."""
 
-    # `"guard"` (a condition on sizes was evaluated), `"data"` (a condition on data was taken from the real tensors),
-    # `"no fake kernel"` or `"wrong fake kernel"` (of a custom operator)
+    # `"failed"` (an exception), `"fixed"` (a size has one value only), `"guard"` (a condition on sizes was evaluated),
+    # `"data"` (a condition on data was taken from the real tensors), `"no fake kernel"` or `"wrong fake kernel"` (of a
+    # custom operator)
     kind: str
-    subject: str  # the condition, or the operator
-    outcome: str = ""  # what the condition was taken for, `"False"`; of a wrong kernel what differs
+    subject: str  # the condition, the size, the operator, or the type of the exception
+    # what the condition was taken for, `"False"`; the value of the size; the message; of a wrong kernel what differs
+    outcome: str = ""
     location: SourceLocation | None = None  # the user's line
     values: tuple[tuple[str, str], ...] = ()  # local variables there, and what symbols are
 

@@ -35,8 +35,16 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from .graph_facts import EXECUTIONS, FACTS, ISSUES, export_issue
-from .libraries import asks_for_sizes, is_library, is_of_backend, is_of_compiler, is_polyfill, torch_folder
+from .graph_facts import EXECUTIONS, FACTS, FIXED, ISSUES, export_issue
+from .libraries import (
+    asks_for_sizes,
+    is_library,
+    is_of_backend,
+    is_of_compiler,
+    is_of_export,
+    is_polyfill,
+    torch_folder,
+)
 from .met import FRAME, IN_LOOP
 from .modules import cache_bypass_reason, cache_key_parts
 
@@ -282,7 +290,8 @@ class EventReader:
         kind = kind_of(metadata)
         event = metadata.get(kind)
         if not isinstance(event, dict) or kind not in ISSUES and (
-                kind != "guard_added" or event.get("prefix") != "eval"):
+                kind != "guard_added" or event.get("prefix") != "eval") or kind == FIXED and not any(
+                    is_of_export(place.filename) for place in self._stack(metadata.get("stack"))):
             return None
         places = [each for each in self._stack(event.get("user_stack")) if not self._is_torchs(each.filename)]
         return export_issue(kind, event, places[-1] if places else None)

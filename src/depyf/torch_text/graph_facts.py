@@ -7,6 +7,7 @@ event (its kind, or the artifact)      what it says
 ``inductor_runtime_and_tensor_meta``   each kernel and collective: estimated time, shapes of what it gives
 ``triton_kernel_info``                 how Triton kernels were compiled and tuned
 ``propagate_real_tensors_provenance``  a condition on data that ``draft_export`` took from the real tensors
+``symbolic_shape_specialization``      a size of an input that the export takes to have one value
 ``missing_fake_kernel``, ``mismatched_fake_kernel``, ``guard_added`` (while exporting)
 ``graph_execution``                    graphs in the order in which they ran (``record_and_log_graph_execution_order``)
 =====================================  ======================================================================
@@ -23,10 +24,12 @@ from ..records.model import ExportIssue, ScheduledOperation, SourceLocation, Tri
 
 #: Names of artifacts with facts about a graph.
 FACTS = frozenset({"inductor_collective_schedule", "inductor_runtime_and_tensor_meta", "triton_kernel_info"})
+#: The kind of event of a size that has one value only.
+FIXED = "symbolic_shape_specialization"
 #: Kinds of events with what an export could not know. (A guard is one only while a program is exported.)
 ISSUES = {
     "propagate_real_tensors_provenance": "data", "missing_fake_kernel": "no fake kernel",
-    "mismatched_fake_kernel": "wrong fake kernel", "expression_created": ""}
+    "mismatched_fake_kernel": "wrong fake kernel", FIXED: "fixed", "expression_created": ""}
 
 
 #: Names of artifacts with graphs that ran, which are recorded as torch wrote them.
@@ -90,6 +93,8 @@ def export_issue(kind: str, event: Mapping[str, Any], location: SourceLocation |
     known = frame if isinstance(frame, dict) else {}
     values = tuple((str(name), str(value)) for part in ("symbols", "locals")
                    for name, value in (known.get(part) or {}).items())
+    if kind == FIXED:
+        return ExportIssue(what, ", ".join(map(str, event.get("sources") or ())), str(event.get("value", "")), location)
     subject, outcome = str(event.get("expr") or event.get("op") or ""), event.get("result") or event.get("reason")
     return ExportIssue(what, subject, str(outcome or ""), location, values)
 

@@ -89,6 +89,12 @@ def is_of_compiler(filename: str) -> bool:
     return _COMPILERS.search(_with_slashes(filename)) is not None
 
 
+def is_of_export(filename: str) -> bool:
+    """Return whether a path is of a file of ``torch.export``."""
+    path = _with_slashes(filename)
+    return "/torch/export/" in path or "/torch/_export/" in path
+
+
 #: The file of torch's with what calls compiled code.
 _ENTRANCE = "_dynamo/eval_frame.py"
 

@@ -186,6 +186,7 @@ def _issues(run: SectionContext, graph: CompiledGraph) -> list[str]:
 _VALUES = 4
 #: What an export decided, by the kind of issue.
 _ISSUES = {
+    "fixed": "{subject} can only be {outcome}",
     "guard": "{subject} was evaluated; what is exported is for sizes with this outcome alone",
     "data": "{subject} depends on data; it was taken to be {outcome}, as in this run, and the exported program checks "
             "that",
