@@ -8,8 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from depyf.capture.torch_private import private_api  # noqa: E402
-from depyf.records.store import read  # noqa: E402
+import depyf  # noqa: E402
+from depyf.capture.torch_private import private_api
+from depyf.records.store import read
 
 pytestmark = pytest.mark.skipif(not private_api.EXPORT.present(), reason="this torch exports otherwise")
 
@@ -62,6 +63,16 @@ def test_why_an_export_failed(run):
     text = (folder / "dump" / "index.md").read_text()
     assert "Why `export_3` was not exported:" in text and "1 failed export" in text
     assert "1 failed export" in ended.stderr
+
+
+def test_an_error_of_ours_at_its_beginning_does_not_reach_the_program(tmp_path, monkeypatch):
+    def fails():
+        raise ValueError("ours")
+
+    monkeypatch.setattr("depyf.capture.torch_private.current_compilation.begin_export", fails)
+    with pytest.warns(RuntimeWarning, match="ours"), depyf.prepare_debug(str(tmp_path), page=False):
+        program = torch.export.export(torch.nn.ReLU(), (torch.ones(3),), strict=False)
+    assert program.graph is not None
 
 
 def test_what_torch_suggests_is_recorded():

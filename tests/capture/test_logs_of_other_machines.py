@@ -206,6 +206,14 @@ def test_where_ranks_wait_for_each_other(tmp_path):
             file.read())
 
 
+def test_collectives_of_backward_code_come_after_those_of_forward_code(tmp_path):
+    log = write_log(tmp_path / "a.log", [
+        (frame(0, dynamo_start={"stack": [place(3, "f")]}), None), (frame(0, dynamo_output_graph={}), GRAPH),
+        *[(frame(0, artifact={"name": "inductor_collective_schedule"}), json.dumps([name]))
+          for name in ("all_gather", "reduce_scatter")]])
+    assert "| `all_gather`, `reduce_scatter` |" in index_of(log, tmp_path)
+
+
 def test_logs_that_are_left_out_are_named(tmp_path, capsys):
     folder = tmp_path / "logs"
     folder.mkdir()

@@ -203,6 +203,18 @@ class inner_f(torch.nn.Module):
                            "], self._out_spec)"]
 
 
+@pytest.mark.parametrize("said, words", [
+    ("PlainAOTInput(idx=7)", "input 7"),
+    ("SavedForBackwardsAOTOutput(idx=2)", "saved for backward 2"),
+    ("InputMutationAOTOutput(mutated_input=PlainAOTInput(idx=1))", "new value of x"),
+    ("SyntheticBaseAOTInput(base_of=PlainAOTInput(idx=1))", "what x is a view of"),
+    ("IntermediateBaseAOTOutput(base_of=PlainAOTOutput(idx=0))", "what result 0 is a view of")])
+def test_roles_of_other_values(said, words):
+    text = ("class inner_f(torch.nn.Module):\n    def forward(\n        self,\n"
+            f'        a: "f32[8]",  # {said}\n    ):\n        return (a,)\n')
+    assert f'a: "f32[8]",  # {words}' in graph_view(text, INPUTS, captured=False).text
+
+
 def test_words_of_parameters():
     assert parameter_words("primals_2", INPUTS) == parameter_words("arg1_1", INPUTS) == "x"
     assert parameter_words("mask", INPUTS) == "kwargs['mask']"

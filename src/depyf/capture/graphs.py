@@ -23,6 +23,7 @@ from ..records.model import (
 )
 from ..records.naming import function_identifier, legal_identifier
 from ..records.store import Recorded
+from ..torch_text.graph_facts import add_facts
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 from .recorder import Recorder
 from .torch_private import current_compilation, graph_modules
@@ -85,6 +86,7 @@ class Graphs:
         #: Those without a frame: by the numbers under which torch traces them, and by the function that showed a graph.
         self._of_call: dict[tuple[int, int, int], GraphBuilder] = {}
         self._shown: dict[tuple[str, str, int], GraphBuilder] = {}
+        self._last_of_call: GraphBuilder | None = None
         self._mark = f"depyf {id(self)}"
 
     # --- which ------------------------------------------------------------------------------------
@@ -146,6 +148,7 @@ class Graphs:
             ids = CompileId(-1, sum(key[1] < 0 for key in self._builders))
             builder = GraphBuilder(ids, call=call._replace(marks=None))
             self._builders[builder.ids.key] = [builder]
+            self._last_of_call = builder
             names = (f"{function_identifier(call.function)}_{number}" for number in itertools.count(1))
             self._name(builder, next(name for name in names if name not in self._taken))
         if call.marks is not None:
@@ -158,11 +161,11 @@ class Graphs:
 
     def _only_traced(self, call: current_compilation.CompilerCall) -> GraphBuilder | None:
         """Return the last graph of a call if it is of the same call and nothing but traced; else ``None``."""
-        last = next((builder for builder in reversed(self.all()) if builder.call is not None), None)
-        of_call = (call.filename, call.line, call.function)
-        return last if last is not None and last.call is not None and of_call == (
-            last.call.filename, last.call.line, last.call.function) and all(
-                stage == "Captured_Graph" for stage, _ in last.stages) and last.stages else None
+        last = self._last_of_call
+        if last is None or last.call is None or {stage for stage, _ in last.stages} != {"Captured_Graph"}:
+            return None
+        return last if (call.filename, call.line, call.function) == (
+            last.call.filename, last.call.line, last.call.function) else None
 
     def find(self, graph: Any) -> GraphBuilder | None:
         """Return the graph of a name, torch's or the shown one, or the one that a captured graph module is."""
@@ -218,10 +221,8 @@ class Graphs:
         builder.when_named(record)
 
     def add_facts(self, builder: GraphBuilder, **facts: tuple[Any, ...]) -> None:
-        """Add values to fields of the record of a graph; those that it has are not added again."""
-        for name, values in facts.items():
-            known = builder.facts.get(name, ())
-            builder.facts[name] = (*known, *(each for each in values if name != "issues" or each not in known))
+        """Add values to fields of the record of a graph."""
+        add_facts(builder.facts, facts)
 
         def record() -> None:
             self._recorder.append(self._head(builder))

@@ -61,6 +61,8 @@ from .torch_private import (
 )
 from .user_function import Meant, of_frame, record_of
 
+#: The folder of this package.
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 #: Names of artifacts that are recorded.
 _ARTIFACTS = events.ARTIFACTS | FACTS | naming.ARTIFACTS.keys() | naming.OF_EXPORTS.keys()
 
@@ -135,7 +137,8 @@ class Session:
         for api, what, later in (
             (private_api.AOT_GRAPHS, "linking of aot_eager graphs", lambda: hooks.on_aot_graph(
                 self._safely(self._before_aot), self._safely(self._on_aot_graph))),
-            (private_api.EXPORT, "exports", lambda: hooks.on_export(self._safely(self._on_export))),
+            (private_api.EXPORT, "exports", lambda: hooks.on_export(
+                self._safely(current_compilation.begin_export), self._safely(self._on_export))),
             (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
             (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
                 pipeline.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
@@ -355,9 +358,10 @@ class Session:
         graph = self.graphs.of_call(call)
         if error is not None:
             places = [SourceLocation(each.filename, each.lineno or 0, each.name, each.line or "")
-                      for each in traceback.extract_tb(error.__traceback__) if not is_library(each.filename)]
+                      for each in traceback.extract_tb(error.__traceback__)
+                      if not (is_library(each.filename) or each.filename.startswith(_OURS))]
             self.graphs.add_facts(graph, issues=(export_failure(
-                type(error).__name__, str(error), places[-1] if len(places) > 1 else None),))
+                type(error).__name__, str(error), places[-1] if places else None),))
         elif program is not None:
             self._add_of_export(graph, naming.EXPORTED, str(program))
 

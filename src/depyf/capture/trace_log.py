@@ -30,7 +30,6 @@ from ..records.model import (
     CompiledFunction,
     CompiledGraph,
     CompileId,
-    ExportIssue,
     Frame,
     GraphInput,
     GraphStage,
@@ -53,7 +52,7 @@ from ..torch_text.events import (
     unread_note,
 )
 from ..torch_text.global_names import resumed_function, without_ids
-from ..torch_text.graph_facts import FACTS, graph_facts
+from ..torch_text.graph_facts import FACTS, add_facts, graph_facts
 from ..torch_text.guards import GuardReader
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 
@@ -233,8 +232,8 @@ class _Log:
             self._in_call = self._begin_call(metadata, bool(begins))
         if self._in_call:
             graph = self.calls[-1]
-            if issue and issue not in graph.issues:
-                graph.issues.append(issue)
+            if issue:
+                add_facts(graph.facts, {"issues": (issue,)})
             if payload and kind != "export":
                 self._add_text(graph, metadata, payload)
             if ends and isinstance(about, dict) and (found := phases(about)):
@@ -278,7 +277,7 @@ class _Log:
         if graph.piece and name == f"vllm_{graph.piece}":
             graph.stage("Captured_Graph", payload, "", kind)
         if event.get("name") in FACTS:
-            graph.facts.update(graph_facts(str(event["name"]), payload))
+            add_facts(graph.facts, graph_facts(str(event["name"]), payload))
         elif stage and not (name == naming.BEFORE_PRE_GRAD and graph.is_captured_as(payload)):
             graph.stage(stage, payload, naming.shown_name(name) if name else "", kind)
         elif internal := naming.internal_stage_of(metadata, payload):
@@ -316,7 +315,7 @@ class _Log:
             unread_note(self.unread), _INTERNAL if self._leaves_out_internal else ""))
         numbers: Counter[str] = Counter()
         calls = []
-        for graph in filter(lambda each: each.has_stages or each.issues, self.calls):
+        for graph in filter(lambda each: each.has_stages or "issues" in each.facts, self.calls):
             name = naming.function_identifier(graph.call.function if graph.call is not None else "")
             numbers[name] += 1
             calls += graph.records(f"{name}_{numbers[name]}")
@@ -358,7 +357,6 @@ class _Graph:
         attempt: the attempt of tracing that made it.
         call: by which it was compiled without a frame.
         facts: fields of its record that events gave.
-        issues: what an export could not know.
         piece: the name of the piece that the backend is compiling; ``""`` for the whole graph.
     """
 
@@ -367,7 +365,6 @@ class _Graph:
         self.attempt = attempt
         self.call: SourceLocation | None = None
         self.facts: dict[str, Any] = {}
-        self.issues: list[ExportIssue] = []
         self.piece = ""
         self._texts: list[tuple[str, GraphStage | Kernel]] = []  # in order, with the names of their pieces
         self._kinds: dict[str, str] = {}
@@ -467,7 +464,7 @@ class _Graph:
                 file = "" if is_python else files.of_stage(name, text.stage, index, is_python=False)
                 stages.append(replace(text, index=index, file=file, compile_id=None if self.call else self.ids))
         graph = CompiledGraph(name, "" if piece else name, self.ids, "", _with_inputs(stages), tuple(kernels),
-                              call=self.call, piece_of=whole if piece else "", issues=tuple(self.issues),
+                              call=self.call, piece_of=whole if piece else "",
                               **({} if piece else self.facts))
         return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
 

@@ -252,6 +252,7 @@ class EventReader:
     ) -> None:
         self._string_of = string_of
         self._strings: dict[int, str] = {}
+        self._torch_folders: set[str] = set()
         self._full_path = full_path
         self._spill = spill
         #: Those in memory, by ``CompileId.key``, the last used one last.
@@ -298,8 +299,7 @@ class EventReader:
 
     def _is_torchs(self, filename: str) -> bool:
         """Return whether a file is torch's or the standard library's, on the machine of the log."""
-        folders = {folder for each in self._strings.values() if (folder := torch_folder(each))}
-        return is_library(filename) or filename.startswith(tuple(folders))
+        return is_library(filename) or filename.startswith(tuple(self._torch_folders))
 
     def direct_call(self, metadata: Mapping[str, Any]) -> SourceLocation:
         """Return the place in the program that called a compiler of torch's, of an event without a frame.
@@ -441,6 +441,8 @@ class EventReader:
         text = metadata.get("str")
         if isinstance(text, (list, tuple)) and len(text) == 2 and isinstance(text[0], str):
             self._strings[text[1]] = text[0]
+            if folder := torch_folder(text[0]):
+                self._torch_folders.add(folder)
             return
         if not isinstance(metadata.get("frame_id"), int):
             return

@@ -68,6 +68,16 @@ def graph_facts(artifact: str, payload: str) -> dict[str, Any]:
     return {"triton": tuple(_triton_kernel(str(name), each) for name, each in value.items())}
 
 
+def add_facts(known: dict[str, Any], facts: Mapping[str, tuple[Any, ...]]) -> None:
+    """Add values to the fields that a graph has: those of its backward code come after those of its forward code.
+
+    An export decides the same thing several times: that is one issue.
+    """
+    for name, values in facts.items():
+        before = known.get(name, ())
+        known[name] = (*before, *(each for each in values if name != "issues" or each not in before))
+
+
 def _triton_kernel(name: str, event: Mapping[str, Any]) -> TritonKernel:
     chosen = event.get("only_config") or event.get("best_config") or ()
     return TritonKernel(name, str(event.get("autotune_cache_state") or ""), int(event.get("num_configs") or 1),

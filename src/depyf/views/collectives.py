@@ -76,9 +76,9 @@ def differences(captures: Mapping[str, Capture]) -> list[str]:
     Args:
         captures: the records of those that differ, by what they are called: ``"ranks 0, 2"``.
     """
-    lines = list(_differing("Graphs run in different orders, first at number {number}: {what}. Where these call "
-                            "collectives, the ranks wait for each other.", "run",
-                            {ranks: executed(capture.events) for ranks, capture in captures.items()}))
+    lines = [f"Graphs run in different orders, {first}. Where these call collectives of one process group, the ranks "
+             "may wait for each other."
+             for first in _differing("run", {ranks: executed(each.events) for ranks, each in captures.items()})]
     graphs: dict[str, dict[str, CompiledGraph]] = {}
     for ranks, capture in captures.items():
         names = graph_names(capture)
@@ -90,19 +90,19 @@ def differences(captures: Mapping[str, Capture]) -> list[str]:
         lacking = [ranks for ranks in captures if ranks not in by_ranks]
         if lacking and any(graph.collectives for graph in by_ranks.values()):
             lines.append(f"{_begun(lacking)} {'has' if _is_one(lacking) else 'have'} no graph {name}, which calls "
-                         "collectives on the others.")
+                         "collectives on others.")
     return lines
 
 
 def _first_difference(name: str, by_ranks: Mapping[str, CompiledGraph]) -> Iterable[str]:
-    return _differing(
-        f"The collectives of {name} differ, first at number {{number}}: {{what}}. Ranks that call different ones wait "
-        "for each other, up to the time limit of the process group.", "call",
-        {ranks: list(map(plain_operation, graph.collectives)) for ranks, graph in by_ranks.items()})
+    orders = {ranks: list(map(plain_operation, graph.collectives)) for ranks, graph in by_ranks.items()}
+    for first in _differing("call", orders):
+        yield (f"The collectives of {name} differ, {first}. Ranks of one process group that call different ones may "
+               "wait for each other, up to its time limit.")
 
 
-def _differing(sentence: str, verb: str, orders: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    """Yield a sentence on the first place where orders differ; none where all are equal, or some are not known."""
+def _differing(verb: str, orders: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """Yield a clause on the first place where orders differ; none where all are equal, or some are not known."""
     for number, names in enumerate(zip_longest(*orders.values()), 1):
         if len(set(names)) > 1 and all(orders.values()):
             by_name: dict[str | None, list[str]] = {}
@@ -110,7 +110,7 @@ def _differing(sentence: str, verb: str, orders: Mapping[str, Sequence[str]]) ->
                 by_name.setdefault(name, []).append(ranks)
             what = [f"{listed(ranks)} {verb}{'s' * _is_one(ranks)} {code(name) if name else 'none'}"
                     for name, ranks in by_name.items()]
-            yield sentence.format(number=number, what="; ".join(what))
+            yield f"first at number {number}: {'; '.join(what)}"
             return
 
 
@@ -119,8 +119,7 @@ def _waits(name: str, by_ranks: Mapping[str, CompiledGraph]) -> Iterable[str]:
     least, longest = min(times, key=times.__getitem__, default=""), max(times, key=times.__getitem__, default="")
     if times and times[longest] - times[least] > _ALIKE * times[longest]:
         yield (f"Inductor estimates {_milliseconds(times[least])} for {name} on {least} and "
-               f"{_milliseconds(times[longest])} on {longest}: where that is so, {least} "
-               f"{'waits' if _is_one([least]) else 'wait'} at collectives.")
+               f"{_milliseconds(times[longest])} on {longest}: where that is so, {least} may wait at collectives.")
 
 
 def _is_one(ranks: Sequence[str]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 import weakref
@@ -213,29 +212,33 @@ class CompilerCall(NamedTuple):
     aot: int | None = None
 
 
-#: The call of ``torch.export`` that this thread is in.
+#: The calls of ``torch.export`` that this thread is in, as ``calls``, the innermost last.
 _exporting = threading.local()
 
 
-@contextlib.contextmanager
-def exporting() -> Iterator[CompilerCall]:
+def begin_export() -> CompilerCall:
     """Make the call of ``torch.export`` that this thread is in the present one: what it has compiled belongs to it."""
-    before = getattr(_exporting, "call", None)
-    if before is None:  # (else it calls itself)
+    calls = getattr(_exporting, "calls", ())
+    if calls:  # (it calls itself)
+        call = calls[-1]
+    else:
         stack = list(frames(sys._getframe()))
         at = next((number for number, frame in enumerate(stack) if _is_of_program(_module(frame))), len(stack) - 1)
         called = next((frame for frame in stack[:at][::-1] if _is_of_torch(_module(frame))), stack[at])
-        _exporting.call = CompilerCall(_name(called), *_place(stack[at]), True, {})
-    try:
-        yield _exporting.call
-    finally:
-        _exporting.call = before
+        call = CompilerCall(_name(called), *_place(stack[at]), True, {})
+    _exporting.calls = (*calls, call)
+    return call
+
+
+def end_export() -> None:
+    """End the present call of ``torch.export``."""
+    _exporting.calls = _exporting.calls[:-1]
 
 
 def current() -> CompilerCall:
     """Return the outermost call of a compiler of torch's, or of what has Dynamo trace, on the stack of this thread."""
-    if getattr(_exporting, "call", None) is not None:
-        return _exporting.call._replace(aot=aot_number())
+    if exports := getattr(_exporting, "calls", ()):
+        return exports[-1]._replace(aot=aot_number())
     tracer = private_api.CAPTURED_GRAPH.module if private_api.CAPTURED_GRAPH.present() else ""
     stack = list(frames(sys._getframe()))
     compilers = [number for number, frame in enumerate(stack) if _compiles(_module(frame)) or _module(frame) == tracer]

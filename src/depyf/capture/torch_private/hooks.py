@@ -247,19 +247,29 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
     return replaced(private_api.AOT_GRAPHS, aot_module_simplified)
 
 
-def on_export(hook: Callable[[current_compilation.CompilerCall, Any, Exception | None], None]) -> Undo:
-    """``hook(call, program, error)`` for each call of ``torch.export``: what it returned, or the error it raised."""
+def on_export(
+    begin: Callable[[], current_compilation.CompilerCall | None],
+    after: Callable[[current_compilation.CompilerCall, Any, Exception | None], None],
+) -> Undo:
+    """``after(call, program, error)`` for each call of ``torch.export``: what it returned, or what it raised.
+
+    Args:
+        begin: :func:`.current_compilation.begin_export`, or ``None`` where that fails; then ``after`` is not called.
+        after: the hook. The program is ``None`` where there is an error, and the other way round.
+    """
 
     def export(original: Any, *args: Any, **kwargs: Any) -> Any:
         program = failure = None
-        with current_compilation.exporting() as call:
-            try:
-                program = original(*args, **kwargs)
-            except Exception as error:
-                failure = error
-                raise
-            finally:
-                hook(call, program, failure)
+        call = begin()
+        try:
+            program = original(*args, **kwargs)
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            if call is not None:
+                current_compilation.end_export()
+                after(call, program, failure)
         return program
 
     return replaced(private_api.EXPORT, export)

@@ -342,8 +342,8 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
         "defined there; extern: a library's.",
         "# Below each call: the user's line, the module that it ran in, what of it is done there, what that gives.",
         "# (Lines that only reshape are left out.)"]
-    if kinds.keys() - {"Triton"} and any(call.inferred for call in kernel.calls):
-        which = "C++ kernels" if "C++" in kinds else "calls of libraries"
+    if any(call.inferred for call in kernel.calls):
+        which = "C++ kernels" if "C++" in kinds else "calls of libraries" if _LIBRARY in kinds else "later calls"
         head.append(f"# Torch does not say what {which} compute: it is inferred from the graph and from what flows. "
                     "Where torch says it,")
         head.append('# the call is marked "said by torch".')
@@ -352,23 +352,18 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
                    call.kind != _LIBRARY and bool(call.nodes) and of_libraries.issuperset(call.nodes))
              for call in kernel.calls]
     tuned = {each.name: each for each in provenance.graph.triton}
-    lines = [line for call in dict.fromkeys(call.name for call in kernel.calls) if call in tuned
-             for line in _tuning(tuned[call])]
+    lines = [_tuning(tuned[name]) for name in dict.fromkeys(call.name for call in kernel.calls) if name in tuned]
     tuning = ["", "Triton kernels:", *lines] if lines else []
     return "\n".join([*head, "", *_folded_calls(calls), *tuning]).rstrip() + "\n"
 
 
-def _tuning(kernel: TritonKernel) -> Iterator[str]:
-    """Yield a line on how a Triton kernel was compiled and tuned."""
-    several = kernel.configurations > 1
-    tuning = f"{kernel.configurations} configurations" if several else "one configuration"
-    tuning = _TUNING.get(kernel.tuning, "").format(tuning) or tuning
+def _tuning(kernel: TritonKernel) -> str:
+    """Return a line on how a Triton kernel was compiled and tuned."""
+    configurations = count(kernel.configurations, "configuration")
+    tuning = {"hit": "the fastest configuration from the cache",
+              "miss": f"{configurations}, measured at the first call"}.get(kernel.tuning, configurations)
     tuning += f" ({', '.join(kernel.chosen)})" if kernel.chosen else ""
-    yield f"    {kernel.name}: compiled in {kernel.seconds:.2f} s, {tuning}"
-
-
-#: Where the fastest configuration comes from, by the state of the cache of those.
-_TUNING = {"hit": "the fastest configuration from the cache", "miss": "{}, measured at the first call"}
+    return f"    {kernel.name}: compiled in {kernel.seconds:.2f} s, {tuning}"
 
 
 def _why_none(provenance: Provenance, kernel: Kernel) -> str:

@@ -167,19 +167,18 @@ def _times(graph: CompiledGraph) -> str:
 
 
 def _issues(run: SectionContext, graph: CompiledGraph) -> list[str]:
-    """Return what ``torch.export`` could not know and decided, as a list; empty for nothing."""
-    lines = []
+    """Return what ``torch.export`` could not know and decided, and why it failed, as lists; empty for nothing."""
+    decided: list[str] = []
+    failed: list[str] = []
     for each in graph.issues[:ROWS]:
         place = f"{run.place(each.location)}, {code(each.location.text)}: " if each.location is not None else ""
         known = some([f"{code(name)} is {code(value)}" for name, value in each.values], _VALUES)
         known = f"torch suggests: {known}" if known and each.kind == "failed" else known
         what = _ISSUES.get(each.kind, "{subject}").format(subject=code(each.subject), outcome=code(each.outcome))
-        lines.append(f"* {place}{what}" + (f" ({known})" if known else ""))
-    failed = any(each.kind == "failed" for each in graph.issues)
-    head = f"Why {code(graph.name)} was not exported:" if failed else (
-        f"What was decided for {code(graph.name)} while it was exported:")
-    return lines and ["", head, "", *lines,
-                      *left_out(len(graph.issues) - ROWS, "decision")]
+        (failed if each.kind == "failed" else decided).append(f"* {place}{what}" + (f" ({known})" if known else ""))
+    decided += left_out(len(graph.issues) - ROWS, "decision")
+    return [*(["", f"What was decided for {code(graph.name)} while it was exported:", "", *decided] if decided else []),
+            *(["", f"Why {code(graph.name)} was not exported:", "", *failed] if failed else [])]
 
 
 #: Values that are shown with a decision.
