@@ -1,21 +1,27 @@
 """Views of a thousand ranks, nearly all alike: how long `depyf report` and `depyf explain` take, how large the page is.
 
     python benchmarks/many_ranks.py [--ranks 1024] [--dump DUMP] [--write docs/measured/many_ranks.md]
+    python benchmarks/many_ranks.py --log tlparse/tests/inputs/inductor_provenance_jit_cuda_log.txt
 
 The dump of one process (without ``--dump`` that of a llama of two layers) becomes those of many ranks: each has its own
 times, ids of objects, ids of graphs and numbers of devices, as real ranks have. Rank 3 breaks a graph, rank 700 has
 another graph, rank 900 was killed, rank 901 left nothing, and rank 1023 did not start.
+
+A log of TORCH_TRACE from a GPU (``--log``) becomes those of many ranks in the same way. In that of rank 3 a graph calls
+another operation, the compilation of rank 700 failed, and rank 900 was killed before it had kernels.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
 import platform
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -79,6 +85,80 @@ def ranks(dump: pathlib.Path, target: pathlib.Path, count: int) -> int:
     return size
 
 
+_OF_LOG = re.compile(
+    r"(?m)(?<=^[VIWE]\d{4} )(?P<time>[\d:.]+ \d+)|(?<=\"ts\": )(?P<ts>[\d.]+)|(?<=_us\": )(?P<us>\d+)"
+    r"|(?<=_time_s\": )(?P<s>[\d.]+)|(?<=cuda:)(?P<device>\d+)|(?<=index=)(?P<index>\d+)"
+    r"|(?<=get_raw_stream\()(?P<stream>\d+)|(?<![\d.])(?P<id>\d{12,})(?![\d.])")
+_OPERATION = ".default("
+
+
+def log_of_rank(text: str, number: int) -> str:
+    """A log as another rank would have written it: with the times, ids and device of that."""
+    own = random.Random(number)
+    ids: dict[str, str] = {}
+    later = own.uniform(0, 3e6)  # microseconds
+
+    def other(found: re.Match[str]) -> str:
+        kind, value = found.lastgroup, found[0]
+        if kind == "time":
+            return f"12:{own.randrange(60):02}:{own.uniform(10, 59):09.6f} {1000 + number}"
+        if kind == "id":
+            return ids.setdefault(value, str(own.randrange(139 * 10**12, 140 * 10**12)))
+        if kind == "ts":
+            return repr(float(value) + later)
+        if kind in ("us", "s"):
+            return str(type(json.loads(value))(float(value) * own.uniform(0.9, 1.2)))
+        return str(number % 8)
+
+    text = _OF_LOG.sub(other, text)
+    if number == 3:
+        at = text.rindex(_OPERATION, 0, text.index("inductor_output_code"))
+        text = text[:at] + "_.default(" + text[at + len(_OPERATION) :]
+    if number == 700:
+        text = text.replace('"fail_type": null', '"fail_type": "RuntimeError"').replace(
+            '"fail_reason": null', '"fail_reason": "out of memory"').replace(
+            '"has_guarded_code": true', '"has_guarded_code": false')
+    if number == 900:
+        text = text[: text.index("inductor_output_code")]
+        text = text[: text.rindex("\n") + 1]
+    return _with_digests(text, number)
+
+
+def _with_digests(text: str, number: int) -> str:
+    """The log with the rank, and the digests of its payloads as torch writes them."""
+    lines = text.splitlines(keepends=True)
+    begins = [at for at, line in enumerate(lines) if not line.startswith("\t")]
+    for at, end in zip(begins, [*begins[1:], len(lines)]):
+        if '"has_payload": "' in lines[at]:
+            payload = "".join(line[1:] for line in lines[at + 1 : end]).removesuffix("\n")
+            digest = hashlib.md5(payload.encode()).hexdigest()
+            lines[at] = re.sub(r'(?<="has_payload": ")\w+', digest, lines[at])
+        lines[at] = re.sub(r', "rank": \d+', "", lines[at])
+        lines[at] = re.sub(r"\}\n$", f', "rank": {number}}}\n', lines[at])
+    return "".join(lines)
+
+
+def of_logs(log: pathlib.Path, count: int) -> list[tuple[str, str]]:
+    """Return the figures of ``depyf report`` of a folder of logs."""
+    text = log.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        logs, target = pathlib.Path(folder, "logs"), pathlib.Path(folder, "out")
+        logs.mkdir()
+        for number in range(count):
+            (logs / f"dedicated_log_torch_trace_rank_{number}_x.log").write_text(log_of_rank(text, number))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        timed("report", str(logs), "-o", str(target))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print((target / "index.md").read_text())
+        processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return [("logs", _megabytes(logs)), ("processor time", f"{processor:.1f} s"),
+                ("memory", f"{after.ru_maxrss / 1e3:.0f} MB"), ("files", _megabytes(target))]
+
+
+def _megabytes(folder: pathlib.Path) -> str:
+    return f"{sum(each.stat().st_size for each in folder.rglob('*') if each.is_file()) / 1e6:.1f} MB"
+
+
 def timed(*command: str) -> tuple[float, str]:
     begun = time.perf_counter()
     done = subprocess.run([sys.executable, "-m", "depyf", *command], capture_output=True, text=True)
@@ -92,8 +172,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=1024)
     parser.add_argument("--dump", type=pathlib.Path)
+    parser.add_argument("--log", type=pathlib.Path, help="of a GPU: measure logs made of it, too")
     parser.add_argument("--write", metavar="FILE")
     given = parser.parse_args()
+    of_log = of_logs(given.log, given.ranks) if given.log else []
     with tempfile.TemporaryDirectory() as folder:
         dump = given.dump
         if dump is None:
@@ -110,6 +192,9 @@ def main() -> None:
             ("`depyf explain`", f"{explaining:.1f} s")]
     text = (f"{dated()}, Python {platform.python_version()}, {os.cpu_count()} cores, least of 3. Command: "
             f"`make bench-ranks` ({given.ranks} ranks).\n\n" + table(("what", "figure"), rows))
+    if of_log:
+        text += (f"\n{given.ranks} logs made of `{given.log.name}` with three planted differences, `depyf report LOGS -o "
+                 f"DIR` (`benchmarks/many_ranks.py --log LOG`), once:\n\n" + table(("what", "figure"), of_log))
     print(text)
     if given.write:
         pathlib.Path(given.write).write_text(f"# A thousand ranks\n\n{text}")

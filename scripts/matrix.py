@@ -121,7 +121,8 @@ def run(interpreter: pathlib.Path, suites: list[str], select: str, limit: float)
     """Runs the suites: ``{"parts": {part: what its tests did}, "lacks": [...]}``; no ``lacks`` where nobody asked."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
-        command = [str(interpreter), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suites,
+        command = [str(interpreter), "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                   "--continue-on-collection-errors", f"--junitxml={report}", *suites,
                    *(["-k", select] if select else [])]
         try:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit,

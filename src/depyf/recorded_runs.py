@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .finishing.frames import read_records
 from .harmless import say
+from .model.folding import fold
 from .records import store
-from .records.model import Capture
+from .records.model import AlikeRank, Capture
 from .records.run_directory import RANK, directory_of, rank_folders
 from .records.store import RecordsError
 from .run_files import make
 
 if TYPE_CHECKING:
+    from .capture.trace_log import RankOfLog
     from .views.ranks import RankClass
 
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)[_.]")
@@ -88,7 +91,8 @@ def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
 def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     """Return the records of a log of ``TORCH_TRACE`` by folder; of a directory of logs the newest of each rank.
 
-    The rank is the one that the events name; where they name none, that of the file's name.
+    The rank is the one that the events name; where they name none, that of the file's name. Of ranks whose logs say
+    the same the first has records, which name the others.
 
     Args:
         path: of the log or the directory.
@@ -99,41 +103,43 @@ def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     """
     from .capture import trace_log  # (few have a log)
 
-    if not os.path.isdir(path):
-        return _by_folder(trace_log.read_ranks(path, internal_stages))
-    found: list[tuple[str, str, Capture]] = []  # file, rank, records
-    troubles: list[RecordsError] = []
-    for file in trace_log.logs(path):
-        try:
-            found += [(file, rank or capture.environment.get("rank", ""), capture)
-                      for rank, capture in trace_log.read_ranks(file, internal_stages).items()]
-        except RecordsError as error:
-            troubles.append(error)
+    files = trace_log.logs(path) if os.path.isdir(path) else [path]
+    read = list(trace_log.read_logs(files, internal_stages))
+    found = [each for each in read if not isinstance(each, RecordsError)]
+    troubles = [each for each in read if isinstance(each, RecordsError)]
     if not found:
         raise troubles[-1]
     for trouble in troubles:
         say(f"depyf: left out: {trouble}")
-    names = {file: match[1] for file, *_ in found if (match := _RANK_OF_LOG.search(os.path.basename(file)))}
-    if len({rank for _, rank, _ in found}) < len(found) == len(set(names.values())):
-        if any(rank and rank != names[file] for file, rank, _ in found):
+    names = {each.file: match[1] for each in found if (match := _RANK_OF_LOG.search(os.path.basename(each.file)))}
+    if len({each.rank for each in found}) < len(found) == len(set(names.values())):
+        if any(each.rank and each.rank != names[each.file] for each in found):
             say("depyf: events of several logs name the same rank; the ranks in the names of the files are used")
-        found = [(file, names[file], capture) for file, _, capture in found]
-    newest: dict[str, tuple[str, Capture]] = {}
-    for file, rank, capture in found:
-        if rank in newest:
-            say(f"depyf: left out: {newest[rank][0]}, which is older than {file}"
-                f"{f' of the same rank {rank}' if rank else ''}; give its path to read it alone")
-        newest[rank] = file, capture
+        found = [replace(each, rank=names[each.file]) for each in found]
+    newest: dict[str, RankOfLog] = {}
+    for each in found:
+        if each.rank in newest:
+            say(f"depyf: left out: {newest[each.rank].file}, which is older than {each.file}"
+                f"{f' of the same rank {each.rank}' if each.rank else ''}; give its path to read it alone")
+        newest[each.rank] = each
     if "" in newest and len(newest) > 1:
-        say(f"depyf: left out: {newest.pop('')[0]}, which is of no rank")  # (the launcher's own)
-    return _by_folder({rank: capture for rank, (_, capture) in newest.items()})
+        say(f"depyf: left out: {newest.pop('').file}, which is of no rank")  # (the launcher's own)
+    return _by_folder(newest.values())
 
 
-def _by_folder(by_rank: Mapping[str, Capture]) -> dict[str, Capture]:
+def _by_folder(of_ranks: Collection[RankOfLog]) -> dict[str, Capture]:
     """Return the records of ranks by folder, in the order of the ranks; those of one process by ``""``."""
-    if len(by_rank) == 1:
-        return {"": next(iter(by_rank.values()))}
-    return {f"{RANK}{rank}": by_rank[rank] for rank in sorted(by_rank, key=int)}
+    if len(of_ranks) == 1:
+        return {"": next(iter(of_ranks)).capture}
+    result = {}
+    in_order = sorted(of_ranks, key=lambda each: int(each.rank))
+    for first, *others in fold(in_order, lambda each: id(each.capture)).values():
+        capture = first.capture
+        if others:
+            capture = replace(capture, environment=capture.environment | {"rank": first.rank}, alike_ranks=tuple(
+                AlikeRank(int(each.rank), each.seconds) for each in others))
+        result[f"{RANK}{first.rank}"] = capture
+    return result
 
 
 def readable(classes: list[RankClass]) -> list[RankClass]:

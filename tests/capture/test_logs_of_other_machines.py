@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from depyf import cli
+from depyf.capture import trace_log
 from depyf.report import report
 
 TORCH = "/home/me/pytorch/torch/"
@@ -191,6 +193,27 @@ def ranks_of(tmp_path, of_ranks, names="dedicated_log_torch_trace_rank_{}.log", 
 def test_ranks_by_their_events_or_the_names_of_files(names, event_rank, tmp_path):
     text = index_of(ranks_of(tmp_path, [(["all_reduce_"], 1000)] * 3, names, event_rank), tmp_path)
     assert text.startswith("# What torch.compile did on 3 ranks") and "Nowhere: 3 ranks" in text
+
+
+def test_ranks_whose_logs_say_the_same_are_read_once(tmp_path, capsys, monkeypatch):
+    read = []
+    whole = trace_log.read_ranks
+    monkeypatch.setattr(trace_log, "read_ranks", lambda path, *args: read.append(path) or whole(path, *args))
+    logs = ranks_of(tmp_path, [(["all_reduce_"], 1000)] * 2 + [(["wait_tensor"], 1000)] + [(["all_reduce_"], 1000)] * 3)
+    text = index_of(logs, tmp_path)
+    assert len(read) == 2 and {each.name for each in (tmp_path / "out").glob("rank_*")} == {"rank_0", "rank_2"}
+    assert "| 5 ranks alike: 0, 1, 3-5; see [rank 0](rank_0/index.md) |" in text
+    assert "* The collectives of `[0/0]` `f` differ, first at number 1:" in text
+    assert index_of(str(tmp_path / "out"), tmp_path / "again").startswith("# What torch.compile did on 6 ranks")
+    capsys.readouterr()
+    for path in (logs, str(tmp_path / "out")):
+        assert cli.main(["explain", path, "--rank", "4"]) == 0
+        shown = capsys.readouterr()
+        assert "all_reduce_" in shown.out and "rank_4 did the same as rank_0" in shown.err
+        assert cli.main(["explain", path, "--rank", "6"]) == 2
+    capsys.readouterr()
+    assert cli.main(["explain", logs, "--json"]) == 0
+    assert [run["alike_ranks"] for run in json.loads(capsys.readouterr().out)["runs"]] == [[1, 3, 4, 5], []]
 
 
 def test_where_ranks_wait_for_each_other(tmp_path):

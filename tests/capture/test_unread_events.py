@@ -6,12 +6,16 @@ import sys
 
 import pytest
 import torch
-from torch._functorch._aot_autograd import graph_compile
 from torch._logging import _internal
 
 import depyf
 from depyf.capture.trace_log import read_log
 from depyf.records.store import read
+
+try:
+    from torch._functorch._aot_autograd import graph_compile
+except ImportError:  # (up to torch 2.7)
+    from torch._functorch._aot_autograd import jit_compile_runtime_wrappers as graph_compile
 
 
 def layer(x):

@@ -1,6 +1,7 @@
 """One run in which every field of every record is filled."""
 
 from depyf.records.model import (
+    AlikeRank,
     Branch,
     CacheEntry,
     CacheKeyPart,
@@ -69,4 +70,4 @@ COMPILATION = Compilation(
     {"dynamic": "True"})
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
                 (COMPILATION,), (SourceFile("/a/b.py", "x = \"\udc80\"\n"),), None,
-                (UnreadEvent("compiler_collective", "[1]", IDS, "__compiled_fn_1", 1),))
+                (UnreadEvent("compiler_collective", "[1]", IDS, "__compiled_fn_1", 1),), (AlikeRank(3, 0.5),))

@@ -58,14 +58,9 @@ def thousand(tmp_path, count=1000, special=None, world=0):
     ("x + 0.7071067811865476", "x + 0.7071067811865475", False),  # not an id: a number that the graph computes with
     ("x + 12345678.9", "x + 12345678.8", False),
     ("x[5]", "x[6]", False), ("a", "a b", False), ("a 0x12", "a", False)])
-def test_what_differs_between_lines_of_ranks_that_do_the_same(tmp_path, one, other, same):
+def test_what_differs_between_lines_of_ranks_that_do_the_same(one, other, same):
     files = AlikeFiles()
-    keys = []
-    for number, text in enumerate((one, other, one)):
-        path = tmp_path / str(number)
-        path.mkdir()
-        (path / store.FILE).write_text(f"head\n{text}\n")
-        keys.append(files.add(str(path))[0])
+    keys = [files.add(f"head\n{text}\n".encode()) for text in (one, other, one)]
     assert keys[0] == keys[2] and (keys[0] == keys[1]) == same
 
 

@@ -13,16 +13,18 @@ import glob
 import hashlib
 import itertools
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from .. import budgets
 from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance
-from ..reading import json_value, lines
+from ..reading import contents, json_value, lines
 from ..records import naming
+from ..records.alike_files import AlikeFiles
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -47,6 +49,7 @@ from ..torch_text.events import (
     kind_of,
     phases,
     piece_compiled_by_vllm,
+    seconds_of,
     unread_event,
     unread_name,
     unread_note,
@@ -56,6 +59,7 @@ from ..torch_text.graph_facts import FACTS, add_facts, graph_facts
 from ..torch_text.guards import GuardReader
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 
+_RANK = re.compile(rb'"rank": (\d+)')
 #: What reading raises where a value is of another type than torch writes.
 _NOT_AS_TORCH_WRITES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 #: Kinds of events that come first when AOTAutograd compiles a graph.
@@ -96,6 +100,40 @@ def read_ranks(path: str, internal_stages: bool = False) -> dict[str, Capture]:
                          internal_stages)
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
+
+
+@dataclass(frozen=True)
+class RankOfLog:
+    """A rank (``""`` where no event names it) of a log: its records, and how long its compilations took."""
+
+    file: str
+    rank: str
+    capture: Capture
+    seconds: float
+
+
+def read_logs(files: Sequence[str], internal_stages: bool = False) -> Iterator[RankOfLog | RecordsError]:
+    """Yield the ranks of several logs, or why a log has none. Of logs that are alike one is read for all."""
+    alike, of_one_rank = AlikeFiles(), dict[int, Capture]()
+    for file in files:
+        try:
+            data = contents(file, budgets.RUN) if len(files) > 1 else b""
+            ranks, number = set(_RANK.findall(data)), alike.add(data)
+            if number in of_one_rank and len(ranks) < 2:
+                rank = next(iter(ranks), b"").decode()
+                yield RankOfLog(file, rank, of_one_rank[number], seconds_of(data))
+                continue
+            captures = read_ranks(file, internal_stages)
+        except OSError as error:
+            yield RecordsError(f"{file!r} cannot be read ({error.strerror or error}).")
+        except RecordsError as error:
+            yield error
+        else:
+            if len(captures) == 1:
+                of_one_rank[number] = captures[""]
+            for rank, capture in captures.items():
+                yield RankOfLog(file, rank or capture.environment.get("rank", ""), capture,
+                                sum(each.seconds for each in capture.compilations))
 
 
 def logs(directory: str) -> list[str]:

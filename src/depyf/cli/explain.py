@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .. import guarded
+from ..harmless import say
 from .terminal import DONE, add_color, console_on, refused
 
 if TYPE_CHECKING:
@@ -52,7 +53,12 @@ def explain(given: argparse.Namespace) -> int:
     else:
         captures = run if isinstance(run, dict) else {"": run}
     if rank and rank not in captures:
-        return refused(f"{given.path} has no rank {given.rank}")
+        alike = next((folder for folder, capture in captures.items()
+                      if given.rank in [each.number for each in capture.alike_ranks]), "")
+        if not alike:
+            return refused(f"{given.path} has no rank {given.rank}")
+        say(f"depyf: {rank} did the same as {alike}, which is shown (times are of that)")
+        rank = alike
     if given.json:
         from ..views.as_json import explain_document, written
 

@@ -1,89 +1,79 @@
-"""Files of records that say the same, found without reading most of them: thousands of ranks do the same.
+"""Files of ranks that say the same, found without parsing most of them: thousands of ranks do the same.
 
-Two processes that do the same write lines that differ in times, addresses, ids, numbers of devices::
+Two processes that do the same write records, or logs of ``TORCH_TRACE``, that differ in times, addresses, ids, numbers
+of devices::
 
     {"record":"compilation", ... "seconds":0.92495, ... "expression":"___check_obj_id(L['f'], 140084081999072)" ...}
     {"record":"compilation", ... "seconds":1.09615, ... "expression":"___check_obj_id(L['f'], 139784071912096)" ...}
 
-The first line becomes a *template*: the pieces between what differs. To test whether another line has these pieces
-costs little more than to read it; to normalise each line costs 80 times as much.
+The first file becomes a *template*: the pieces between what differs. To test whether another file has these pieces
+costs little more than to read it; to normalise each file costs 40 times as much.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 import re
 
-from .. import budgets
-from ..reading import lines
-from .run_directory import FILE
-
-#: Parts of a line of records that differ between processes which do the same.
-_VARIES = re.compile(
+#: Parts of records that differ between processes which do the same.
+_IN_RECORDS = (
     rb'(?<="start":)[-+.\deE]+|(?<="seconds":)[-+.\deE]+|(?<="guard_microseconds":)\d+|(?<="date":)"[^"]*"'
-    rb'|(?<="rank":)"\d+"|(?<="path":)"[^"]*torchinductor_[^"]*"|0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+'
-    rb"|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?|(?<=/rank_)\d+"
+    rb'|(?<="rank":)"\d+"|(?<="path":)"[^"]*torchinductor_[^"]*"')
+#: The same of logs: the beginnings of lines, digests of payloads, times, variables of the environment, keys of caches.
+_IN_LOGS = (
+    rb'^[VDIWEF]\d{4} [\d:.]+ \d+ |(?<="rank": )\d+|(?<="has_payload": ")[0-9a-f]{32}|(?<="ts": )[\d.]+'
+    rb'|(?:(?<=_us": )|(?<=_ms": )|(?<=_s": )|(?<=_time": ))(?:[-+.\de]+|null)|(?<="time_taken_ns": )\d+'
+    rb'|(?<=_us": ")(?:[^"\\\n]|\\.)*|(?<=Guard latency = )[\d.]+|(?<=, device=)\d+'
+    rb"|(?<=os\.environ\[)[^\n]+|\b[a-z0-9]{2}/(?=[a-z0-9]{40,}\.)|\b[a-z0-9]{40,}\b")
+_IN_BOTH = (
+    rb"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=\bstream)\d+|(?<=_DeviceGuard\()\d+|(?<=set_device\()\d+"
+    rb"|(?<=get_raw_stream\()\d+|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?|(?<=/rank_)\d+"
     # (ids of objects; not the digits of a fraction)
     rb"|(?<![\d.])\d{9,}(?:_\d{9,})*(?:_c\w+)?(?!\d|\.\d)")
-#: How long a compilation took; only its first: spans of its timeline follow.
-_SECONDS = re.compile(rb'"start":[-+.\deE]+,"seconds":([-+.\deE]+)')
-_COMPILATION = b'{"record":"compilation",'
-#: How many templates of a line are tried, the latest first.
+_VARIES = re.compile(b"|".join((_IN_RECORDS, _IN_LOGS, _IN_BOTH)), re.M)
+#: How many templates are tried.
 _TRIED = 16
 
 
 class _Template:
-    """A line of records without what differs between ranks; lines that say the same have one number."""
+    """A file without what differs between ranks; files that say the same have its number."""
 
-    def __init__(self, line: bytes, number: int) -> None:
-        self.line, self.number = line, number
+    def __init__(self, data: bytes, number: int) -> None:
+        self.data, self.number = data, number
 
     @functools.cached_property
     def _pieces(self) -> list[bytes]:
-        return _VARIES.split(self.line)
+        return _VARIES.split(self.data)
 
-    def fits(self, line: bytes) -> bool:
-        """Return whether a line says the same."""
-        if line == self.line:
+    def fits(self, data: bytes) -> bool:
+        """Return whether a file says the same."""
+        if data == self.data:
             return True
         *pieces, last = self._pieces
         at = 0
         for piece in pieces:
-            part = _VARIES.match(line, at + len(piece)) if line.startswith(piece, at) else None
+            part = _VARIES.match(data, at + len(piece)) if data.startswith(piece, at) else None
             if part is None:
                 return False
             at = part.end()
-        return line[at:] == last
+        return data[at:] == last
 
 
 class AlikeFiles:
-    """Finds files of records that are alike; files are added one by one."""
+    """Finds files that are alike; they are added one by one."""
 
     def __init__(self) -> None:
-        self._templates: dict[int, list[_Template]] = {}  # by the number of the line in its file
+        self._templates: dict[int, list[_Template]] = {}  # by their numbers of lines
         self._count = 0
 
-    def add(self, directory: str) -> tuple[tuple[int, ...], float]:
-        """Return a key that is equal for files that are alike, and how many seconds the compilations of a run took.
-
-        Raises:
-            OSError: there is no file of records, or it cannot be read.
-        """
-        key = []
-        took: dict[bytes, float] = {}
-        for number, line in enumerate(lines(os.path.join(directory, FILE), budgets.RUN)):
-            key.append(self._number(number, line))
-            if line.startswith(_COMPILATION) and (seconds := _SECONDS.search(line)) is not None:
-                # (A compilation is written again when its backward graph was compiled: the last line counts.)
-                took[line[: line.find(b"}")]] = float(seconds[1])
-        return tuple(key), sum(took.values())
-
-    def _number(self, at: int, line: bytes) -> int:
-        known = self._templates.setdefault(at, [])
-        for template in reversed(known[-_TRIED:]):
-            if template.fits(line):
-                return template.number
+    def add(self, data: bytes) -> int:
+        """Return a number that is equal for files that are alike."""
+        known = self._templates.setdefault(data.count(b"\n"), [])
+        template = next((each for each in known[:_TRIED] if each.fits(data)), None)
+        if template is not None:  # the most likely one comes first
+            known.remove(template)
+            known.insert(0, template)
+            return template.number
+        known.insert(1, _Template(data, self._count))
         self._count += 1
-        known.append(_Template(line, self._count))
-        return self._count
+        return self._count - 1

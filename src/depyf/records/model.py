@@ -18,6 +18,7 @@ A :class:`Capture` is the whole run.  Its tree::
       graphs: tuple[CompiledGraph]              by name: stages and kernels
       notes: tuple[str]                         what could not be captured, and why (one line each)
       sources: tuple[SourceFile]                the user's files that the others name
+      alike_ranks: tuple[AlikeRank]             other ranks with the same log, which have no records of their own
       unwritten: Unwritten | None               what functions are made of, while their texts are not written
 
 A :class:`CompileId` connects them: a cache entry, a graph and a compilation with the same ``frame`` and
@@ -650,6 +651,14 @@ class Unwritten:
 
 # --- the whole ------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
+class AlikeRank:
+    """Another rank, whose log says the same but for times and ids; it has no records of its own."""
+
+    number: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Capture:
     """All records of a run; the docstring of this module shows them as a tree."""
 
@@ -662,6 +671,7 @@ class Capture:
     sources: tuple[SourceFile, ...] = ()
     unwritten: Unwritten | None = None
     events: tuple[UnreadEvent, ...] = ()
+    alike_ranks: tuple[AlikeRank, ...] = ()
 
     @property
     def lost(self) -> frozenset[tuple[int, int, int]]:

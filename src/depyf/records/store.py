@@ -12,6 +12,7 @@ import functools
 import io
 import json
 import os
+import re
 import threading
 import types
 import typing
@@ -23,6 +24,7 @@ from ..reading import json_value, opened
 from ..reading import lines as lines_of
 from . import model, run_directory
 from .model import (
+    AlikeRank,
     Bytecode,
     Capture,
     CodeObject,
@@ -70,7 +72,7 @@ class RecordsError(ValueError):
 #: Kinds of lines and their records.
 _KINDS: dict[str, type] = {
     "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "source": SourceFile,
-    "event": UnreadEvent,
+    "event": UnreadEvent, "rank": AlikeRank,
     # while the run is in progress
     "stage": StageOfGraph, "kernel": KernelOfGraph, "code": CodeObject, "bytecode": Bytecode, "guards": GuardsOfEntry,
     # at its end, where the texts are still to be written
@@ -93,7 +95,8 @@ def lines(capture: Capture) -> Iterator[str]:
     """Yield the lines of the file in its final form, which replaces the one written before."""
     yield first_line(capture.environment)
     known: dict[int, Any] = {}
-    for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources, *capture.events):
+    for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources, *capture.events,
+                   *capture.alike_ranks):
         yield line(record, known)
     yield from last_lines(capture.notes)
 
@@ -147,6 +150,16 @@ def read(path: str) -> Capture:
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}). Give the directory that "
                            "depyf.prepare_debug wrote, or its records.jsonl.") from error
+
+
+#: How long a compilation took; only its first: spans of its timeline follow.
+_SECONDS = re.compile(rb'(\{"record":"compilation",[^}]*\}).*?"start":[-+.\deE]+,"seconds":([-+.\deE]+)')
+
+
+def seconds_of(data: bytes) -> float:
+    """Return how long the compilations of a file of records took, without reading the rest of it."""
+    # (A compilation is written again when its backward graph was compiled: the last line counts.)
+    return sum({found[1]: float(found[2]) for found in _SECONDS.finditer(data)}.values())
 
 
 def is_unwritten(path: str) -> bool:
@@ -245,7 +258,8 @@ def _read(path: str, file: Iterable[bytes]) -> Capture:
     unwritten = Unwritten(records["code"], records["bytecode"], records["guards"], records["order"], end)
     return Capture(
         records["function"], _complete_graphs(records), tuple(dict.fromkeys(notes)), environment,
-        records["compilation"], records["source"], None if ended else unwritten, records["event"])
+        records["compilation"], records["source"], None if ended else unwritten, records["event"],
+        records["rank"])
 
 
 def _complete_graphs(records: Mapping[str, tuple[Any, ...]]) -> tuple[CompiledGraph, ...]:

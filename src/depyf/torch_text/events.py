@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..reading import json_value
 from ..records import naming
 from ..records.model import (
     CacheLookup,
@@ -526,7 +527,7 @@ class EventReader:
 
     def _backward_metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
         known = builder.known
-        builder.update(seconds=known.seconds + float(event.get("duration_us") or 0) / 1e6,
+        builder.update(seconds=known.seconds + _backward_seconds(event),
                        backward_failure=_failure(event) or known.backward_failure)
         self._add_times(builder, event)
 
@@ -642,6 +643,23 @@ def phases(event: Mapping[str, Any]) -> tuple[Phase, ...]:
             if isinstance(event.get(name), (int, float)):
                 found.setdefault(ours, event[name] / unit)
     return tuple(Phase(*each) for each in found.items())
+
+
+_METRICS = re.compile(rb'\] (\{"(?:bwd_)?compilation_metrics": .*)')
+
+
+def seconds_of(log: bytes) -> float:
+    """Return how long the compilations of a log took, without reading the rest of it."""
+    whole = 0.0
+    for found in _METRICS.finditer(log):
+        event = json_value(found[1])
+        for kind, seconds in (("compilation_metrics", _whole_seconds), ("bwd_compilation_metrics", _backward_seconds)):
+            whole += seconds(event[kind]) if isinstance(event.get(kind), dict) else 0.0
+    return whole
+
+
+def _backward_seconds(event: Mapping[str, Any]) -> float:
+    return float(event.get("duration_us") or 0) / 1e6
 
 
 def _whole_seconds(event: Mapping[str, Any]) -> float:

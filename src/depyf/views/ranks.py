@@ -24,8 +24,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .. import budgets
 from ..finishing.frames import read_records
 from ..model.folding import fold, listed_numbers
+from ..reading import contents
 from ..records import store
 from ..records.alike_files import AlikeFiles
 from ..records.model import (
@@ -62,6 +64,7 @@ _OF_COMPILATION = {
     "failure": "what was compiled", "backward_failure": "what was compiled", "restarts": "the restarts",
     "symbols": "the dynamic shapes", "stack": "the calls", "custom_ops": "the custom operators",
     "traced": "the traced lines", "arguments": "the arguments of `torch.compile`"}
+_ENVIRONMENT = "the environment"
 #: What a class differs in, with facts about it: ``("the graph breaks", "`f`")`` -> a digest for each compilation.
 Facts = Mapping[tuple[str, str], tuple[bytes, ...]]
 
@@ -104,12 +107,12 @@ def read_ranks(directory: str, folders: Mapping[int, str], index: str) -> list[R
     for number, name in folders.items():
         path = os.path.join(directory, name)
         try:
-            key, took = files.add(path)
+            data = contents(os.path.join(path, store.FILE), budgets.RUN)
         except OSError as error:
             groups.setdefault("" if isinstance(error, FileNotFoundError) else name, []).append(Member(number, name))
         else:
             own = index if os.path.exists(os.path.join(path, index)) else ""
-            groups.setdefault(key, []).append(Member(number, name, own, took))
+            groups.setdefault(files.add(data), []).append(Member(number, name, own, store.seconds_of(data)))
     return merged(_read(directory, tuple(members)) for members in groups.values())
 
 
@@ -121,6 +124,8 @@ def classes_of(captures: Mapping[str, Capture]) -> list[RankClass]:
 
 
 def _class(members: tuple[Member, ...], capture: Capture) -> RankClass:
+    first = members[0]
+    members += tuple(Member(each.number, first.folder, first.index, each.seconds) for each in capture.alike_ranks)
     return RankClass(members, capture, store.NOT_ENDED not in capture.notes, facts=facts(capture))
 
 
@@ -142,8 +147,14 @@ def in_words(numbers: Sequence[int]) -> str:
 
 
 def most(classes: Sequence[RankClass]) -> RankClass:
-    """Return the class with which the others are compared: the largest of those that ended, else of all."""
-    return max([each for each in classes if each.ended] or classes, key=lambda each: len(each.numbers))
+    """Return the class with which the others are compared: of those that ended the one from which all differ least."""
+    ended = [each for each in classes if each.ended] or classes
+    large = sorted(ended, key=lambda each: len(each.members), reverse=True)[:FEW]
+    return min(large, key=lambda one: sum(len(each.members) * _distance(one, each) for each in ended))
+
+
+def _distance(one: RankClass, other: RankClass) -> int:
+    return sum(one.facts.get(key) != other.facts.get(key) for key in one.facts.keys() | other.facts.keys())
 
 
 def _read(directory: str, members: tuple[Member, ...]) -> RankClass:
@@ -164,7 +175,7 @@ def _differing_parts(one: RankClass, other: RankClass) -> list[str]:
     ended = one.ended and other.ended
     for key in dict.fromkeys((*one.facts, *other.facts)):
         ours, theirs = one.facts.get(key, ()), other.facts.get(key, ())
-        if ours == theirs:
+        if ours == theirs or key[0].startswith(_ENVIRONMENT) and not (ours and theirs):
             continue
         if not ended and (not key[0].endswith("graph") or all(one == other for one, other in zip(ours, theirs))):
             continue  # (the rest it may have lacked the time for)
@@ -187,7 +198,7 @@ def facts(capture: Capture) -> Facts:
 def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
     for name, value in capture.environment.items():
         if name not in ("rank", "date", "command"):
-            yield f"the environment ({name})", "", value
+            yield f"{_ENVIRONMENT} ({name})", "", value
     yield "the notes", "", [_compared(note) for note in capture.notes if note != store.NOT_ENDED]
     subjects: dict[tuple[int, ...], str] = {}
     for compilation in capture.compilations:

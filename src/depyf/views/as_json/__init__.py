@@ -148,7 +148,8 @@ def explain_document(captures: Mapping[str, Capture], path: str) -> dict[str, An
 def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
     capture, totals = run.capture, Totals.of(run)
     return {
-        "rank": rank_of(folder), "environment": dict(capture.environment), "ended": NOT_ENDED not in capture.notes,
+        "rank": rank_of(folder), "alike_ranks": [each.number for each in capture.alike_ranks],
+        "environment": dict(capture.environment), "ended": NOT_ENDED not in capture.notes,
         "verdict": [unmarked(sentence) for sentence in verdict(run)],
         "first_changes": [unmarked(text) for text in first_changes(run, run.advice, run.place)[0]],
         "totals": {
