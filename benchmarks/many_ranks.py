@@ -193,8 +193,8 @@ def main() -> None:
     text = (f"{dated()}, Python {platform.python_version()}, {os.cpu_count()} cores, least of 3. Command: "
             f"`make bench-ranks` ({given.ranks} ranks).\n\n" + table(("what", "figure"), rows))
     if of_log:
-        text += (f"\n{given.ranks} logs made of `{given.log.name}` with three planted differences, `depyf report LOGS -o "
-                 f"DIR` (`benchmarks/many_ranks.py --log LOG`), once:\n\n" + table(("what", "figure"), of_log))
+        text += (f"\n{given.ranks} logs made of `{given.log.name}` with three planted differences, `depyf report LOGS "
+                 f"-o DIR` (`benchmarks/many_ranks.py --log LOG`), once:\n\n" + table(("what", "figure"), of_log))
     print(text)
     if given.write:
         pathlib.Path(given.write).write_text(f"# A thousand ranks\n\n{text}")
