@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import importlib.metadata
 import os
 from collections.abc import Iterator
 
@@ -16,6 +17,11 @@ LONG = ("test_warm_cache.py", "test_pdb.py", "test_faults.py", "test_files_at_th
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONG)
+    for item in items:
+        for mark in item.iter_markers("torch_since"):
+            version, why = mark.args
+            installed = tuple(map(int, importlib.metadata.version("torch").split(".")[:2]))
+            item.add_marker(pytest.mark.skipif(installed < version, reason=f"torch {installed[0]}.{installed[1]}: {why}"))
 
 
 @pytest.fixture

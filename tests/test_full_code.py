@@ -118,6 +118,7 @@ def test_names_of_parameters_stay_as_they_are(tmp_path):
     assert re.search(r"def guards_0_for_torch_dynamo_resume_in_f_at_\w+\([^)]*___stack0", text)
 
 
+@pytest.mark.torch_since((2, 9), "the message of the break has another form")
 def test_a_graph_break_is_said_above_the_code_that_it_ends(tmp_path):
     def f(x):
         print("of", x.shape)
@@ -477,6 +478,7 @@ class Recurrent(torch.nn.Module):
 
 @pytest.mark.skipif(tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14), reason="this torch resumes behind it")
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="without columns nothing tells the user's part")
+@pytest.mark.torch_since((2, 9), "the result of the graph is unpacked otherwise")
 def test_the_rest_of_a_function_stands_as_its_author_wrote_it(tmp_path):
     _, text = dump(tmp_path, Recurrent(), torch.ones(2, 3, 4))
     transformed = text.partition("def __transformed_code_0_for_forward(self, x):\n")[2]

@@ -77,6 +77,7 @@ def read(path, name):
         return file.read()
 
 
+@pytest.mark.torch_since((2, 9), "variables have other names")
 def test_toy_example_reads_as_promised(tmp_path):
     torch._dynamo.utils.counters.clear()
     program = "import sys; sys.path.insert(0, %r)\nimport torch, depyf\nfrom test_prepare_debug import *\nwith depyf.prepare_debug(%r): run(toy_example)" % (

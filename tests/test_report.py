@@ -143,6 +143,7 @@ def test_a_rank_without_records_is_left_out(run_folder, tmp_path):
     assert refused.returncode == 2 and "records.jsonl" in refused.stderr
 
 
+@pytest.mark.torch_since((2, 9), "code must be linked while it is made, so files are written then")
 def test_a_run_watched_with_later_has_the_same_files_once_they_are_made(run_folder):
     dump = run_folder / "later"
     subprocess.run([sys.executable, run_folder / "program.py", dump, "later"], check=True, stdout=subprocess.DEVNULL)
@@ -171,6 +172,7 @@ def test_ranks_watched_with_later_that_did_the_same_are_made_once(run_folder, tm
     assert "rank" in (tmp_path / "ranks" / "index.md").read_text()
 
 
+@pytest.mark.torch_since((2, 9), "code must be linked while it is made, so files are written then")
 def test_a_killed_run_watched_with_later_is_made_elsewhere(run_folder, tmp_path):
     program = tmp_path / "killed.py"
     killed = PROGRAM.replace("        run()\nelse", "        run()\n        import os; os._exit(0)\nelse")

@@ -85,6 +85,7 @@ def direct_calls(path):
     return graphs_in(path)
 
 
+@pytest.mark.torch_since((2, 9), "an error comes before the graph of a failed call")
 def test_compile_fx_called_directly_several_times(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     cold = direct_calls(tmp_path / "cold")
@@ -121,6 +122,7 @@ def test_a_graph_that_is_compiled_when_it_runs(tmp_path):
     assert stages_of(graphs["aot_module_simplified_1"]) == ["Forward_graph"]
 
 
+@pytest.mark.torch_since((2, 9), "the graph has no name yet")
 def test_a_block_inside_the_backend(tmp_path):
     def backend(gm, inputs):
         with depyf.prepare_debug(str(tmp_path)):
@@ -155,6 +157,7 @@ def test_a_block_that_is_entered_inside_the_backend_and_left_later(tmp_path):
     assert any(name.startswith("full_code_for_") for name in os.listdir(tmp_path))
 
 
+@pytest.mark.torch_since((2, 10), "backward graphs are always compiled later")
 def test_a_backward_graph_that_is_compiled_later(tmp_path, monkeypatch):
     """It is of the call that its forward graph is of, though others were compiled meanwhile."""
     from torch._functorch import config
@@ -203,6 +206,7 @@ def test_what_differs_between_two_runs(tmp_path):
     assert any("sin" in line for line in changed.lines)
 
 
+@pytest.mark.torch_since((2, 10), "a strict export compiles a frame, which has its own graph")
 def test_strict_export_is_no_unfinished_compilation(tmp_path):
     """Dynamo traces for the call, without a frame: torch reports neither begin nor end of a compilation."""
     with depyf.prepare_debug(str(tmp_path)):
@@ -215,6 +219,7 @@ def test_strict_export_is_no_unfinished_compilation(tmp_path):
     assert "`export` at" in text and "not finished" not in text
 
 
+@pytest.mark.torch_since((2, 10), "a strict export compiles a frame, which has its own graph")
 def test_each_strict_export_is_a_graph_of_its_own(tmp_path):
     """After ``reset`` torch counts anew: the second has the numbers of the first."""
     with depyf.prepare_debug(str(tmp_path)):

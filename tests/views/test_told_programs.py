@@ -67,6 +67,7 @@ ROWS = {
     "keyword": "`x.shape[0]`: 4 → 5", "made in inference mode": "`x.is_inference()`: `False` → `True`",
 }
 TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
+LIMIT = "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"  # (2.6)
 new_enough = pytest.mark.skipif(
     TORCH < (2, 13), reason="other torches break and guard otherwise")
 before_2_15 = pytest.mark.skipif(
@@ -79,7 +80,7 @@ def capture_program(tmp_path):
 
     def run(program):
         torch._dynamo.reset()
-        limit = torch._dynamo.config.patch(recompile_limit=4)
+        limit = torch._dynamo.config.patch({LIMIT: 4})
         with limit, depyf.prepare_debug(str(tmp_path / "dump")) as on:
             program(functools.partial(torch.compile, backend="eager"))
         return store.read(on.path)
@@ -803,6 +804,7 @@ def test_a_size_of_a_tensor_of_torchs_own_is_no_size_of_the_program():
     assert "`x.shape[0]` (torch's `s21`)" in told("L['x'].size()[0]")
 
 
+@pytest.mark.torch_since((2, 9), "breaks and recompiles are others")
 def test_a_bound_method_that_a_break_leaves_on_the_stack_breaks_the_graph_with_it(capture_program):
     text = index(capture_program(told_programs.bound_method_on_the_stack))
     skipped = text[text.index("### Attempted to call function marked as skipped") :]
@@ -865,6 +867,7 @@ def test_what_is_saved_for_the_backward_pass_stands_below_the_forward_graph(capt
     assert any(re.fullmatch(r" +256 B  sigmoid +2 of f32\[4, 8\] +told_programs\.py:\d+: \w+, \w+", row) for row in rows)
 
 
+@pytest.mark.torch_since((2, 9), "breaks and recompiles are others")
 def test_recompiles_for_different_things_are_told_one_by_one(capture_program):
     text = index(capture_program(told_programs.counter_in_two_modes))
     rows = text.partition("## Recompiles")[2].partition("To compile less often:")[0]
@@ -927,6 +930,7 @@ def test_what_runs_in_plain_python_is_named_in_a_statement_of_several_lines(capt
     assert "  * in plain Python: `F.ctc_loss(...)`\n" in text
 
 
+@new_enough
 def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     def branches(compiled):
         def f(x):
