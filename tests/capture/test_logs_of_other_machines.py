@@ -136,6 +136,24 @@ def test_each_call_that_reports_no_end_is_one(tmp_path):
     assert text.count("can only be") == 2 and "* `L['x'].size()[0]` can only be `5`" in text
 
 
+def test_each_call_of_a_compiler_while_the_program_runs_is_a_graph_of_its_own(tmp_path):
+    """A backend compiles a piece again when it is called, beneath compiled code: torch reports the end of each."""
+    where = [place(9, "<module>"), place(1166, "compile_wrapper", FILES[1]), place(5, "__call__"),
+             place(80, "compile_fx", FILES[2])]
+    log = write_log(tmp_path / "a.log", [event for _ in range(2) for event in (
+        ({"aot_inference_graph": {}, "stack": where}, GRAPH),
+        ({"compilation_metrics_runtime": {"inductor_cumulative_compile_time_us": 5_000_000}, "stack": where}, None))])
+    text = index_of(log, tmp_path)
+    assert all(f"| `compile_fx_{number}` | Given to `compile_fx` at `app.py:5` |" in text for number in (1, 2))
+
+
+def test_an_export_that_failed_with_numbers_of_a_frame(tmp_path):
+    """Since torch 2.15 a call of ``torch.export`` has such numbers."""
+    text = index_of(write_log(tmp_path / "a.log", [
+        (frame(0, artifact={"name": "make_fx_fail_partial"}), GRAPH)]), tmp_path)
+    assert "Given to `export`" in text and "not finished" not in text
+
+
 def test_what_dynamo_traces_for_a_strict_export_is_no_compilation(tmp_path):
     log = write_log(tmp_path / "a.log", [
         (frame(0, dynamo_output_graph={}), GRAPH),

@@ -440,6 +440,8 @@ class Session:
         return frame_values.stack(), self.attempt(frame_values.values, ())
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
+        if current_compilation.is_exporting():
+            metadata = {name: value for name, value in metadata.items() if name not in events.OF_A_FRAME}
         self.events.feed(
             metadata, payload, frame_values.seen_in_recompiled_frame, self._broken,
             current_compilation.callers, self._function_of_frame, compiled_callables.options_of_inductor,

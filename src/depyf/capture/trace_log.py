@@ -245,6 +245,13 @@ class _Log:
             self._take_of_call(metadata, payload or "")
 
     def _take_text(self, ids: CompileId, metadata: dict[str, Any], payload: str) -> None:
+        if kind_of(metadata) == "artifact" and metadata["artifact"].get("name") in naming.OF_EXPORTS and (
+                not self.reader.is_begun(ids.key)):  # (since torch 2.15 a call of torch.export has numbers, too)
+            self.reader.without_frame(ids)
+            self.calls.append(_Graph(CompileId(-1, len(self.calls)), 0))
+            self.calls[-1].call = SourceLocation("", 0, "export")
+            self._add_text(self.calls[-1], metadata, payload)
+            return
         attempt = int(metadata.get("attempt") or 0)
         if "dynamo_cpp_guards_str" in metadata:
             self.guards[ids.key] = without_ids(payload, {}, {})
@@ -260,7 +267,8 @@ class _Log:
         """Read an event of what is compiled without a frame, by a direct call of a compiler or of ``torch.export``."""
         kind = kind_of(metadata)
         about, issue = metadata.get(kind), self.reader.export_issue(metadata)
-        ends = kind in ("compilation_metrics", naming.EXPORTED)
+        ends = kind in ("compilation_metrics", naming.EXPORTED) or (
+            self._in_call and kind == "compilation_metrics_runtime")
         begins = issue or payload and kind != "export" and (
             isinstance(about, dict) and _shown_name(kind, about) or naming.stage_of(metadata)
             or naming.internal_stage_of(metadata, payload))

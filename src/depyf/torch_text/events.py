@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,6 +58,8 @@ _OF_A_COMPILATION = (
     "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
     "symbolic_shape_specialization", "guard_added", "guard_added_fast")
 EVENTS = frozenset({*_OF_A_COMPILATION, "str"})
+#: Fields of an event's metadata that say which compilation of a frame it is of.
+OF_A_FRAME = ("frame_id", "frame_compile_id", "attempt")
 #: Frequent events, whose payload is taken before torch makes JSON of it.
 OBJECTS = frozenset({"chromium_event"})
 ARTIFACTS = frozenset({
@@ -308,7 +311,8 @@ class EventReader:
         Its function is the one that was called: the first public one of torch's after the place.
         """
         stack = self._stack(metadata.get("stack"))
-        begin = next((number for number, place in enumerate(stack) if is_of_compiler(place.filename)), len(stack))
+        begin = next((number for number, place in enumerate(stack) if is_of_compiler(place.filename)
+                      and (os.path.basename(place.filename), place.function) not in _RUN_COMPILED), len(stack))
         last = max((number for number, place in enumerate(stack[:begin]) if not self._is_torchs(place.filename)),
                    default=-1)
         called = next((place.function for place in stack[last + 1 :] if not place.function.startswith("_")), "program")
@@ -645,6 +649,8 @@ def phases(event: Mapping[str, Any]) -> tuple[Phase, ...]:
     return tuple(Phase(*each) for each in found.items())
 
 
+#: Files and functions of Dynamo's that run compiled code.
+_RUN_COMPILED = {("eval_frame.py", name) for name in ("__call__", "_fn", "compile_wrapper")}
 _METRICS = re.compile(rb'\] (\{"(?:bwd_)?compilation_metrics": .*)')
 
 

@@ -6,7 +6,6 @@ import os
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from ..model.folding import fold
 from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
 from ..records.naming import ADJECTIVES, AOT_CODE, EXPORTED, direction
 from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
@@ -185,11 +184,6 @@ def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
     """Return the graphs that were compiled, or only shown, without a Dynamo frame."""
     return [graph for graph in graphs if graph.call is not None and (
         graph.stages or graph.kernels or graph.issues)]
-
-
-def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]:
-    """Return the pieces of each graph that its backend split, by the name of the graph."""
-    return fold((graph for graph in graphs if graph.piece_of), lambda graph: graph.piece_of)
 
 
 def total(graphs: Iterable[CompiledGraph]) -> str:

@@ -31,9 +31,10 @@ from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
-from .formatting import files_of, on_branch, pieces_of, short_names
+from .formatting import files_of, on_branch, short_names
 from .function_summary import FunctionSummary, tell_apart
 from .markdown import code
+from .pieces import Again, compiled_again, pieces_of
 from .size_conditions import condition_of_inductor
 from .user_source import UserSource
 from .version_differences import as_row, keywords, version_differences
@@ -101,6 +102,11 @@ class RunIndex:
                 summaries[id(function)] = FunctionSummary.of_function(function)
         self.summaries = list(summaries.values())
         tell_apart(self.summaries)
+
+    @cached_property
+    def again(self) -> dict[str, list[Again]]:
+        """The graphs by direct calls that are pieces once more, by the names of the pieces."""
+        return compiled_again(self.capture.graphs)
 
     @cached_property
     def inner(self) -> list[FunctionSummary]:

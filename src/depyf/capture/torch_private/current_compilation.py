@@ -39,8 +39,18 @@ def variables_of(api: private_api.PrivateApi) -> Mapping[str, Any]:
     return frame.f_locals if frame is not None else {}
 
 
+def is_exporting() -> bool:
+    """Return whether this thread is in a call of ``torch.export`` that compiles no frame."""
+    return bool(getattr(_exporting, "calls", ())) and is_without_frame()
+
+
 def compile_id() -> tuple[int, int, int] | None:
-    """Return ``(frame, recompile, attempt)`` of the compilation that this thread is in."""
+    """Return ``(frame, recompile, attempt)`` of the compilation of a frame that this thread is in.
+
+    (Since torch 2.15 ``torch.export`` has such numbers, too.)
+    """
+    if is_exporting():
+        return None
     try:
         trace_id = private_api.COMPILE_ID.get()()
         current = trace_id.compile_id

@@ -159,7 +159,8 @@ def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
             "seconds": seconds(totals.seconds)},
         "functions": _functions(run),
         "graphs_without_function": [_graph(each) for each in without_frame(capture.graphs)],
-        "pieces": [{"name": each.name, "graph": each.piece_of, "files": _files(each)}
+        "pieces": [{"name": each.name, "graph": each.piece_of, "files": _files(each),
+                    "again": [{"graph": one.graph.name, "sizes": one.sizes} for one in run.again.get(each.name, ())]}
                    for pieces in run.pieces.values() for each in pieces],
         "breaks": _breaks(run), "recompiles": _recompiles(run),
         "not_compiled": [_not_compiled(run, each) for each in capture.compilations

@@ -29,11 +29,11 @@ from ..formatting import (
     no_version,
     notes_of,
     on_stack,
-    pieces_of,
     remarks,
 )
 from ..function_summary import with_backend
 from ..markdown import count, some
+from ..pieces import pieces_of
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_view import GraphView

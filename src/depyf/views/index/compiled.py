@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...model.graph_text import read_graph
 from ...records.model import Compilation, CompiledGraph, SourceLocation
 from ...records.naming import direction
 from ...torch_text.global_names import resumed_function
 from ..causes import cause, path_to
+from ..dump.guards.sizes import symbol_names
 from ..findings import Totals
 from ..formatting import OUTCOMES, WITHOUT_CODE, by_call, seconds, stage_name, without_frame
 from ..function_summary import FunctionSummary, arguments_section, functions_by_setting, is_among
@@ -115,17 +116,28 @@ def _graph_links(run: SectionContext, compilation: Compilation) -> str:
 
 def pieces(run: SectionContext) -> list[str]:
     """Return the pieces of graphs that their backends split: what each is of, and its files."""
-    rows = [(code(name), code(each.name.removeprefix(f"{name}.")), _modules(each), _user_lines(run, each),
-             _links([each])) for name, of_graph in run.pieces.items() for each in of_graph]
+    rows = [row for name, of_graph in run.pieces.items() for each in of_graph for row in _piece(run, name, each)]
     if not rows:
         return []
     several = len(run.pieces) > 1
     heads = ("graph", "piece", "modules", "lines", "files")
     lines = ["## Pieces", "", "The backend split " + (
         "these graphs" if several else f"the graph {code(next(iter(run.pieces)))}")
-        + ": each piece is compiled alone, in this order.", ""]
+        + ": each piece is compiled alone, in this order." + (
+            " Later calls compiled pieces again, by a direct call of a compiler." if run.again else ""), ""]
     lines += table(heads[not several :], [row[not several :] for row in rows[:ROWS]])
     return lines + left_out(len(rows) - ROWS, "piece")
+
+
+def _piece(run: SectionContext, whole: str, piece: CompiledGraph) -> Iterator[tuple[str, ...]]:
+    """Yield the row of a piece, and those of the graphs that are that piece again."""
+    name = code(piece.name.removeprefix(f"{whole}."))
+    yield code(whole), name, _modules(piece), _user_lines(run, piece), _links([piece])
+    compilation = next((each for each in run.capture.compilations if each.compile_id.key == piece.compile_id.key), None)
+    names = {symbol: expression for expression, symbol in symbol_names(compilation).items()}
+    for again in run.again.get(piece.name, ()):
+        sizes = some([f"{code(names.get(symbol, symbol))} = {size}" for symbol, size in again.sizes.items()], _VALUES)
+        yield code(whole), f"{name} again" + (f", for {sizes}" if sizes else ""), "", "", _links([again.graph])
 
 
 def _modules(piece: CompiledGraph) -> str:
@@ -149,7 +161,8 @@ def _user_lines(run: SectionContext, piece: CompiledGraph) -> str:
 
 def by_calls(run: SectionContext) -> list[str]:
     """Return the graphs that no frame of torch's is of, each with the call that it was compiled by and its files."""
-    graphs = without_frame(run.graphs.values())
+    again = {each.graph.name for pieces in run.again.values() for each in pieces}
+    graphs = [each for each in without_frame(run.graphs.values()) if each.name not in again]
     if not graphs:
         return []
     has_times = any(graph.phases for graph in graphs)
