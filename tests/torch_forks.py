@@ -1,9 +1,10 @@
 """Programs that run in forks of one process that has imported torch: of the 5 s of a small program, that takes 3 s.
 
 ``subprocess.run([*torch_python(), "program.py"])`` does what ``[sys.executable, "program.py"]`` does, with ``-c`` and
-``-m`` as well. What a start of Python or of torch reads is no part of it: options of the interpreter, ``.pth`` files,
-variables that torch reads when it is imported (those of its logs are read again). Signals do not reach the program,
-but it is killed if the command is. Frames of this file are at the bottom of the stack.
+``-m`` as well; ``-m depyf run`` becomes the program in the same process. What Python and torch read when they start is
+left out: options of the interpreter, ``.pth`` files (but for that of depyf), variables that torch reads when it is
+imported (but for those of its logs). A signal to the command does not reach the program; its end does. Frames of this
+file are at the bottom of the stack.
 """
 
 import atexit
@@ -13,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+import types
 
 
 @functools.cache
@@ -46,7 +48,7 @@ def ask(address, arguments):
         server.sendall(json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode() + b"\n")
         status = os.waitstatus_to_exitcode(int(server.makefile().readline() or 1))
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     sys.exit(status)
 
@@ -106,28 +108,34 @@ def program_for(connection):
     os._exit(0)
 
 
-def prepare(arguments, folder, environment):
-    """Make this process what a new one would be, up to the first line of the program: ``(code, file)`` of it."""
-    import types
+class Replaced(BaseException):
+    """The program called ``os.execve``."""
 
+
+def execve(path, command, environment):
+    """Instead of ``os.execve``: end the program so that another begins in this process."""
+    raise Replaced(command[1:], os.getcwd(), environment)
+
+
+def begin(arguments, folder, environment):
+    """Make this process what a new one would be, up to the first line of the program: ``(code, file)`` of it."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    if {"TORCH_LOGS", "TORCH_TRACE"} & set(environment):
-        from torch._logging import _internal
-
-        _internal._init_logs()
-    sys.stdin, sys.stdout = open(0), open(1, "w", buffering=1 if os.isatty(1) else -1)
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     sys.orig_argv = [sys.executable, *arguments]
     sys.modules["__main__"] = types.ModuleType("__main__")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "depyf"]:
+        del sys.modules[name]
     first, *others = arguments
     path = {"-c": "", "-m": folder}.get(first, os.path.dirname(os.path.abspath(first)))
-    sys.path[:] = [path, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)), *sys.path[1:]]
+    sys.path[:] = [path, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)), *SITE]
+    if environment.get("DEPYF_DUMP_DIR"):
+        from depyf.program import start
+
+        start.begin()
     if first == "-m":
         sys.argv = others
-        return "import runpy\nrunpy._run_module_as_main(__import__('sys').argv[0])", "<string>"
+        return "import runpy, sys\nrunpy._run_module_as_main(sys.argv[0])", "<string>"
     if first == "-c":
         sys.argv = ["-c", *others[1:]]
         return others[0], "<string>"
@@ -136,11 +144,33 @@ def prepare(arguments, folder, environment):
         return file.read(), os.path.abspath(first)
 
 
+def run(program):
+    """Run a program, and those that it becomes."""
+    environment = program[2]
+    if {"TORCH_LOGS", "TORCH_TRACE"} & set(environment):
+        from torch._logging import _internal
+
+        os.environ.update(environment)
+        _internal.LOG_TRACE_HANDLER = None
+        _internal._init_logs()
+    sys.stdin, sys.stdout = open(0), open(1, "w", buffering=1 if os.isatty(1) else -1)
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    os.execve = execve
+    while True:
+        code, file = begin(*program)
+        main = sys.modules["__main__"].__dict__
+        if file != "<string>":
+            main["__file__"] = file
+        try:
+            return exec(compile(code, file, "exec"), main)
+        except Replaced as new:
+            program = new.args
+
+
+SITE = sys.path[1:]
 if __name__ == "__main__":
-    if sys.argv[1] != "--serve":
+    if sys.argv[1] == "--serve":
+        run(serve(sys.argv[2]))
+    else:
         ask(sys.argv[1], sys.argv[2:])
-    code, file = prepare(*serve(sys.argv[2]))
-    main = sys.modules["__main__"].__dict__
-    if file != "<string>":
-        main["__file__"] = file
-    exec(compile(code, file, "exec"), main)
