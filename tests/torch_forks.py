@@ -28,6 +28,7 @@ def torch_python() -> list[str]:
     folder = tempfile.TemporaryDirectory()
     address = os.path.join(folder.name, "socket")
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TORCH_LOGS")}
+    environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # (no process of Inductor's for each program)
     server = subprocess.Popen([sys.executable, __file__, "--serve", address], env=environment, text=True,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert server.stdout.readline() == "ready\n"
