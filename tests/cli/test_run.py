@@ -377,8 +377,9 @@ MADE = "import torch; torch.compile(lambda x: x, backend='eager')\n"
 def test_a_program_that_compiles_nothing_is_told_why(tmp_path, program, why):
     if program is not None:
         (tmp_path / "nothing.py").write_text(program)
-    plain = run("nothing.py", cwd=tmp_path)
-    done = run("-m", "depyf", "run", "-o", "nothing", "nothing.py", cwd=tmp_path)
+    python = torch_python() if "torch.compile" in (program or "") else [sys.executable]
+    plain = run("nothing.py", cwd=tmp_path, python=python)
+    done = run("-m", "depyf", "run", "-o", "nothing", "nothing.py", cwd=tmp_path, python=python)
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
     assert done.stderr == f"{plain.stderr}depyf: {why}\n  nothing was written to nothing{os.sep}\n"
     assert not (tmp_path / "nothing").exists()
