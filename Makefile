@@ -41,10 +41,11 @@ UNIT := $(PY) -m pytest tests -n logical --maxprocesses 4 --dist loadfile --no-l
 unit: $(VENV)/.ready
 	$(UNIT) -m "not heavy"
 
-# What takes a minute each, and a fault in each function that runs while a program is watched (`unit`: in one of five).
+# What takes a minute each; a fault in each function that runs while a program is watched, and torch without each of
+# the private names (`unit`: one of five).
 heavy: $(VENV)/.ready
 	$(UNIT) -m heavy
-	DEPYF_TEST_ONE_OF=1 $(PY) -m pytest tests/test_faults.py -k test_each_function_of_ours_that_raises
+	DEPYF_TEST_ONE_OF=1 $(PY) -m pytest tests/test_faults.py -k "test_each_function_of_ours_that_raises or test_torch_without_a_name"
 
 fuzz-minute: fuzz-pyc-minute fuzz-inputs-minute
 

@@ -126,7 +126,7 @@ def run(interpreter: pathlib.Path, suites: list[str], select: str, limit: float)
                    *(["-k", select] if select else [])]
         try:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit,
-                                  env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
+                                  env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "DEPYF_TEST_ONE_OF": "1"})
             tail = (done.stdout + done.stderr)[-3000:]
         except subprocess.TimeoutExpired:
             tail = f"stopped after {limit:.0f} seconds"

@@ -13,6 +13,7 @@ from depyf import debugging
 from depyf.capture.torch_private import private_api
 from depyf.link import sessions
 from depyf.link.linker import Linker
+from torch_forks import torch_python
 
 tells_what_ran_uncompiled = pytest.mark.skipif(
     not private_api.STANCE_ANSWER.present(), reason=f"missing: {private_api.STANCE_ANSWER.lost}")
@@ -193,12 +194,12 @@ SOURCES = os.path.join(os.path.dirname(os.path.dirname(debugging.__file__)))
 class Run:
     """The program in a process of its own; killed if it hangs."""
 
-    def __init__(self, tmp_path, stdin, pause="", calls="work()", late="", options=(), **environment):
+    def __init__(self, tmp_path, stdin, pause="", calls="work()", late="", command=None, **environment):
         self.file = tmp_path / "program.py"
         self.file.write_text(PROGRAM.format(pause=pause, calls=calls))
         environment = dict(os.environ, PYTHONPATH=SOURCES, NO_COLOR="1", **environment)
         process = subprocess.Popen(
-            [sys.executable, *options, str(self.file)], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [*(command or torch_python()), str(self.file)], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, env=environment)
         try:
             if late:
@@ -224,15 +225,14 @@ def commands(tmp_path, text, through):
 
 @pytest.mark.parametrize("stdin", [subprocess.DEVNULL, subprocess.PIPE, "empty pipe", "empty file", "closed"])
 def test_does_not_hang_where_nobody_answers(stdin, tmp_path):
-    options = ()
+    command = None
     if stdin == "closed":
-        stdin, options = None, ("-c", "import os, sys; os.close(0); os.execv(sys.executable, sys.argv)")
         program = tmp_path / "closing.py"
-        program.write_text(options[1])
-        options = (str(program),)
+        program.write_text("import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])")
+        stdin, command = None, [sys.executable, str(program)]
     elif isinstance(stdin, str):
         stdin = commands(tmp_path, "", stdin.split()[1])
-    run = Run(tmp_path, stdin, options=options)
+    run = Run(tmp_path, stdin, command=command)
     assert run.out.split() == ["inside", "after"], run.err
     assert "no pause" in run.err
     assert run.status == 0
@@ -294,7 +294,7 @@ def test_a_terminal_stops_in_the_frame_of_the_user(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(pause="", calls="work()"))
     child = pexpect.spawn(
-        sys.executable, [str(program)], encoding="utf-8", timeout=60, dimensions=(50, 300),
+        torch_python()[0], [*torch_python()[1:], str(program)], encoding="utf-8", timeout=60, dimensions=(50, 300),
         env=dict(os.environ, PYTHONPATH=SOURCES, TERM="dumb", NO_COLOR="1", PYTHONBREAKPOINT=""))
     try:
         child.expect(r"\(Pdb\) ")

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 import depyf
 from depyf.records import store
 from depyf.report import report
+from torch_forks import torch_python
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
@@ -44,11 +45,11 @@ def files_of(path):
     return {name for name in os.listdir(path) if name != ".depyf"}
 
 
-def program(folder, text, *command, **options):
+def program(folder, text, command=None, **options):
     """Run a program in a folder and return its ended process."""
     (folder / "program.py").write_text(BROKEN + text)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **options.pop("env", {})}
-    return subprocess.run([*command, sys.executable, "program.py"], cwd=folder, capture_output=True, text=True,
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run([*(command or torch_python()), "program.py"], cwd=folder, capture_output=True, text=True,
                           timeout=300, env=environment, **options)
 
 
@@ -132,7 +133,7 @@ def test_modules_beside_the_program_are_not_executed(tmp_path):
     start = tmp_path / "start"
     start.mkdir()
     done = program(start, "os.chdir('..')\nsys.path.insert(0, os.getcwd())\nfrom depyf.finishing import texts\n"
-                   "texts._MANY = 0\ntexts.available_workers = lambda: 2\n" + ORDINARY)
+                   "texts._MANY = 0\ntexts.available_workers = lambda: 2\n" + ORDINARY, [sys.executable])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert TEXT in files_of(tmp_path / "d")
     assert list(tmp_path.glob("*.executed")) == []
@@ -150,7 +151,7 @@ def test_no_process_can_be_started(tmp_path):
     resource = pytest.importorskip("resource")
     done = program(tmp_path, "from depyf.finishing import texts\ntexts._MANY = 0\nimport subprocess\n"
                    "def refused(*args, **kwargs):\n    raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
-                   "subprocess.Popen.__init__ = refused\n" + COPIED,
+                   "subprocess.Popen.__init__ = refused\n" + COPIED, [sys.executable],
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert TEXT in files_of(tmp_path / "copied")
@@ -161,7 +162,7 @@ def test_as_the_first_process_of_a_container(tmp_path):
     if subprocess.run([*unshare, "true"], capture_output=True).returncode:
         pytest.skip("no namespaces for processes here")
     done = program(tmp_path, COPIED + "assert os.getpid() == 1\n"
-                   "print([name for name in os.listdir('/proc') if name.isdecimal()])\n", *unshare)
+                   "print([name for name in os.listdir('/proc') if name.isdecimal()])\n", [*unshare, sys.executable])
     assert (done.returncode, done.stdout, done.stderr) == (0, "['1']\n", "")
     assert TEXT in files_of(tmp_path / "copied")
 

@@ -3,7 +3,6 @@
 import logging
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -11,6 +10,7 @@ pytest.importorskip("torch")
 
 from depyf import logs
 from depyf.capture.torch_private import hooks
+from torch_forks import torch_python
 
 SOURCES = os.path.dirname(os.path.dirname(logs.__file__))
 
@@ -40,7 +40,7 @@ def log_of_program(setting, program, **more):
     if setting:
         environment["TORCH_LOGS"] = setting
     done = subprocess.run(
-        [sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment,
+        [*torch_python(), "-c", program], check=False, capture_output=True, text=True, env=environment,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from depyf.capture.torch_private import private_api
+from torch_forks import torch_python
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
 PROGRAM = '''
@@ -147,7 +148,7 @@ def output_of(tmp_path, *command, **environment):
     """What the program writes to standard error, without what differs from run to run."""
     (tmp_path / "program.py").write_text(PROGRAM)
     environment = dict(os.environ, PYTHONPATH=SOURCES, TORCH_LOGS="graph_breaks,recompiles", NO_COLOR="1", **environment)
-    done = subprocess.run([sys.executable, *command, "program.py"], cwd=tmp_path, env=environment, text=True,
+    done = subprocess.run([*torch_python(), *command, "program.py"], cwd=tmp_path, env=environment, text=True,
                           capture_output=True, timeout=300)
     assert done.returncode == 1
     text = done.stderr
@@ -202,7 +203,7 @@ for backend in (fails, aot_autograd(fw_compiler=fails),
 def test_the_traceback_of_a_failing_backend_has_no_frame_of_ours(tmp_path, verbose):
     (tmp_path / "program.py").write_text(FAILING)
     environment = dict(os.environ, PYTHONPATH=SOURCES, TORCHDYNAMO_VERBOSE=verbose)
-    done = subprocess.run([sys.executable, "-m", "depyf", "run", "-o", "dump", "program.py"], cwd=tmp_path, text=True,
+    done = subprocess.run([*torch_python(), "-m", "depyf", "run", "-o", "dump", "program.py"], cwd=tmp_path, text=True,
                           env=environment, capture_output=True, timeout=300)
     assert done.stderr.count("in fails\n") >= 3 and "Traceback" in done.stderr
     assert SOURCES not in done.stderr

@@ -19,6 +19,7 @@ from depyf.capture.torch_private import private_api  # noqa: E402
 from depyf.records import store  # noqa: E402
 from depyf.records.run_directory import DirectoryError  # noqa: E402
 from depyf.views.dump.directory import Directory  # noqa: E402
+from torch_forks import torch_python
 
 EXPECTED = """\
 def __transformed_code_0_for_toy_example(a, b):
@@ -269,7 +270,7 @@ def test_files_that_the_system_refuses(tmp_path):
     pytest.importorskip("resource")
     script = tmp_path / "program.py"
     script.write_text(FULL_DISK)
-    done = subprocess.run([sys.executable, str(script), str(tmp_path / "d")], capture_output=True, text=True,
+    done = subprocess.run([*torch_python(), str(script), str(tmp_path / "d")], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"

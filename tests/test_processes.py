@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 
 from depyf.records import store  # noqa: E402
 from depyf.views import ranks  # noqa: E402
+from torch_forks import torch_python
 
 #: Rank 1 gets another shape (a recompile), breaks at another line and, the second time, is killed.
 RANKS = textwrap.dedent("""
@@ -81,7 +82,7 @@ def free_port():
 def launch(program, *arguments):
     """Two ranks; their exit statuses."""
     common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    processes = [subprocess.Popen([sys.executable, str(program), *arguments], env={**common, "RANK": str(rank)})
+    processes = [subprocess.Popen([*torch_python(), str(program), *arguments], env={**common, "RANK": str(rank)})
                  for rank in range(2)]
     try:
         return [process.wait(500) for process in processes]

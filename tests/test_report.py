@@ -16,6 +16,7 @@ from depyf.capture.trace_log import _functions, _Log  # noqa: E402
 from depyf.records.model import Frame, SourceLocation  # noqa: E402
 from depyf.records.store import RecordsError  # noqa: E402
 from depyf.report import report  # noqa: E402
+from torch_forks import torch_python
 
 PROGRAM = textwrap.dedent("""
     import sys, torch
@@ -59,7 +60,7 @@ def run_folder(tmp_path_factory):
     run_folder = tmp_path_factory.mktemp("report")
     (run_folder / "program.py").write_text(PROGRAM)
     for arguments, more in (([run_folder / "dump"], {}), ([], {"TORCH_TRACE": str(run_folder / "log")})):
-        subprocess.run([sys.executable, run_folder / "program.py", *arguments], check=True, stdout=subprocess.DEVNULL,
+        subprocess.run([*torch_python(), str(run_folder / "program.py"), *arguments], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, **more})
     return run_folder
 
@@ -146,7 +147,7 @@ def test_a_rank_without_records_is_left_out(run_folder, tmp_path):
 @pytest.mark.torch_since((2, 9), "code must be linked while it is made, so files are written then")
 def test_a_run_watched_with_later_has_the_same_files_once_they_are_made(run_folder):
     dump = run_folder / "later"
-    subprocess.run([sys.executable, run_folder / "program.py", dump, "later"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*torch_python(), str(run_folder / "program.py"), dump, "later"], check=True, stdout=subprocess.DEVNULL)
     assert {path.name for path in dump.iterdir()} - {"notes.txt"} == {".depyf", "index.md", "records.jsonl"}
     assert "depyf report ." in (dump / "index.md").read_text()
     explained = depyf("explain", dump)
@@ -164,7 +165,7 @@ def test_a_run_watched_with_later_has_the_same_files_once_they_are_made(run_fold
 def test_ranks_watched_with_later_that_did_the_same_are_made_once(run_folder, tmp_path):
     for rank in range(2):
         environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"}
-        subprocess.run([sys.executable, run_folder / "program.py", tmp_path / "ranks", "later"], check=True,
+        subprocess.run([*torch_python(), str(run_folder / "program.py"), tmp_path / "ranks", "later"], check=True,
                        stdout=subprocess.DEVNULL, env=environment)
     assert depyf("report", tmp_path / "ranks").returncode == 0
     full = [bool(list((tmp_path / "ranks" / f"rank_{rank}").glob("full_code_for_*.py"))) for rank in range(2)]
@@ -178,7 +179,7 @@ def test_a_killed_run_watched_with_later_is_made_elsewhere(run_folder, tmp_path)
     killed = PROGRAM.replace("        run()\nelse", "        run()\n        import os; os._exit(0)\nelse")
     assert killed != PROGRAM
     program.write_text(killed)
-    subprocess.run([sys.executable, program, tmp_path / "dump", "later"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*torch_python(), program, tmp_path / "dump", "later"], check=True, stdout=subprocess.DEVNULL)
     here = depyf("report", tmp_path / "dump")
     assert here.returncode == 0 and "-o DIR" in here.stderr
     assert "](__compiled_fn" not in (tmp_path / "dump" / "index.md").read_text()

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from depyf.capture.torch_private import private_api
+from torch_forks import torch_python
 
 PROGRAM = """\
 import sys, torch, depyf
@@ -38,7 +39,7 @@ else:
 def run(script, target, cache):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
     environment.pop("TORCHINDUCTOR_FORCE_DISABLE_CACHES", None)
-    subprocess.run([sys.executable, str(script), str(target)], env=environment, check=True, timeout=300,
+    subprocess.run([*torch_python(), str(script), str(target)], env=environment, check=True, timeout=300,
                    capture_output=True)
 
 

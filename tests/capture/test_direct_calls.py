@@ -4,7 +4,6 @@ import copy
 import os
 import re
 import subprocess
-import sys
 
 import pytest
 
@@ -19,6 +18,7 @@ from depyf.capture.torch_private import private_api  # noqa: E402
 from depyf.records import store  # noqa: E402
 from depyf.views.as_json import explain_document  # noqa: E402
 from depyf.views.diff.difference import difference  # noqa: E402
+from torch_forks import torch_python
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 HERE = __file__
@@ -186,7 +186,7 @@ def test_a_program_that_is_run(tmp_path):
     script = tmp_path / "direct.py"
     script.write_text("import torch\nfrom functorch.compile import aot_function\n"
                       "print(aot_function(lambda x: x.sin(), fw_compiler=lambda gm, _: gm)(torch.ones(1)))\n")
-    done = subprocess.run([sys.executable, "-m", "depyf", "run", "-o", str(tmp_path / "d"), str(script)], check=True,
+    done = subprocess.run([*torch_python(), "-m", "depyf", "run", "-o", str(tmp_path / "d"), str(script)], check=True,
                           capture_output=True, text=True)
     assert "tensor([0.8415])" in done.stdout
     assert "0 graphs of 0 functions, 1 graph by direct calls of a compiler" in done.stdout + done.stderr

@@ -1,7 +1,6 @@
 """Live: what ``torch.export`` returned, or why it failed, is recorded with the call."""
 
 import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -11,6 +10,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.capture.torch_private import private_api
 from depyf.records.store import read
+from torch_forks import torch_python
 
 pytestmark = pytest.mark.skipif(not private_api.EXPORT.present(), reason="this torch exports otherwise")
 
@@ -41,7 +41,7 @@ def run(tmp_path_factory):
     """``(records, what the program printed, the folder)`` of a program that compiles nothing but exports."""
     folder = tmp_path_factory.mktemp("export")
     (folder / "program.py").write_text(PROGRAM)
-    ended = subprocess.run([sys.executable, "-m", "depyf", "run", "-o", str(folder / "dump"), str(folder / "program.py")],
+    ended = subprocess.run([*torch_python(), "-m", "depyf", "run", "-o", str(folder / "dump"), str(folder / "program.py")],
                            check=True, capture_output=True, text=True)
     return read(str(folder / "dump")), ended, folder
 

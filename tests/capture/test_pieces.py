@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -15,6 +14,7 @@ from depyf.capture import trace_log
 from depyf.records.store import read
 from depyf.views.diff.difference import difference
 from depyf.views.index.index import index
+from torch_forks import torch_python
 
 
 class Layer(torch.nn.Module):
@@ -195,7 +195,7 @@ with depyf.prepare_debug(sys.argv[1], page=False), torch.no_grad():
     pytest.param(PROGRAM_OF_VLLM, "aot_eager", marks=pytest.mark.torch_since((2, 12), "as above"))])
 def test_a_log_has_the_pieces_of_the_live_run(program, compiler, tmp_path):
     (tmp_path / "program.py").write_text(program)
-    subprocess.run([sys.executable, str(tmp_path / "program.py"), str(tmp_path / "dump"), compiler], check=True,
+    subprocess.run([*torch_python(), str(tmp_path / "program.py"), str(tmp_path / "dump"), compiler], check=True,
                    env={**os.environ, "TORCH_TRACE": str(tmp_path / "log")})
 
     def pieces(capture):

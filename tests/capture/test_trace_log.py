@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -12,6 +11,7 @@ pytest.importorskip("torch")
 from depyf.capture import trace_log  # noqa: E402
 from depyf.records import store
 from depyf.views.diff.difference import difference
+from torch_forks import torch_python
 
 PROGRAM = textwrap.dedent("""
     import sys, torch
@@ -48,7 +48,7 @@ def both(tmp_path_factory):
     program = folder / "program.py"
     program.write_text(PROGRAM)
     for arguments, more in (([str(folder / "dump")], {}), ([], {"TORCH_TRACE": str(folder / "log")})):
-        subprocess.run([sys.executable, str(program), *arguments], check=True, stdout=subprocess.DEVNULL,
+        subprocess.run([*torch_python(), str(program), *arguments], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, **more})
     return store.read(str(folder / "dump")), trace_log.read_log(str(folder / "log"))
 
@@ -130,8 +130,8 @@ def test_the_log_of_a_wrapped_module_is_no_other_function(tmp_path):
         model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
         torch.compile(model, backend="aot_eager")(torch.ones(2, 3)).sum().backward()
     """))
-    subprocess.run([sys.executable, "-m", "depyf", "run", "-o", str(tmp_path / "dump"), str(program)], check=True)
-    subprocess.run([sys.executable, str(program)], check=True, env={**os.environ, "TORCH_TRACE": str(tmp_path / "log")})
+    subprocess.run([*torch_python(), "-m", "depyf", "run", "-o", str(tmp_path / "dump"), str(program)], check=True)
+    subprocess.run([*torch_python(), str(program)], check=True, env={**os.environ, "TORCH_TRACE": str(tmp_path / "log")})
     found = difference(store.read(str(tmp_path / "dump")), trace_log.read_log(str(tmp_path / "log")))
     lines = [line for each in found.functions.values() for line in each]
     assert not any("graph" in line or "gone: " in line or "new in" in line for line in lines), lines

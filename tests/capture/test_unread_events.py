@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 import torch
@@ -11,6 +10,7 @@ from torch._logging import _internal
 import depyf
 from depyf.capture.trace_log import read_log
 from depyf.records.store import read
+from torch_forks import torch_python
 
 try:
     from torch._functorch._aot_autograd import graph_compile
@@ -92,7 +92,7 @@ torch.compile(g, backend=backend)(torch.ones(2))
 
 
 def test_events_and_graphs_of_a_log_after_a_reset(tmp_path):
-    subprocess.run([sys.executable, "-c", LOGGED], check=True, env={**os.environ, "TORCH_TRACE": str(tmp_path)})
+    subprocess.run([*torch_python(), "-c", LOGGED], check=True, env={**os.environ, "TORCH_TRACE": str(tmp_path)})
     capture = read_log(str(tmp_path))
     assert [(each.name, each.compile_id.resets) for each in capture.events] == [("splitter", 0), ("splitter", 1)]
     assert any("splitter (2 times)" in note for note in capture.notes)

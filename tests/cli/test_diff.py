@@ -36,6 +36,7 @@ from depyf.torch_text.run_ids import guard_text
 from depyf.views.diff.difference import difference
 from depyf.views.diff.difference import text as as_text
 from depyf.views.diff.pairing import aligned, excerpts, paired
+from torch_forks import torch_python
 
 FILE = "/home/me/model.py"
 SOURCE = "import torch\n\ndef f(x):\n    x = x + 1\n    print('side')\n    return x * 2\n"
@@ -248,7 +249,7 @@ def test_real_runs(tmp_path, capsys):
                        ("c", "\n" + PROGRAM.replace("CHANGE", "torch.tanh"))):
         (tmp_path / name).mkdir()
         (tmp_path / name / "net.py").write_text(text)
-        subprocess.run([sys.executable, "net.py", str(tmp_path / name / "dump")], cwd=tmp_path / name, check=True,
+        subprocess.run([*torch_python(), "net.py", str(tmp_path / name / "dump")], cwd=tmp_path / name, check=True,
                        stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     a, b, c = (str(tmp_path / name / "dump") for name in "abc")
     assert cli.main(["diff", "--full", a, b]) == 0, capsys.readouterr().out
@@ -268,7 +269,7 @@ def test_a_function_that_was_skipped_and_is_compiled(tmp_path, capsys):
                                    .replace("torch.nn.Linear(4, 4)", "torch.nn.Tanh()").replace(".backward()", ""))
     (tmp_path / "b.py").write_text((tmp_path / "a.py").read_text().replace("; print('in a loop')", ""))
     for name in "ab":
-        subprocess.run([sys.executable, f"{name}.py", str(tmp_path / name)], cwd=tmp_path, check=True,
+        subprocess.run([*torch_python(), f"{name}.py", str(tmp_path / name)], cwd=tmp_path, check=True,
                        stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
         text = (tmp_path / name / "records.jsonl").read_text().replace(f"{name}.py", "net.py")
         (tmp_path / name / "records.jsonl").write_text(text)

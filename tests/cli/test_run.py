@@ -15,6 +15,7 @@ from pretended import Terminal
 from depyf.cli.run import PTH
 from depyf.program import start as variables
 from depyf.program.options import Options
+from torch_forks import torch_python
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENV = {**{name: value for name, value in os.environ.items() if not name.startswith("DEPYF_")},
@@ -42,8 +43,8 @@ PROGRAM = textwrap.dedent("""
 """)
 
 
-def run(*command, cwd, env=ENV, **options):
-    return subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, encoding="utf-8",
+def run(*command, cwd, env=ENV, python=(sys.executable,), **options):
+    return subprocess.run([*python, *map(str, command)], capture_output=True, text=True, encoding="utf-8",
                           cwd=cwd, env=env, timeout=300, **options)
 
 
@@ -179,7 +180,6 @@ def test_run_uses_what_is_installed(python, project):
 # --- what is compiled ------------------------------------------------------------------------------
 COMPILES = textwrap.dedent("""
     import os, sys
-    assert "torch" not in sys.modules
     os.environ["TORCH_LOGS"] = "recompiles"
     import torch
     import torch._dynamo  # (its settings come with it)
@@ -218,26 +218,27 @@ def compiled(tmp_path_factory):
     return folder
 
 
-def test_a_program_that_compiles(compiled):
+def test_a_program_that_compiles(tmp_path):
     from depyf.records import store
 
-    plain = run("program.py", cwd=compiled)
-    done = run("-m", "depyf", "run", "-o", "out", "program.py", cwd=compiled)
+    (tmp_path / "program.py").write_text('import sys; assert "torch" not in sys.modules' + COMPILES)
+    plain = run("program.py", cwd=tmp_path)
+    done = run("-m", "depyf", "run", "-o", "out", "program.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     assert plain.stderr and done.stderr.count("Recompiling function") == plain.stderr.count("Recompiling function") == 3
     lines = done.stderr[done.stderr.index(f"{SUMMARY}torch.compile made"):].splitlines()
     assert len(lines) == 5
     assert lines[0].startswith("depyf: torch.compile made 6 graphs of 2 functions, ") and lines[0].endswith(" s of compiling")
-    assert lines[1].startswith("  graph breaks  2, first at program.py:13: ") and "graph_break" in lines[1]
+    assert lines[1].startswith("  graph breaks  2, first at program.py:12: ") and "graph_break" in lines[1]
     assert lines[2].startswith("  recompiles    3, first of ") and lines[2].endswith("`x.shape[0]` was 2 and is 3")
     assert lines[3] == "  written to    out/"
     assert lines[4].startswith("  start with    out/index.html (depyf open out)")
-    capture = store.read(str(compiled / "out"))
+    capture = store.read(str(tmp_path / "out"))
     assert store.NOT_ENDED not in capture.notes
     stack = capture.compilations[0].stack
-    assert (stack[0].function, stack[0].filename) == ("<module>", str(compiled / "program.py")), stack
-    assert not any("depyf" in frame.filename.replace(str(compiled), "") for frame in stack), "nothing of ours is on it"
-    assert "full_code_for_forward_0.py" in names(compiled / "out")
+    assert (stack[0].function, stack[0].filename) == ("<module>", str(tmp_path / "program.py")), stack
+    assert not any("depyf" in frame.filename.replace(str(tmp_path), "") for frame in stack), "nothing of ours is on it"
+    assert "full_code_for_forward_0.py" in names(tmp_path / "out")
 
 
 @pytest.mark.parametrize(("given", "present", "absent"), [
@@ -250,7 +251,7 @@ def test_what_is_written_can_be_chosen(compiled, given, present, absent):
     from depyf.records import store
 
     name = "chosen" + "".join(given).translate({ord(c): "_" for c in "*./-="})
-    done = run("-m", "depyf", "run", "-o", name, *given, "program.py", cwd=compiled)
+    done = run("-m", "depyf", "run", "-o", name, *given, "program.py", cwd=compiled, python=torch_python())
     assert done.returncode == 0, done.stderr
     files = names(compiled / name)
     assert any(present in each for each in files) and not any(absent in each for each in files), files
@@ -307,7 +308,7 @@ def test_workers_write_dumps_of_their_own_if_they_compile(compiled):
     from depyf.records import store
 
     (compiled / "workers.py").write_text(WORKERS)
-    done = run("-m", "depyf", "run", "-o", "workers", "workers.py", cwd=compiled)
+    done = run("-m", "depyf", "run", "-o", "workers", "workers.py", cwd=compiled, python=torch_python())
     assert done.stdout == "fork 0\nfork 0\nspawn 0\nspawn 0\n", done.stderr
     says_what_it_lacks = bool(hooks.missing())  # once, as the summary
     assert done.stderr.count(SUMMARY) == 1 + says_what_it_lacks
@@ -376,8 +377,9 @@ MADE = "import torch; torch.compile(lambda x: x, backend='eager')\n"
 def test_a_program_that_compiles_nothing_is_told_why(tmp_path, program, why):
     if program is not None:
         (tmp_path / "nothing.py").write_text(program)
-    plain = run("nothing.py", cwd=tmp_path)
-    done = run("-m", "depyf", "run", "-o", "nothing", "nothing.py", cwd=tmp_path)
+    python = torch_python() if "torch.compile" in (program or "") else [sys.executable]
+    plain = run("nothing.py", cwd=tmp_path, python=python)
+    done = run("-m", "depyf", "run", "-o", "nothing", "nothing.py", cwd=tmp_path, python=python)
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
     assert done.stderr == f"{plain.stderr}depyf: {why}\n  nothing was written to nothing{os.sep}\n"
     assert not (tmp_path / "nothing").exists()
@@ -394,7 +396,7 @@ def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):
     (compiled / "taken").mkdir(exist_ok=True)
     program = "import os; os.rmdir('taken'); open('taken', 'w').close()\n" + COMPILES
     (compiled / "spoils.py").write_text(program)
-    done = run("-m", "depyf", "run", "-o", "taken", "spoils.py", cwd=compiled)
+    done = run("-m", "depyf", "run", "-o", "taken", "spoils.py", cwd=compiled, python=torch_python())
     assert done.returncode == 0 and done.stdout.count("tensor") == 4
     assert "it is a file" in done.stderr and "Traceback" not in done.stderr
 

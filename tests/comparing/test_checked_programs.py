@@ -3,7 +3,6 @@
 import os
 import pathlib
 import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.capture import apart
+from torch_forks import torch_python
 
 pytestmark = pytest.mark.skipif(bool(apart.why_not()), reason="no process can be forked here")
 
@@ -34,7 +34,7 @@ WARNS = """
 def test_a_line_warns_once(tmp_path, words, judged):
     # (What is done to show no warning of ours must not have Python forget those that it has shown.)
     (tmp_path / "program.py").write_text(textwrap.dedent(WARNS))
-    done = subprocess.run([sys.executable, *words, "program.py"], cwd=tmp_path, capture_output=True, text=True,
+    done = subprocess.run([*torch_python(), *words, "program.py"], cwd=tmp_path, capture_output=True, text=True,
                           timeout=300, env={**os.environ, "PYTHONPATH": str(SRC)})
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("UserWarning: careful") == 1, done.stderr

@@ -2,7 +2,6 @@
 
 import random
 import subprocess
-import sys
 
 import pytest
 
@@ -11,6 +10,7 @@ torch = pytest.importorskip("torch")
 import depyf
 from depyf.capture import apart
 from depyf.capture.torch_private import cache_entries, forking
+from torch_forks import torch_python
 
 pytestmark = pytest.mark.skipif(bool(apart.why_not()), reason="no process can be forked here")
 log = []
@@ -132,7 +132,7 @@ print(c(x, 4.0).item() == g(x, 4.0).item())
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     for name in ("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "TORCHINDUCTOR_FX_GRAPH_CACHE"):
         environment.pop(name, None)
-    done = subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*torch_python(), str(program)], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     if done.stdout.endswith("True\n"):
         pytest.skip("this torch does not have the error")

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 pytest.importorskip("torch")
+from torch_forks import torch_python
+
 pexpect = pytest.importorskip("pexpect")
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -16,11 +18,11 @@ PROMPT = r"\(Pdb\) "
 
 
 def start(backend, directory, *options, mode=()):
+    command = [sys.executable, *options] if options else torch_python()
     environment = dict(os.environ, PYTHONPATH=SOURCES, TERM="dumb", PYTHONBREAKPOINT="", NO_COLOR="1")
     environment["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(directory, "cache")
     child = pexpect.spawn(
-        os.environ.get("DEPYF_TEST_PYTHON", sys.executable),  # pexpect may run in another Python
-        [*options, os.path.join(HERE, "linked_program.py"), backend, directory, *mode],
+        command[0], [*command[1:], os.path.join(HERE, "linked_program.py"), backend, directory, *mode],
         env=environment, encoding="utf-8", timeout=150, dimensions=(50, 400),
     )
     child.setecho(False)

@@ -12,6 +12,7 @@ import pytest
 
 from depyf import page
 from depyf.records import store
+from torch_forks import torch_python
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs.py")
 
@@ -21,13 +22,13 @@ def run_program(name, target):
     target.parent.mkdir(parents=True, exist_ok=True)
     ranks = (0, 1) if name == "ranks" else (None,)
     for rank in ranks:
-        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        environment = {**os.environ,
                        # Entries of torch's caches name the files from which they were first compiled.
                        "TORCHINDUCTOR_CACHE_DIR": str(target.parent / "cache"),
                        "PYTHONPATH": os.pathsep.join(sys.path)}
         if rank is not None:
             environment |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": "29511"}
-        done = subprocess.run([sys.executable, PROGRAMS, name, target], env=environment, capture_output=True, text=True)
+        done = subprocess.run([*torch_python(), str(PROGRAMS), name, str(target)], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from depyf.pytest_plugin.recorder import MOST, Account, folder_name, session_directory, summary
 from depyf.records import store
+from torch_forks import torch_python
 
 pytest_plugins = "pytester"
 
@@ -111,8 +112,9 @@ def test_quiet():
 OUTCOMES = {"passed": 7, "failed": 6, "errors": 1, "skipped": 1, "xfailed": 1}
 
 
-def run(pytester, *arguments):
-    return pytester.runpytest_subprocess(*LOAD, "-p", "no:cacheprovider", "-p", "no:pytester", *arguments)
+def run(pytester, *arguments, python=None):
+    return pytester.run(*(python or torch_python()), "-m", "pytest", f"--basetemp={pytester.path / 'basetemp'}", *LOAD, "-p",
+                        "no:cacheprovider", "-p", "no:pytester", *arguments)
 
 
 @pytest.fixture(autouse=True)
@@ -252,13 +254,13 @@ def test_nothing_is_imported():
 
 def test_without_use_it_costs_nothing(pytester):
     pytester.makepyfile(WITHOUT_USE)
-    run(pytester).assert_outcomes(passed=1)
+    run(pytester, python=[sys.executable]).assert_outcomes(passed=1)
 
 
 def test_tests_without_torch(pytester):
     """Nothing of torch's is imported, and nothing is written."""
     pytester.makepyfile("import sys\ndef test_it():\n    assert 'torch' not in sys.modules\n")
-    result = run(pytester, "--depyf")
+    result = run(pytester, "--depyf", python=[sys.executable])
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*= depyf =*", "no test compiled anything, so nothing was written"])
     assert not (pytester.path / "depyf_output").exists()

@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 
 from depyf.records.run_directory import without_secrets
+from torch_forks import torch_python
 
 
 @pytest.mark.parametrize("given, kept", [
@@ -38,7 +38,7 @@ def test_no_secret_of_the_environment_or_of_the_arguments_is_in_a_dump(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
     secret = "correcthorsebatterystaple"
     environment = {**os.environ, "HF_TOKEN": secret, "AWS_SECRET_ACCESS_KEY": secret, "ANYTHING": secret}
-    subprocess.run([sys.executable, "program.py", "--token", secret, f"--password={secret}"], cwd=tmp_path,
+    subprocess.run([*torch_python(), "program.py", "--token", secret, f"--password={secret}"], cwd=tmp_path,
                    env=environment, check=True, capture_output=True)
     files = [path for path in (tmp_path / "dump").rglob("*") if path.is_file()]
     assert len(files) > 4

@@ -27,6 +27,7 @@ from depyf.records.model import (
     TransformedCode,
 )
 from depyf.views.repro import NotReproducible, repro
+from torch_forks import torch_python
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "repro.py.txt"
 GRAPH = '''class GraphModule(torch.nn.Module):
@@ -95,15 +96,15 @@ def needs_torch():
         pytest.skip("torch.cond by a Python number raises a KeyError in this torch")
 
 
-def run(path, text, *arguments):
+def run(path, text, *arguments, command=None):
     path.write_text(text)
-    return subprocess.run([sys.executable, "-I", str(path), *arguments], capture_output=True, text=True)
+    return subprocess.run([*(command or torch_python()), str(path), *arguments], capture_output=True, text=True)
 
 
 def test_it_runs_alone(tmp_path):
     needs_torch()
     text = repro(recorded(), "0/1")
-    done = run(tmp_path / "repro.py", text)
+    done = run(tmp_path / "repro.py", text, command=[sys.executable, "-I"])
     # One result, three inputs, one gradient.
     assert (done.returncode, done.stdout) == (0, "equal: 5 values of eager and aot_eager\n"), done.stderr
     # A backend that gives something else is found.

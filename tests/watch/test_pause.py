@@ -1,7 +1,6 @@
 """A real pdb in a pseudo-terminal stops in the frame of the graph, at the line at fault."""
 
 import os
-import sys
 
 import pytest
 
@@ -9,6 +8,7 @@ pytest.importorskip("torch")
 pexpect = pytest.importorskip("pexpect")
 
 from depyf.capture.torch_private import private_api
+from torch_forks import torch_python
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROMPT = r"\(Pdb\) "
@@ -20,8 +20,7 @@ def test_stops_in_the_graph_with_live_values(backend, tmp_path):
     environment = dict(os.environ, PYTHONPATH=os.path.join(HERE, "..", "..", "src"), TERM="dumb",
                        PYTHONBREAKPOINT="", NO_COLOR="1", PYTHON_COLORS="0")
     child = pexpect.spawn(
-        os.environ.get("DEPYF_TEST_PYTHON", sys.executable),
-        [os.path.join(HERE, "paused_program.py"), backend, str(tmp_path)],
+        torch_python()[0], [*torch_python()[1:], os.path.join(HERE, "paused_program.py"), backend, str(tmp_path)],
         env=environment, encoding="utf-8", timeout=150, dimensions=(50, 400))
     child.setecho(False)
 
