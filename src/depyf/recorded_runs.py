@@ -88,6 +88,8 @@ def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
 def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     """Return the records of a log of ``TORCH_TRACE`` by folder; of a directory of logs the newest of each rank.
 
+    Of a file that torch saved (:mod:`depyf.capture.saved_files`) by ``""``.
+
     The rank is the one that the events name; where they name none, that of the file's name.
 
     Args:
@@ -97,9 +99,11 @@ def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     Raises:
         RecordsError: there is none that can be read.
     """
-    from .capture import trace_log  # (few have a log)
+    from .capture import saved_files, trace_log  # (few have a log)
 
     if not os.path.isdir(path):
+        if saved := saved_files.read(path):
+            return {"": saved}
         return _by_folder(trace_log.read_ranks(path, internal_stages))
     found: list[tuple[str, str, Capture]] = []  # file, rank, records
     troubles: list[RecordsError] = []
