@@ -24,7 +24,7 @@ from ..reading import json_value, opened, text
 from ..records import naming
 from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, SourceLocation
 from ..records.store import FROM_FILE, RecordsError
-from ..torch_text.exported_program import exported_program
+from .exported_program import exported_program
 
 _ZIP = b"PK"
 #: What reading raises where a file is damaged, or has a value of another type than torch writes.
