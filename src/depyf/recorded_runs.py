@@ -91,6 +91,8 @@ def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
 def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     """Return the records of a log of ``TORCH_TRACE`` by folder; of a directory of logs the newest of each rank.
 
+    Of a file that torch saved (:mod:`depyf.capture.saved_files`) by ``""``.
+
     The rank is the one that the events name; where they name none, that of the file's name. Of ranks whose logs say
     the same the first has records, which name the others.
 
@@ -101,8 +103,10 @@ def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     Raises:
         RecordsError: there is none that can be read.
     """
-    from .capture import trace_log  # (few have a log)
+    from .capture import saved_files, trace_log  # (few have a log)
 
+    if not os.path.isdir(path) and (saved := saved_files.read(path)):
+        return {"": saved}
     files = trace_log.logs(path) if os.path.isdir(path) else [path]
     read = list(trace_log.read_logs(files, internal_stages))
     found = [each for each in read if not isinstance(each, RecordsError)]

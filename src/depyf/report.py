@@ -31,8 +31,8 @@ def report(
     """Make the files of a run that are made of records.
 
     Args:
-        path: the directory of a run (or of all its ranks), its ``records.jsonl``, or a log that ``TORCH_TRACE`` wrote
-            (or the directory of such logs).
+        path: the directory of a run (or of all its ranks), its ``records.jsonl``, a log that ``TORCH_TRACE`` wrote
+            (or the directory of such logs), or a file that torch saved (:mod:`depyf.capture.saved_files`).
         output: where all files go; a directory that contains a run is left as it is, and a folder in it is used.
             ``None``: the index and the page of a run are made again beside its records. A log needs an output.
         page: write the page ``index.html``; for several ranks one of all.
@@ -53,11 +53,12 @@ def report(
     captures = recorded(path)
     if output is None:
         if captures is None:
-            from .capture import trace_log  # (few have a log)
+            if os.path.isdir(path):
+                from .capture import trace_log  # (few have a log)
 
-            trace_log.logs(path)  # raises where there is none
-            raise RecordsError(
-                f"{path!r} contains a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
+                trace_log.logs(path)  # raises where there is none
+            raise RecordsError(f"{path!r} is a log of TORCH_TRACE, or a file that torch saved; say where the files go: "
+                               f"depyf report {path} -o DIR")
         captures = _sourced({"": _completed(path, captures[""])}, sources)
         with remembered():
             if page:

@@ -51,6 +51,8 @@ NOT_ENDED = "the run did not end: what was complete when it was killed is here"
 FROM_LOG = (
     "made from a log of TORCH_TRACE: functions and arguments have torch's names; the log has no source of the "
     "original and the transformed functions, and does not say which module a node belongs to")
+#: The beginning of the note on records that a file was read into that torch saved; the path of it follows.
+FROM_FILE = "read from a file that torch saved: "
 
 
 #: The beginning of the note on calls of the run that were judged and found to be different.

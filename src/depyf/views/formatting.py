@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
 from ..records.naming import ADJECTIVES, AOT_CODE, EXPORTED, direction
-from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
+from ..records.store import FROM_FILE, FROM_LOG, NOT_ENDED, UNDER_STANCE
 from ..torch_text.libraries import short_path_of_torch
 from ..torch_text.user_expressions import known_on_stack, stack_values_in
 from .markdown import code, count
@@ -77,7 +77,12 @@ def on_stack(stack: Sequence[str], text: str) -> list[str]:
 def remarks(notes: Iterable[str]) -> list[str]:
     """Return the notes on what the records as a whole lack, as sentences."""
     return [f"{note[:1].upper()}{note[1:]}." for note in notes
-            if note in (FROM_LOG, NOT_ENDED) or note.startswith(UNDER_STANCE)]
+            if note in (FROM_LOG, NOT_ENDED) or note.startswith((UNDER_STANCE, FROM_FILE))]
+
+
+def is_from_file(capture: Capture) -> bool:
+    """Return whether the records were read from a file that torch saved, not from a run."""
+    return any(note.startswith(FROM_FILE) for note in capture.notes)
 
 
 def notes_of(note: str) -> list[str]:

@@ -11,7 +11,7 @@ from ...torch_text.global_names import resumed_function
 from ..causes import cause, path_to
 from ..dump.guards.sizes import symbol_names
 from ..findings import Totals
-from ..formatting import OUTCOMES, WITHOUT_CODE, by_call, seconds, stage_name, without_frame
+from ..formatting import OUTCOMES, WITHOUT_CODE, by_call, is_from_file, seconds, stage_name, without_frame
 from ..function_summary import FunctionSummary, arguments_section, functions_by_setting, is_among
 from ..markdown import code, count, link, prose, some, table
 from .overview import LEAST, ROWS, SectionContext, left_out
@@ -168,9 +168,11 @@ def by_calls(run: SectionContext) -> list[str]:
     has_times = any(graph.phases for graph in graphs)
     rows = [(code(graph.name), f"{each[:1].upper()}{each[1:]}", _links([graph]), *[_times(graph)][:has_times])
             for graph in graphs[:ROWS] for each in by_call(graph, run.place)]
-    return ["## Without a function", "",
-            "These belong to no compiled function: a compiler or `torch.export` was called directly, or a graph was "
-            "shown by a thread that compiled nothing.", "",
+    heading = ["## In the file"] if is_from_file(run.capture) else [
+        "## Without a function", "",
+        "These belong to no compiled function: a compiler or `torch.export` was called directly, or a graph was shown "
+        "by a thread that compiled nothing."]
+    return [*heading, "",
             *table(("files", "by what", "graph", *["time"][:has_times]), rows), *left_out(len(graphs) - ROWS, "graph"),
             *(line for graph in graphs[:ROWS] for line in _issues(run, graph))]
 

@@ -15,7 +15,7 @@ from ..advice import Adviser
 from ..causes import breaks_by_place
 from ..dump.folder import NOTHING, TITLE, versions
 from ..findings import Totals, lost_functions, seconds_by_phase
-from ..formatting import OUTCOMES, remarks, seconds, total
+from ..formatting import OUTCOMES, is_from_file, remarks, seconds, total
 from ..function_summary import FunctionSummary
 from ..markdown import code, count, link, prose, some
 from ..run_index import RunIndex
@@ -70,10 +70,11 @@ def head(run: SectionContext) -> list[str]:
     capture = run.capture
     totals = Totals.of(run)
     where = versions(capture.environment)
-    calls = total(capture.graphs)
+    from_file = is_from_file(capture)
+    calls = f"{count(len(capture.graphs), 'graph')} in the file" if from_file else total(capture.graphs)
     going_on = [compilation for compilation in capture.compilations if compilation.outcome == "open"]
     if len(going_on) == len(capture.compilations) and not _compiled(run):
-        summary = f"{calls}; no function was compiled." if calls else "" if going_on else (
+        summary = f"{calls}{'; no function was compiled' * (not from_file)}." if calls else "" if going_on else (
             "The records have no compilation." if NOT_ENDED in capture.notes else NOTHING)
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "

@@ -1,0 +1,278 @@
+"""A file that torch saved -> :class:`~depyf.records.model.Capture`.
+
+    model.pt2       package of AOTInductor, or archive of ``torch.export.save``: a zip
+    artifacts.bin   ``torch.compiler.save_cache_artifacts()``: kinds, keys and contents, most of them pickles
+    compiled.bin    ``save_compiled_function`` of ``aot_compile``, an entry of ``caching_precompile``: a pickle
+
+No torch is needed, nothing of the file is imported or run: of a pickle, ``pickled.py`` reads the operations.
+Formats: torch/export/pt2_archive, torch/_export/serde/schema.py, torch/compiler/_cache.py, torch/_dynamo/package.py.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .. import budgets
+from ..reading import json_value, opened, text
+from ..records import naming
+from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, SourceLocation
+from ..records.store import FROM_FILE, RecordsError
+from .exported_program import exported_program
+
+_ZIP = b"PK"
+#: What reading raises where a file is damaged, or has a value of another type than torch writes.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, TypeError,
+            KeyError, IndexError, AttributeError, OverflowError)
+_CHECKED = "inputs, as they are checked where AOTI_RUNTIME_CHECK_INPUTS=1 is set"
+_LIBRARIES = "data/aotinductor/"
+_EXPORTED = re.compile(r"(?:^|/)models/([^/]+)\.json$|(?:^|/)(serialized_exported_program)\.json$")
+_CONSTANT = re.compile(r"constants_info_\[(\d+)\]\.(\w+) = (.*);")
+_INPUT = re.compile(r'inputs_info_\[(\d+)\]\.name = "(.*)";')
+_SPEC = re.compile(r'(in|out)_spec_ = R"\((.*?)\)"', re.DOTALL)
+#: A name in the metadata of a package, in words.
+_FACTS = {"AOTI_DEVICE_KEY": "device", "AOTI_PLATFORM": "platform", "AOTI_MACHINE": "machine",
+          "AOTI_CPU_ISA": "CPU instruction set", "AOTI_COMPUTE_CAPABILITY": "compute capability"}
+
+
+def read(path: str) -> Capture | None:
+    """Read a file that torch saved; ``None`` for a file that is of none of these formats.
+
+    Raises:
+        RecordsError: it is of one of these formats, but damaged, or has nothing that torch saved.
+    """
+    try:
+        with opened(path, budgets.RUN) as file:
+            head = file.read(len(_ZIP))
+            if head != _ZIP:
+                return None
+            with zipfile.ZipFile(file) as archive:
+                return _archive(path, archive)
+    except _DAMAGED as error:
+        if isinstance(error, RecordsError):
+            raise
+        raise RecordsError(f"{path!r} is damaged, or is not as torch writes it ({type(error).__name__}: {error}); "
+                           "give the file as torch saved it.") from error
+    except OSError as error:
+        raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
+
+
+def _archive(path: str, archive: zipfile.ZipFile) -> Capture:
+    sizes = {info.filename: info.file_size for info in archive.infolist() if not info.is_dir()}
+    # (Where the end is missing, the end of an archive that is in this one was found.)
+    if any(info.header_offset == 0 for info in archive.infolist()) is not bool(sizes):
+        raise ValueError("its end is missing")
+    notes: list[str] = []
+    graphs: list[CompiledGraph] = []
+    packages: dict[str, list[str]] = {}
+    for name in sizes:
+        if (_LIBRARIES in name) and "/" in (within := name.partition(_LIBRARIES)[2]):
+            packages.setdefault(within.partition("/")[0], []).append(name)
+        elif match := _EXPORTED.search(name):
+            model = match[1] or "model"
+            program = json_value(_member(archive, name))
+            weights = [each for each in sizes if "/data/" in f"/{each}"]
+            graphs.append(_graph(f"exported_{model}", "torch.export", [
+                (naming.EXPORTED, exported_program(program)),
+                ("contents", _contents(_exported_facts(program), {
+                    "guards": program.get("guards_code", []), "files": _sized(sizes, [name, *weights])}))]))
+            notes.append(_version_note(str(program.get("torch_version", ""))))
+    for model, names in packages.items():
+        package = _Package(archive, names)
+        graphs.append(_graph(f"aoti_{model}", "AOTInductor", [
+            *package.codes, ("contents", _contents(package.facts(), {
+                _CHECKED: package.inputs(), "constants": package.constants(), "files": _sized(sizes, names)}))]))
+        notes += package.notes(model)
+    if not graphs:
+        raise RecordsError(
+            f"{path!r} is an archive, but neither a package of AOTInductor (data/aotinductor/) nor one of "
+            f"torch.export.save (models/*.json). It has {len(sizes)} files"
+            + (f": {', '.join(list(sizes)[:4])}{', ...' * (len(sizes) > 4)}" if sizes else "") + ".")
+    return Capture(graphs=tuple(graphs), notes=(f"{FROM_FILE}{path}", *dict.fromkeys(filter(None, notes))))
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> str:
+    """Return the text of a file in an archive; raise ``ValueError`` where it is too large."""
+    if too_many := budgets.LINE.exceeded(archive.getinfo(name).file_size):
+        raise ValueError(f"{name}: {too_many}")
+    return archive.read(name).decode()
+
+
+def _graph(name: str, by: str, texts: Iterable[tuple[str, str]]) -> CompiledGraph:
+    files = naming.FileNames()
+    stages: list[GraphStage] = []
+    name = naming.legal_identifier(name)
+    for stage, each in texts:
+        index = sum(known.stage == stage for known in stages)
+        stages.append(GraphStage(stage, index, each, shown_as=naming.OF_EXPORTS.get(stage, stage),
+                                 file=files.of_stage(name, stage, index, is_python=False)))
+    return CompiledGraph(name, "", CompileId(-1, 0), "", tuple(stages), call=SourceLocation("", 0, by))
+
+
+def _sized(sizes: Mapping[str, int], names: Iterable[str]) -> list[str]:
+    return [f"{name}  {sizes[name]:,} bytes" for name in names]
+
+
+def _contents(facts: Mapping[str, str], lists: Mapping[str, list[str]]) -> str:
+    """Return what a file has, as a text: facts, and lists with their headings."""
+    lines = [f"{name}: {value}" for name, value in facts.items() if value]
+    for heading, each in lists.items():
+        lines += ["", f"{heading} ({len(each)}):", *(f"    {line}" for line in each)] if each else []
+    return "\n".join(lines) + "\n"
+
+
+def _exported_facts(program: Mapping[str, Any]) -> dict[str, str]:
+    version = program["schema_version"]
+    facts = {"torch": str(program.get("torch_version", "")),
+             "schema": f"{version['major']}.{version['minor']}",
+             "operator sets": ", ".join(f"{name} {number}" for name, number in program["opset_version"].items()),
+             "dialect": ", ".join(program.get("verifiers", ()))}
+    signature = next((each["signature"] for each in program["graph_module"]["module_call_graph"]
+                      if each["fqn"] == "" and each.get("signature")), None)
+    if signature is not None:
+        facts |= _call_spec(signature["in_spec"], signature["out_spec"], signature.get("forward_arg_names") or ())
+    return facts
+
+
+def _call_spec(inputs: str, outputs: str, names: Iterable[str]) -> dict[str, str]:
+    """Return how a model is called and what it returns: ``(x), bias=...`` and ``{'out': ..., 'mean': ...}``."""
+    (arguments, keywords) = json_value(inputs)[1]["children_spec"]
+    shown = [_tree(each) for each in arguments["children_spec"]]
+    keys = json_value(keywords["context"])
+    shown += [f"{key}={_tree(each)}" for key, each in zip(keys, keywords["children_spec"])]
+    return {"parameters": ", ".join(names), "called with": f"({', '.join(shown)})",
+            "returns": _tree(json_value(outputs)[1])}
+
+
+def _tree(spec: Mapping[str, Any]) -> str:
+    """Return a tree of torch's pytree as Python, ``...`` for its leaves."""
+    inner = [_tree(each) for each in spec["children_spec"]]
+    match spec["type"]:
+        case None:
+            return "..."
+        case "builtins.tuple":
+            return f"({', '.join(inner)}{',' * (len(inner) == 1)})"
+        case "builtins.list":
+            return f"[{', '.join(inner)}]"
+        case "builtins.dict":
+            return "{" + ", ".join(f"{key!r}: {each}" for key, each in zip(json_value(spec["context"]), inner)) + "}"
+    return f"{spec['type']}({', '.join(inner)})"
+
+
+def _version_note(version: str) -> str:
+    """Return the note on whether a file of a version of torch can be loaded by the one that is installed."""
+    here = installed_torch()
+    if not version or not here:
+        return ""
+    return (f"saved by torch {version}, which is the version here" if version == here else
+            f"saved by torch {version}; here is torch {here}, which refuses a file whose schema has another major "
+            "version, and was not asked")
+
+
+def installed_torch() -> str:
+    """Return the version of the torch that is installed, which is not imported; ``""`` for none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return ""
+
+
+class _Package:
+    """A model in a package of AOTInductor.
+
+    Attributes:
+        codes: the stages and texts of its generated code, as the run that made it shows them.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, names: list[str]) -> None:
+        self.metadata: dict[str, str] = {}
+        self.codes: list[tuple[str, str]] = []
+        self.wrapper = ""
+        for name in names:
+            if name.endswith("_metadata.json"):
+                self.metadata |= {str(key): str(value) for key, value in json_value(_member(archive, name)).items()}
+            elif name.endswith((".cpp", ".py", ".cu", ".h")):
+                code = _member(archive, name)
+                is_wrapper = _INPUT.search(code) is not None or "AOTInductorModel::AOTInductorModel(" in code
+                self.wrapper = code if is_wrapper else self.wrapper
+                self.codes.append((naming.AOT_CODE if is_wrapper else "inductor_aot_kernel_code", code))
+        self.codes.sort(key=lambda each: each[0] != naming.AOT_CODE)
+
+    def facts(self) -> dict[str, str]:
+        """Return the metadata, and how the model is called."""
+        facts = {_FACTS.get(name, name): value for name, value in self.metadata.items() if value}
+        specs = dict(_SPEC.findall(self.wrapper))
+        if specs.keys() == {"in", "out"}:
+            facts |= _call_spec(specs["in"], specs["out"], ())
+        return facts
+
+    def inputs(self) -> list[str]:
+        """Return the inputs, with the types and sizes that the wrapper checks."""
+        return [f"{name}: {self._input(name)}" for _, name in _INPUT.findall(self.wrapper)]
+
+    def _input(self, name: str) -> str:
+        """Return the type and the sizes that the wrapper checks of an input: ``float32[2 to 128, 16]``."""
+        escaped = re.escape(name)
+        dtype = re.search(rf"{escaped}_expected_dtype = aoti_torch_dtype_(\w+)\(", self.wrapper)
+        sizes: dict[int, str] = {}
+        for fixed, at in re.findall(rf"\((\d+) != {escaped}_size\[(\d+)\]", self.wrapper):
+            sizes[int(at)] = fixed
+        for bound, word in (("<", "from"), (">", "to")):
+            for at, limit in re.findall(rf"\({escaped}_size\[(\d+)\] {bound} (\d+)\)", self.wrapper):
+                sizes[int(at)] = f"{sizes.get(int(at), '')} {word} {limit}".strip()
+        shown = ", ".join(sizes.get(at, "?") for at in range(max(sizes) + 1)) if sizes else "sizes not checked"
+        return f"{dtype[1] if dtype else 'type not checked'}[{shown}]"
+
+    def constants(self) -> list[str]:
+        """Return the parameters, buffers and other tensors of the model: name, kind, type, size."""
+        known: dict[int, dict[str, str]] = {}
+        for number, key, value in _CONSTANT.findall(self.wrapper):
+            known.setdefault(int(number), {})[key] = value
+        lines = []
+        for each in known.values():
+            kind = each.get("type", "").rpartition("::")[2].rstrip(")").lower()
+            name = each.get("original_fqn", each.get("name", "")).strip('"')
+            dtype = each.get("dtype", "").removeprefix("cached_torch_dtype_")
+            device = each.get("device_type", "").removeprefix("cached_torch_device_type_")
+            lines.append(f"{name}: {kind} {dtype}[{each.get('shape', '').strip('{}')}] on {device}, "
+                         f"{int(each.get('data_size', 0)):,} bytes stored")
+        return lines
+
+    def notes(self, model: str) -> Iterator[str]:
+        """Yield whether the model can run on this machine, as far as its metadata says."""
+        same: list[str] = []
+        other: list[str] = []
+        unknown: list[str] = []
+        here = {"AOTI_PLATFORM": sys.platform, "AOTI_MACHINE": platform.machine()}
+        for name, value in filter(lambda each: each[1], self.metadata.items()):
+            fact, has = f"{_FACTS.get(name, name)} {value}", None
+            if name in here:
+                has = here[name] == value
+            elif name == "AOTI_CPU_ISA":
+                has = _has_instructions(value)
+            elif (name, value) == ("AOTI_DEVICE_KEY", "cpu"):
+                has = True
+            (unknown if has is None else same if has else other).append(
+                f"{fact} (here {here[name]})" if has is False and name in here else fact)
+        for facts, words in ((same, "was built for what this machine has"), (other, "was built for another machine"),
+                             (unknown, "was built for what was not compared with this machine")):
+            if facts:
+                yield f"`{model}` {words}: {', '.join(facts)}"
+        yield f"`{model}`: the package does not name the torch that made it, so that is not compared"
+
+
+def _has_instructions(isa: str) -> bool | None:
+    """Return whether this machine's processor has the instructions of a set; ``None`` where that is not known."""
+    if not os.path.exists("/proc/cpuinfo") or not isa.startswith("AVX"):
+        return None
+    flags = re.search(r"^flags\s*: (.*)$", text("/proc/cpuinfo", budgets.WRITTEN, "replace"), re.MULTILINE)
+    wanted = {{"AVX512": "avx512f"}.get(each, each.lower()) for each in isa.split()}
+    return wanted <= set(flags[1].split()) if flags else None
