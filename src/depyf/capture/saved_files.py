@@ -1,11 +1,7 @@
-"""A file that torch saved -> :class:`~depyf.records.model.Capture`.
+"""A file that torch saved (``model.pt2``) -> :class:`~depyf.records.model.Capture`.
 
-    model.pt2       package of AOTInductor, or archive of ``torch.export.save``: a zip
-    artifacts.bin   ``torch.compiler.save_cache_artifacts()``: kinds, keys and contents, most of them pickles
-    compiled.bin    ``save_compiled_function`` of ``aot_compile``, an entry of ``caching_precompile``: a pickle
-
-No torch is needed, nothing of the file is imported or run: of a pickle, ``pickled.py`` reads the operations.
-Formats: torch/export/pt2_archive, torch/_export/serde/schema.py, torch/compiler/_cache.py, torch/_dynamo/package.py.
+A package of AOTInductor, or an archive of ``torch.export.save``: a zip. No torch is needed; nothing of the file is
+imported or run. Formats: torch/export/pt2_archive, torch/_export/serde/schema.py.
 """
 
 from __future__ import annotations
