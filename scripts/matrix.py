@@ -186,7 +186,7 @@ def document(results: dict[str, Any], command: str) -> str:
     lines = [
         "# Compatibility", "",
         f"{dated()}. Command: `{command}` (`make matrix`). Columns: torch / Python, each an environment of its own, "
-        "one after the other. \"partly\": without what a torch lacks, which stands below.", "",
+        "one after the other. \"partly\": without what a torch lacks, which is listed below.", "",
         "## Artefacts", "",
         "A cell is the result of one test that makes the artefact and looks at it (tests/test_artefacts.py, "
         "tests/test_warm_cache.py).", "",

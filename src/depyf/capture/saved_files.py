@@ -168,7 +168,7 @@ def _version_note(version: str) -> str:
         return ""
     return (f"saved by torch {version}, which is the version here" if version == here else
             f"saved by torch {version}; here is torch {here}, which refuses a file whose schema has another major "
-            "version, and was not asked")
+            "version; whether it loads this one was not tried")
 
 
 def installed_torch() -> str:
