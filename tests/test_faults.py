@@ -37,7 +37,7 @@ NAMES = [name for name, value in vars(private_api).items() if isinstance(value, 
 
 
 def is_tried(name):
-    """Whether a fault in this is tried: one name of so many, chosen by its text (``make heavy`` tries all)."""
+    """Whether a fault in this function is tried: one of so many, chosen by its name (``make heavy`` tries all)."""
     return zlib.crc32(name.encode()) % int(os.environ.get("DEPYF_TEST_ONE_OF", "5")) == 0
 
 
@@ -109,8 +109,7 @@ def messages():
     with warnings.catch_warnings(record=True) as seen, contextlib.redirect_stderr(io.StringIO()) as lines:
         warnings.simplefilter("always")
         yield ours
-    ours += [each for each in (*(str(w.message) for w in seen), *lines.getvalue().splitlines())
-             if "depyf" in each and "lacks" not in each]  # (names that an older torch lacks)
+    ours += [each for each in (*(str(w.message) for w in seen), *lines.getvalue().splitlines()) if "depyf" in each]
 
 
 @contextlib.contextmanager
@@ -162,7 +161,7 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name in LOST or is_tried(name)])
+@pytest.mark.parametrize("name", NAMES)
 def test_torch_without_a_name(name, plain, whole, tmp_path, monkeypatch, capfd):
     api = getattr(private_api, name)
     gone = replace(api, places=("torch:gone_in_this_version",), key=api.key and "gone_in_this_version")
@@ -490,6 +489,7 @@ def found_number(names):
     return re.search(r"_fn_(\d+)", " ".join(names))[1]
 
 
+@pytest.mark.torch_since((2, 11), "a message says that it lacks names")
 def test_a_directory_that_becomes_read_only(tmp_path, monkeypatch):
     with messages() as ours:
         _, values = written_with(
@@ -509,6 +509,7 @@ def test_a_directory_without_permission_to_write(tmp_path):
     assert ["missing in" in each for each in ours] == [True], ours
 
 
+@pytest.mark.torch_since((2, 11), "a message says that it lacks names")
 def test_a_directory_that_is_taken_away(tmp_path):
     with messages() as ours:
         with depyf.prepare_debug(str(tmp_path / "d")):

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.capture import saved_files  # noqa: E402
+from depyf.capture.exported_program import _value_text  # noqa: E402
 from depyf.records.store import RecordsError, read  # noqa: E402
 from depyf.report import report  # noqa: E402
 
@@ -135,3 +136,13 @@ def test_an_archive_of_other_files_is_refused(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("no zip")
     assert saved_files.read(str(log)) is None
+
+
+@pytest.mark.parametrize("expression, text", [
+    ("Mul(Integer(2), Symbol('s25', integer=True))", "2*s25"),
+    ("Add(Symbol('s0'), Mul(Integer(-1), Symbol('s1')))", "s0 + -1*s1"),
+    ("FloorDiv(Symbol('s0'), FloorDiv(Symbol('s1'), Integer(2)))", "s0//(s1//2)"),
+    ("Pow(Pow(Symbol('s0'), Integer(2)), Symbol('s1'))", "(s0**2)**s1"), ("Pow(Integer(-1), Symbol('s0'))", "(-1)**s0"),
+    ("Mul(Add(Symbol('s0'), Integer(1)), Symbol('s1'))", "(s0 + 1)*s1")])
+def test_expressions_have_the_value_that_they_have_in_the_file(expression, text):
+    assert _value_text({"as_expr": {"expr_str": expression}}) == text

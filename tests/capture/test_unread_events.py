@@ -37,6 +37,7 @@ def renamed(monkeypatch):
     monkeypatch.setattr(graph_compile, "trace_structured", trace_structured)
 
 
+@pytest.mark.torch_since((2, 9), "the notes on names that it lacks fill those of the index")
 def test_an_event_that_torch_renamed_is_in_the_records_and_in_the_notes(tmp_path, renamed):
     with depyf.prepare_debug(tmp_path, page=False):
         torch.compile(layer, backend="aot_eager")(torch.ones(3, requires_grad=True))
@@ -45,6 +46,7 @@ def test_an_event_that_torch_renamed_is_in_the_records_and_in_the_notes(tmp_path
     assert (event.name, event.graph) == ("aot_joined_graph", capture.graphs[0].name)
     assert "torch.ops.aten.relu" in event.text
     assert any("does not read" in note and "aot_joined_graph" in note for note in capture.notes)
+    assert "aot_joined_graph" in (tmp_path / "index.md").read_text()
 
 
 def test_a_file_of_it_on_request(tmp_path, renamed):

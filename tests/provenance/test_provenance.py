@@ -205,6 +205,7 @@ def test_operations_become_what_the_table_says(name, arguments):
         assert len(others & known) >= 0.8 * len(others), others - known
 
 
+@pytest.mark.torch_since((2, 9), "its backward graphs name fewer lines")
 def test_a_constant_that_layers_share_says_nothing_of_the_layer(tmp_path):
     """A pass makes one ``scalar_tensor`` of those of both layers; the backward graph of the first one takes it."""
     torch = pytest.importorskip("torch")
@@ -230,7 +231,7 @@ def test_a_constant_that_layers_share_says_nothing_of_the_layer(tmp_path):
 
     step = torch.compile(model, backend="aot_eager_decomp_partition")
     found = recorded(lambda: step(torch.ones(2, 4), torch.eye(4)[:2] > 0).sum().backward(), str(tmp_path / "dump"))
-    assert agreement(counted(*found), "Backward_graph")[1] >= 0.94
+    assert agreement(counted(*found), "Backward_graph")[1] >= 0.95
 
 
 def test_nodes_lead_to_a_user_line_and_back(dump):

@@ -39,8 +39,8 @@ def exported_program(program: Mapping[str, Any]) -> str:
     """
     module = program["graph_module"]
     signature = module["signature"]
-    inputs = [_described(each, "INPUT") for each in signature["input_specs"]]
-    outputs = [_described(each, "OUTPUT") for each in signature["output_specs"]]
+    inputs = [_described(each) for each in signature["input_specs"]]
+    outputs = [_described(each) for each in signature["output_specs"]]
     graph = _graph("GraphModule", module["graph"], [name for name, _ in inputs])
     ranges = ", ".join(
         f"{name}: VR[{'-int_oo' if each['min_val'] is None else each['min_val']}, "
@@ -53,23 +53,23 @@ def exported_program(program: Mapping[str, Any]) -> str:
         "Graph signature:", textwrap.indent("\n".join(specs), "    "), "", f"Range constraints: {{{ranges}}}", ""))
 
 
-def _described(spec: Mapping[str, Any], side: str) -> tuple[str, str]:
+def _described(spec: Mapping[str, Any]) -> tuple[str, str]:
     """Return the name of an input or an output and what it is: ``("b_scale", "BUFFER target='scale' ...")``."""
     (kind, fields), = spec.items()
     argument = fields.get("arg")
-    name = fields["name"] if argument is None else argument["name"] if "name" in argument else value_text(argument)
+    name = fields["name"] if argument is None else argument["name"] if "name" in argument else _value_text(argument)
     target = next((f" target={each!r}" for key, each in fields.items() if key.endswith("_name")), "")
     persistent = f" persistent={fields['persistent']}" if "persistent" in fields else ""
-    constant = f" value={value_text(fields['value'])}" if "value" in fields else ""
+    constant = f" value={_value_text(fields['value'])}" if "value" in fields else ""
     return name, {"user_input": "USER_INPUT", "constant_input": "USER_INPUT"}.get(kind, kind.upper()) + (
         target + persistent + constant)
 
 
 def _graph(name: str, graph: Mapping[str, Any], inputs: list[str]) -> list[str]:
     """Return the lines of the class of a graph; the graphs that its operators call are classes in it."""
-    types = {each: tensor_type(meta) for each, meta in graph["tensor_values"].items()}
+    types = {each: _tensor_type(meta) for each, meta in graph["tensor_values"].items()}
     for values in (graph["sym_int_values"], graph["sym_bool_values"], graph.get("sym_float_values", {})):
-        types |= {each: f"Sym({value_text(value)})" for each, value in values.items()}
+        types |= {each: f"Sym({_value_text(value)})" for each, value in values.items()}
 
     def typed(each: str) -> str:
         return f'{each}: "{types[each]}"' if each in types else each
@@ -83,12 +83,12 @@ def _graph(name: str, graph: Mapping[str, Any], inputs: list[str]) -> list[str]:
             lines += [""] * (place != "") + [f"        {here}"]
         place = here or place
         lines += [f"        {each}" for each in _statements(node, typed)]
-    lines.append(f"        return ({', '.join(map(value_text, graph['outputs']))}"
+    lines.append(f"        return ({', '.join(map(_value_text, graph['outputs']))}"
                  f"{',' * (len(graph['outputs']) == 1)})")
     for node in graph["nodes"]:
         for argument in node["inputs"]:
             if inner := argument["arg"].get("as_graph"):
-                names = [value_text(each) for each in inner["graph"]["inputs"]]
+                names = [_value_text(each) for each in inner["graph"]["inputs"]]
                 lines += ["", *(f"    {each}" for each in _graph(inner["name"], inner["graph"], names))]
     return lines
 
@@ -97,7 +97,7 @@ def _statements(node: Mapping[str, Any], typed: Any) -> Iterator[str]:
     """Yield the statement of a node; for several results one more each, as torch prints them."""
     arguments = []
     for each in node["inputs"]:
-        text = value_text(each["arg"])
+        text = _value_text(each["arg"])
         arguments.append(f"{each['name']} = {text}" if each.get("kind") == 2 else text)
         if "as_graph" in each["arg"]:
             yield f"{text} = self.{text}"
@@ -105,29 +105,29 @@ def _statements(node: Mapping[str, Any], typed: Any) -> Iterator[str]:
     outputs = node["outputs"]
     results = list(outputs[0]["as_tensors"]) if len(outputs) == 1 and "as_tensors" in outputs[0] else outputs
     if len(outputs) == 1 and results is outputs:
-        yield f"{typed(value_text(outputs[0]))} = {call}"
+        yield f"{typed(_value_text(outputs[0]))} = {call}"
         return
-    name = node.get("name") or "_".join(["results", *(value_text(each) for each in results[:1])])
+    name = node.get("name") or "_".join(["results", *(_value_text(each) for each in results[:1])])
     yield f"{name} = {call}"
     for number, each in enumerate(results):
-        result = each["name"] if "name" in each else value_text(each)
+        result = each["name"] if "name" in each else _value_text(each)
         if result != "None":
             yield f"{typed(result)} = {name}[{number}]"
 
 
-def tensor_type(meta: Mapping[str, Any]) -> str:
+def _tensor_type(meta: Mapping[str, Any]) -> str:
     """Return the type of a tensor as torch prints it: ``f32[s77, 32]``; its device where that is not the CPU."""
     dtype = _DTYPES[meta["dtype"]]
     device = meta["device"]
     where = "" if device["type"] == "cpu" else device["type"] + (
         f":{device['index']}" if device["index"] is not None else "")
-    return f"{_SHORT.get(dtype, dtype)}[{', '.join(map(value_text, meta['sizes']))}]{where}"
+    return f"{_SHORT.get(dtype, dtype)}[{', '.join(map(_value_text, meta['sizes']))}]{where}"
 
 
-def value_text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Return a value as Python: ``{"as_ints": [1, 2]}`` is ``[1, 2]``, ``{"as_tensor": {"name": "x"}}`` is ``x``."""
     if isinstance(value, list):
-        return f"[{', '.join(map(value_text, value))}]"
+        return f"[{', '.join(map(_value_text, value))}]"
     if not isinstance(value, dict):
         return repr(value)
     if "class_fqn" in value or value.keys() == {"name"} or value.keys() == {"name", "graph"}:
@@ -150,8 +150,8 @@ def value_text(value: Any) -> str:
         case "as_complex":
             return repr(complex(content["real"], content["imag"]))
         case "as_string_to_argument":
-            return "{" + ", ".join(f"{key!r}: {value_text(each)}" for key, each in content.items()) + "}"
-    return value_text(content)
+            return "{" + ", ".join(f"{key!r}: {_value_text(each)}" for key, each in content.items()) + "}"
+    return _value_text(content)
 
 
 def _expression(node: ast.expr) -> str:
@@ -166,6 +166,9 @@ def _expression(node: ast.expr) -> str:
         return parts[0]
     if name not in _OPERATORS:
         return f"{name}({', '.join(parts)})"
-    closed = [f"({part})" if isinstance(each, ast.Call) and ast.unparse(each.func) in _OPERATORS
-              and ast.unparse(each.func) != name else part for each, part in zip(node.args, parts)]
+    # (Another operation is in parentheses, and the same one unless its operands may be grouped as they like.)
+    free = name in ("Add", "Mul")
+    closed = [f"({part})" if part.startswith("-") and not free or isinstance(each, ast.Call) and (
+        inner := ast.unparse(each.func)) in _OPERATORS and not (free and inner == name) else part
+        for each, part in zip(node.args, parts)]
     return _OPERATORS[name].join(closed if name != "Add" else parts)

@@ -36,6 +36,10 @@ _SPEC = re.compile(r'(in|out)_spec_ = R"\((.*?)\)"', re.DOTALL)
 _FACTS = {"AOTI_DEVICE_KEY": "device", "AOTI_PLATFORM": "platform", "AOTI_MACHINE": "machine",
           "AOTI_CPU_ISA": "CPU instruction set", "AOTI_COMPUTE_CAPABILITY": "compute capability"}
 
+#: What torch compiles for, by the names in the metadata (torch/_inductor/cpu_vec_isa.py), as Linux calls it.
+_INSTRUCTIONS = {"AVX2": {"avx2", "fma", "f16c"},
+                 "AVX512": {"avx512f", "avx512dq", "avx512vl", "avx512bw", "fma"}}
+
 
 def read(path: str) -> Capture | None:
     """Read a file that torch saved; ``None`` for a file that is of none of these formats.
@@ -163,7 +167,7 @@ def _tree(spec: Mapping[str, Any]) -> str:
 
 def _version_note(version: str) -> str:
     """Return the note on whether a file of a version of torch can be loaded by the one that is installed."""
-    here = installed_torch()
+    here = _installed_torch()
     if not version or not here:
         return ""
     return (f"saved by torch {version}, which is the version here" if version == here else
@@ -171,7 +175,7 @@ def _version_note(version: str) -> str:
             "version; whether it loads this one was not tried")
 
 
-def installed_torch() -> str:
+def _installed_torch() -> str:
     """Return the version of the torch that is installed, which is not imported; ``""`` for none."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -267,8 +271,8 @@ class _Package:
 
 def _has_instructions(isa: str) -> bool | None:
     """Return whether this machine's processor has the instructions of a set; ``None`` where that is not known."""
-    if not os.path.exists("/proc/cpuinfo") or not isa.startswith("AVX"):
+    if not os.path.exists("/proc/cpuinfo"):
         return None
     flags = re.search(r"^flags\s*: (.*)$", text("/proc/cpuinfo", budgets.WRITTEN, "replace"), re.MULTILINE)
-    wanted = {{"AVX512": "avx512f"}.get(each, each.lower()) for each in isa.split()}
-    return wanted <= set(flags[1].split()) if flags else None
+    wanted = _INSTRUCTIONS.get(isa)
+    return wanted <= set(flags[1].split()) if flags and wanted else None

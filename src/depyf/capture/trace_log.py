@@ -119,9 +119,8 @@ def read_logs(files: Sequence[str], internal_stages: bool = False) -> Iterator[R
         try:
             data = contents(file, budgets.RUN) if len(files) > 1 else b""
             ranks, number = set(_RANK.findall(data)), alike.add(data)
-            if number in of_one_rank and len(ranks) < 2:
-                rank = next(iter(ranks), b"").decode()
-                yield RankOfLog(file, rank, of_one_rank[number], seconds_of(data))
+            if number in of_one_rank and len(ranks) < 2 and (seconds := seconds_of(data)) is not None:
+                yield RankOfLog(file, next(iter(ranks), b"").decode(), of_one_rank[number], seconds)
                 continue
             captures = read_ranks(file, internal_stages)
         except OSError as error:

@@ -57,7 +57,7 @@ def explain(given: argparse.Namespace) -> int:
                       if given.rank in [each.number for each in capture.alike_ranks]), "")
         if not alike:
             return refused(f"{given.path} has no rank {given.rank}")
-        say(f"depyf: {rank} did the same as {alike}, which is shown (times are of that)")
+        say(f"depyf: {rank} did the same as {alike}, which is shown; the times are those of {alike}")
         rank = alike
     if given.json:
         from ..views.as_json import explain_document, written

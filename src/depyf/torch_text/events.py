@@ -654,13 +654,17 @@ _RUN_COMPILED = {("eval_frame.py", name) for name in ("__call__", "_fn", "compil
 _METRICS = re.compile(rb'\] (\{"(?:bwd_)?compilation_metrics": .*)')
 
 
-def seconds_of(log: bytes) -> float:
-    """Return how long the compilations of a log took, without reading the rest of it."""
+def seconds_of(log: bytes) -> float | None:
+    """Return how long the compilations of a log took, without reading the rest of it; ``None`` where it is damaged."""
     whole = 0.0
-    for found in _METRICS.finditer(log):
-        event = json_value(found[1])
-        for kind, seconds in (("compilation_metrics", _whole_seconds), ("bwd_compilation_metrics", _backward_seconds)):
-            whole += seconds(event[kind]) if isinstance(event.get(kind), dict) else 0.0
+    try:
+        for found in _METRICS.finditer(log):
+            event = json_value(found[1])
+            for kind, seconds in (
+                    ("compilation_metrics", _whole_seconds), ("bwd_compilation_metrics", _backward_seconds)):
+                whole += seconds(event[kind]) if isinstance(event.get(kind), dict) else 0.0
+    except (ValueError, TypeError):
+        return None
     return whole
 
 

@@ -6,7 +6,7 @@ The first time a backend compiles a piece within the compilation of a frame, lat
     compile_fx_1        Again(graph, {"s77": "4"})
     compile_fx_2        Again(graph, {"s77": "8"})
 
-Such a graph has the operations and names of exactly one piece.
+Such a graph has the operations, names and user lines of exactly one piece.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def _stage(graph: CompiledGraph, name: str) -> GraphStage | None:
 def _operations(stage: GraphStage) -> Any:
     graph = read_graph(stage.text)
     return (tuple(each.name for each in graph.inputs),
-            tuple((node.name, node.target, tuple(node.inputs)) for node in graph.nodes if node.op != "output"))
+            tuple((node.name, " ".join(node.value.split()), node.location) for node in graph.nodes
+                  if node.op not in ("placeholder", "output")))
 
 
 def _sizes(piece: CompiledGraph, graph: CompiledGraph) -> dict[str, str]:
