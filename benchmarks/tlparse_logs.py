@@ -10,8 +10,10 @@ tlparse has to be installed (``pip install tlparse==0.4.3``). Each log is read b
 * of generated code: a kernel with the same words;
 * of guards, of a JSON or another text: each word and number of it is in the records of the run.
 
-Files about tlparse itself (its index, the raw log, the trace for Perfetto) are no facts. "missing" names the files
-whose fact is not there. (Of a page of tlparse's the words that all pages of its kind have are no facts.)
+Files about tlparse itself (its index, the raw log, the trace for Perfetto) are no facts, and neither are disassembled
+bytecode (a dump has its source, and with ``--log-bytecode`` the code), words that all files of a kind have, and places
+in Python's library, in installed packages or in depyf with their source lines.
+"missing" names the files whose fact is not there. A time counts as equal if it differs by less than a microsecond.
 """
 
 from __future__ import annotations
@@ -41,10 +43,13 @@ NOT_FACTS = ("chromium_events", "collectives_parity", "raw", "compile_directory"
 #: Words of tlparse's own that not all pages of a kind have, and torch's names of fields.
 LABELS = frozenset(
     "failures Inductor Code Gen Compliant Non Failure Failures Exception Reason Reasons Custom Ops RestartAnalysis "
-    "Not availble for restarts yet only_config best_config num_configs".split())
+    "Not availble for restarts yet only_config best_config num_configs User Stack Mutating object".split())
 #: Of numbers that count as equal: they are times and estimates, in seconds or in another unit.
-_PRECISION = 1e-5
+_PRECISION, _MICROSECOND = 1e-5, 1e-6
 _NUMBER = re.compile(r"(?:_[a-z0-9]{20,})?_\d+(?=\.\w+$|_readable\.html$)")
+_IN_LIBRARY = re.compile(
+    r'(?m)^ *File "[^"\n]*/(?:lib/python3|depyf/)[^"\n]*", line .*\n(?!\s*File ")(?: .*\n)?(?: *[\^~]+\n)?'
+    r"|<li>[^<\n]*/(?:lib/python3|depyf/)[^\n]*?(?:</li>|$)|<br>&nbsp;.*?</li>|\(unknown\)")
 _WORD = re.compile(r"[A-Za-z_]{3,}\w*|\d+\.\d+|\d{2,}")
 
 
@@ -60,13 +65,15 @@ def facts(folder: str) -> Iterator[tuple[str, str]]:
             continue
         for name in sorted(names):
             short = name_of(name)
-            if short.partition(".")[0] in NOT_FACTS:
+            if short.partition(".")[0] in NOT_FACTS or short.endswith("_BYTECODE.txt"):
                 continue
             with open(os.path.join(where, name), errors="replace") as file:
-                text = file.read()
+                text = _IN_LIBRARY.sub("", file.read())
             if name.endswith(".html"):
                 text = re.sub(r"<(style|script|title|a)\b.*?</\1>|\(\d+\)", "", text, flags=re.S)
                 text = html.unescape(re.sub(r"<[^>]+>", "" if "output_code" in name else " ", text))
+            elif name.endswith(".json"):
+                text = text.replace("\\n", " ")
             yield short, text
 
 
@@ -98,9 +105,18 @@ class Records:
             self._has_number(float(word) * unit) for unit in (1, 1e-3, 1e-6, 1e-9))
 
     def _has_number(self, number: float) -> bool:
-        least = number * (1 - _PRECISION)
-        at = bisect.bisect_left(self.numbers, least)
-        return at < len(self.numbers) and self.numbers[at] <= number * (1 + _PRECISION)
+        off = max(number * _PRECISION, _MICROSECOND if number > 1e3 * _MICROSECOND else 0)
+        at = bisect.bisect_left(self.numbers, number - off)
+        return at < len(self.numbers) and self.numbers[at] <= number + off
+
+
+def labels_of(found: list[tuple[str, str]]) -> dict[str, set[str]]:
+    """Return the words that every file of a kind has: tlparse's own text, or torch's names of fields."""
+    files: dict[str, list[set[str]]] = collections.defaultdict(list)
+    for name, text in found:
+        files[name].append(set(_WORD.findall(text)))
+    return {name: set.intersection(*each) for name, each in files.items()
+            if len(each) > (1 if name.endswith((".html", ".json")) else 4)}
 
 
 def operations(text: str) -> tuple[tuple[str, str], ...]:
@@ -138,13 +154,7 @@ def read(log: str) -> tuple[list[tuple[str, str]], Records | None]:
 def document(folder: str) -> str:
     """Return the table: a row for each log."""
     known = {log: read(log) for log in logs(folder)}
-    pages: dict[str, list[set[str]]] = collections.defaultdict(list)
-    for found, _ in known.values():
-        for name, text in found:
-            if name.endswith((".html", ".json")):
-                pages[name].append(set(_WORD.findall(text)))
-    # (What every page of a kind has is tlparse's own text.)
-    labels = {name: set.intersection(*each) for name, each in pages.items() if len(each) > 1}
+    labels = labels_of([fact for found, _ in known.values() for fact in found])
     rows, total, lost = [], 0, 0
     for log, (found, records) in known.items():
         missing = collections.Counter(

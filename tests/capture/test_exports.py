@@ -56,6 +56,37 @@ def test_each_export_is_a_graph_with_its_program(run):
     assert [graph.call.line for graph in capture.graphs] == [15, 15, 17]
 
 
+DRAFT = textwrap.dedent("""
+    import sys
+    import torch
+    from torch.export._draft_export import draft_export
+
+    class Pick(torch.nn.Module):
+        def forward(self, x, n):
+            count = n.item()
+            return x[:count].sum() if count > 2 else x.sum()
+
+    program = draft_export(Pick(), (torch.ones(4, 3), torch.tensor(3)))
+    print([(failure.data["frame_locals"]["locals"], failure.data["user_stack"][-1]["line"])
+           for failure in program._report.failures])
+""")
+
+
+@pytest.mark.torch_since((2, 10), "the report of a draft has no variables")
+def test_a_draft_names_the_same_places_and_variables(tmp_path):
+    program, dump = tmp_path / "draft.py", tmp_path / "dump"
+    program.write_text(DRAFT)
+    alone, watched = (subprocess.run(
+        [*torch_python(), *before, str(program)], check=True, capture_output=True, text=True)
+        for before in ((), ("-m", "depyf", "run", "-o", str(dump))))
+    assert watched.stdout == alone.stdout
+    assert "count" in alone.stdout
+    graph, = read(str(dump)).graphs
+    decided, = (issue for issue in graph.issues if issue.kind == "data")
+    assert (decided.location.filename, decided.location.line) == (str(program), 9)
+    assert not read(str(dump)).events
+
+
 def test_why_an_export_failed(run):
     capture, ended, folder = run
     issue, = capture.graphs[-1].issues

@@ -55,6 +55,14 @@ def test_a_file_of_it_on_request(tmp_path, renamed):
     assert any("aot_joined_graph" in name for name in os.listdir(tmp_path))
 
 
+def test_the_tree_of_guards_on_request(tmp_path):
+    with depyf.prepare_debug(tmp_path, page=False, internal_stages=True):
+        torch.compile(layer, backend="eager")(torch.ones(3))
+    text, = (stage.text for graph in read(str(tmp_path)).graphs for stage in graph.stages
+             if stage.stage == "dynamo_cpp_guards_str")
+    assert "TREE_GUARD_MANAGER" in text
+
+
 def test_equal_events_are_counted(tmp_path):
     def backend(gm, inputs):
         for _ in range(2):

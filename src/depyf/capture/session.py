@@ -471,6 +471,8 @@ class Session:
             return
         if "dynamo_cpp_guards_str" in metadata:
             self.codes.guarded_by(compile_id, payload)
+            if self.internal_stages:
+                self.graphs.add_stage(self._graph(), "dynamo_cpp_guards_str", self._text(payload), True)
         else:
             self._on_printed_graph(metadata, payload, stage)
 

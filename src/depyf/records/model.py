@@ -500,7 +500,8 @@ class Compilation:
     stack: tuple[SourceLocation, ...] = ()  # who called it, outermost first
     # `"compiled"`; `"skipped"` (it runs in plain Python), `"limit"` (the same, because it was recompiled too
     # often), `"failed"` (an exception reached the user's program or torch fell back), `"open"` (it continued when the
-    # block ended, which was entered inside the backend), or `"unknown"` (the run ended early)
+    # block ended, which was entered inside the backend), `"loaded"` (of a package of versions that were compiled
+    # before), or `"unknown"` (the run ended early)
     outcome: str = "unknown"
     failure: Failure | None = None  # why, unless it was compiled
     restarts: tuple[str, ...] = ()  # why tracing began again, one reason for each attempt but the last

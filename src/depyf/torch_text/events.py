@@ -62,17 +62,20 @@ EVENTS = frozenset({*_OF_A_COMPILATION, "str"})
 OF_A_FRAME = ("frame_id", "frame_compile_id", "attempt")
 #: Frequent events, whose payload is taken before torch makes JSON of it.
 OBJECTS = frozenset({"chromium_event"})
+#: The cache of graphs that are in a saved package of Dynamo's versions, or in a saved function.
+BUNDLED = "fx_graph_bundled"
 ARTIFACTS = frozenset({
     "dynamo_graph_break_reason", "recompile_reasons",
     *(f"{cache}_cache_{outcome}" for cache in ("fx_graph", "aotautograd") for outcome in ("hit", "bypass")),
-    "fx_graph_cache_miss"})
+    "fx_graph_cache_miss", f"{BUNDLED}_cache_hit"})
 #: Artifacts of which it is enough to know that they were: their texts say no more.
 WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 
 #: Kinds of events that repeat others: guards and inputs once more, times, data for other tools.
 REPEATED = frozenset({
     "dynamo_guards", "describe_source", "describe_storage", "describe_tensor", "link", "dump_file",
-    "inductor_output_code", "export", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
+    "inductor_output_code", "export", "propagate_real_tensors", "compilation_metrics_runtime",
+    "bwd_compilation_metrics_runtime"})
 #: Ends of names of artifacts, the same: the side effects of transformed code on objects.
 _REPEATED_ARTIFACTS = (
     "torch_version", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
@@ -91,7 +94,7 @@ _GENERAL = frozenset({
     "pathname", "lineno", "timestamp", "thread", "process"})
 #: Events inside of which the frame that is compiled can be seen.
 _BEGINNING = ("dynamo_start", "artifact")
-_CACHE = re.compile(r"(?P<cache>fx_graph|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
+_CACHE = re.compile(r"(?P<cache>fx_graph(?:_bundled)?|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
 #: Fields of ``CompilationMetrics`` (torch/_dynamo/utils.py) that are times, in microseconds, and their names here.
 _PHASES = {
     "dynamo_cumulative_compile_time_us": "dynamo",
@@ -233,6 +236,8 @@ class _Builder:
         if self.guarded:
             return "compiled"
         if failure is None:
+            if any(lookup.cache == BUNDLED for lookup in self.known.caches):
+                return "loaded"
             return "skipped" if self.finished else "open" if self.goes_on else "unknown"
         if re.search(_LIMIT, failure.reason) or re.search(_LIMIT, failure.kind):
             return "limit"

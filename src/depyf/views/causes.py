@@ -20,6 +20,7 @@ from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_library
 from ..torch_text.met import Met, bound_method, is_step_of_scheduler, met
 from ..torch_text.run_ids import without_values
+from .formatting import NOT_LOST
 from .markdown import code, one_line
 
 #: Longer calls are shown without their arguments.
@@ -279,7 +280,7 @@ def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]
     """Group compilations that gave no code by function and reason."""
     groups: dict[object, list[Compilation]] = {}
     for compilation in compilations:
-        if compilation.outcome in ("compiled", "open"):
+        if compilation.outcome in NOT_LOST:
             continue
         place = compilation.location
         reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""

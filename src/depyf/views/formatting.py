@@ -15,11 +15,14 @@ from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
 OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skipped": "skipped",
-            "open": "still being compiled when the block ended", "unknown": "not finished"}
+            "open": "still being compiled when the block ended", "loaded": "loaded from a package",
+            "unknown": "not finished"}
 #: The same for a compilation that is shown by itself.
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 #: Outcomes of compilations whose graphs are shown although no code calls them.
-WITHOUT_CODE = ("failed", "open", "unknown")
+WITHOUT_CODE = ("failed", "open", "loaded", "unknown")
+#: Outcomes of compilations by which no call runs in plain Python.
+NOT_LOST = ("compiled", "open", "loaded")
 #: Characters of an error's message in a comment.
 _LONGEST_ERROR = 160
 #: Why torch leaves a resume function alone without a word, as the end of a sentence. (``has_tensor_in_frame``,
@@ -171,6 +174,8 @@ def what_called(graph: CompiledGraph) -> str:
         return f"exported by {function}"
     if any(issue.kind == "failed" for issue in graph.issues):
         return f"not exported by {function}"
+    if graph.call.function.startswith("load_"):
+        return f"loaded by {function}"
     # (Without generated code it is unknown whether the call returned.)
     is_compiled = graph.kernels or any(stage.stage == AOT_CODE for stage in graph.stages)
     return f"{'compiled by' if is_compiled else 'given to'} {function}"

@@ -77,7 +77,7 @@ def wrong_results(notes: Iterable[str]) -> list[str]:
 
 def _made_nothing(run: RunIndex) -> bool:
     """Return whether there is no graph, as far as the records say."""
-    compilations = [c for c in run.capture.compilations if c.outcome not in ("open", "unknown")]
+    compilations = [c for c in run.capture.compilations if c.outcome not in ("open", "loaded", "unknown")]
     return bool(compilations) and not any(run.graph_names(c) for c in compilations) and all(
         c.outcome != "compiled" or run.knows_code(c) for c in compilations)
 

@@ -102,6 +102,10 @@ def _choose_trace() -> Undo:
         except Exception:
             return  # without us the event would not be made: the program must not see that this raises
 
+    # (Torch looks for frames of the program by their files, while it makes the metadata: this one is none of them.)
+    function: Any = trace_structured
+    function.__code__ = function.__code__.replace(co_filename=str(private_api.TRACE_STRUCTURED.owner().__file__))
+
     def make(_: SharedPatch[None]) -> Undo:
         return _rebound(private_api.TRACE_STRUCTURED.attribute, original, trace_structured)
 

@@ -23,7 +23,7 @@ from ...torch_text.met import in_order
 from ..budgets import Budget, Judgement, Result, sentences
 from ..diff.difference import Difference, FunctionDifference, Number, items
 from ..findings import Finding, Totals, findings, is_lost, seconds_by_phase
-from ..formatting import without_frame
+from ..formatting import NOT_LOST, without_frame
 from ..function_summary import arguments_of
 from ..index.overview import SectionContext, first_changes
 from ..markdown import plain, unmarked
@@ -164,7 +164,7 @@ def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
                    for pieces in run.pieces.values() for each in pieces],
         "breaks": _breaks(run), "recompiles": _recompiles(run),
         "not_compiled": [_not_compiled(run, each) for each in capture.compilations
-                         if each.outcome not in ("compiled", "open")],
+                         if each.outcome not in NOT_LOST],
         "phases": {name: seconds(time) for name, time in seconds_by_phase(capture.compilations).items()},
         "notes": list(capture.notes)}
 

@@ -15,7 +15,7 @@ from ..advice import Adviser
 from ..causes import breaks_by_place
 from ..dump.folder import NOTHING, TITLE, versions
 from ..findings import Totals, lost_functions, seconds_by_phase
-from ..formatting import OUTCOMES, is_from_file, remarks, seconds, total
+from ..formatting import NOT_LOST, OUTCOMES, is_from_file, remarks, seconds, total
 from ..function_summary import FunctionSummary
 from ..markdown import code, count, link, prose, some
 from ..run_index import RunIndex
@@ -79,7 +79,7 @@ def head(run: SectionContext) -> list[str]:
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
                    f"{count(totals.graphs, 'graph')}{f', {calls}' if calls else ''}, {seconds(totals.seconds)}.")
-    lines = [TITLE, ""]
+    lines = ["# What is in the file" if from_file else TITLE, ""]
     for sentence in verdict(run):
         lines += [f"**{sentence}**" if sentence.count("**") == 0 else sentence, ""]
     lines += [line for remark in remarks(capture.notes) for line in (prose(remark), "")]
@@ -88,6 +88,10 @@ def head(run: SectionContext) -> list[str]:
         lines += ["", "The block was entered inside the backend, and the compilation of "
                       f"{some([run.subject(each) for each in going_on], 3)} went on when it ended: what torch made of "
                       "the function after that (guards, code) is not here."]
+    loaded = [compilation for compilation in capture.compilations if compilation.outcome == "loaded"]
+    if loaded:
+        lines += ["", "Loaded from a package of versions that were compiled before: "
+                      f"{some([run.subject(each) for each in loaded], 3)}. Torch reports no transformed code of them."]
     problems = []
     if totals.breaks:
         problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'line')}")
@@ -102,7 +106,7 @@ def head(run: SectionContext) -> list[str]:
     problems += [f"[{outcome}](#not-compiled)" for outcome in outcomes]
     if problems:
         lines += ["", "**" + "**, **".join(problems) + "**."]
-    elif any(compilation.outcome not in ("compiled", "open") for compilation in capture.compilations):
+    elif any(compilation.outcome not in NOT_LOST for compilation in capture.compilations):
         lines += ["", "No graph breaks, no recompiles; what has no tensor operation is [not compiled](#not-compiled)."]
     elif any(compilation.outcome == "compiled" for compilation in capture.compilations):
         known = not any(note.startswith(UNDER_STANCE) for note in capture.notes)

@@ -18,7 +18,7 @@ from ..dump import outline
 from ..dump.graph_file import stage_view
 from ..dump.guards.versions import Version, by_compile_id, nearest, versions
 from ..dump.guards.whole import guard_groups, guard_lines
-from ..formatting import on_branch, what_called
+from ..formatting import NOT_LOST, on_branch, what_called
 from ..function_summary import FunctionSummary
 from ..markdown import spans
 from .run import Json, Run, plain_lines
@@ -36,9 +36,9 @@ def function_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Jso
         "recompiles": len(summary.recompiles), "seconds": sum(c.seconds for c in summary.compilations),
         "graphs": len({name for c in summary.done for name in run.index.graph_names(c)}),
         "open": [number for number, graph in enumerate(run.capture.graphs) if graph.compile_id.key in {
-            c.compile_id.key for c in summary.compilations if c.outcome == "open"}],
+            c.compile_id.key for c in summary.compilations if c.outcome in ("open", "loaded")}],
         "lost": [[str(c.compile_id), c.outcome] for c in summary.compilations
-                 if c.outcome not in ("compiled", "open")]}
+                 if c.outcome not in NOT_LOST]}
 
 
 def _frame(run: Run, summary: FunctionSummary, frame: Frame, guards: list[Json]) -> Json:
