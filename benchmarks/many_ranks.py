@@ -2,6 +2,7 @@
 
     python benchmarks/many_ranks.py [--ranks 1024] [--dump DUMP] [--write docs/measured/many_ranks.md]
     python benchmarks/many_ranks.py --log tlparse/tests/inputs/inductor_provenance_jit_cuda_log.txt
+    python benchmarks/many_ranks.py --one LOG --megabytes 212
 
 The dump of one process (without ``--dump`` that of a llama of two layers) becomes those of many ranks: each has its own
 times, ids of objects, ids of graphs and numbers of devices, as real ranks have. Rank 3 breaks a graph, rank 700 has
@@ -9,12 +10,16 @@ another graph, rank 900 was killed, rank 901 left nothing, and rank 1023 did not
 
 A log of TORCH_TRACE from a GPU (``--log``) becomes those of many ranks in the same way. In that of rank 3 a graph calls
 another operation, the compilation of rank 700 failed, and rank 900 was killed before it had kernels.
+
+One log as long as ``--megabytes`` (``--one``): a log once more and once more, each time with frames and names of inputs
+of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -124,8 +129,8 @@ def log_of_rank(text: str, number: int) -> str:
     return _with_digests(text, number)
 
 
-def _with_digests(text: str, number: int) -> str:
-    """The log with the rank, and the digests of its payloads as torch writes them."""
+def _with_digests(text: str, number: int | None) -> str:
+    """The log with the rank, if it has one, and the digests of its payloads as torch writes them."""
     lines = text.splitlines(keepends=True)
     begins = [at for at, line in enumerate(lines) if not line.startswith("\t")]
     for at, end in zip(begins, [*begins[1:], len(lines)]):
@@ -134,7 +139,8 @@ def _with_digests(text: str, number: int) -> str:
             digest = hashlib.md5(payload.encode()).hexdigest()
             lines[at] = re.sub(r'(?<="has_payload": ")\w+', digest, lines[at])
         lines[at] = re.sub(r', "rank": \d+', "", lines[at])
-        lines[at] = re.sub(r"\}\n$", f', "rank": {number}}}\n', lines[at])
+        if number is not None:
+            lines[at] = re.sub(r"\}\n$", f', "rank": {number}}}\n', lines[at])
     return "".join(lines)
 
 
@@ -142,14 +148,35 @@ def of_logs(log: pathlib.Path, count: int) -> list[tuple[str, str]]:
     """Return the figures of ``depyf report`` of a folder of logs."""
     text = log.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        logs, target = pathlib.Path(folder, "logs"), pathlib.Path(folder, "out")
+        logs = pathlib.Path(folder, "logs")
         logs.mkdir()
         for number in range(count):
             (logs / f"dedicated_log_torch_trace_rank_{number}_x.log").write_text(log_of_rank(text, number))
+        return reported(logs)
+
+
+def of_one(log: pathlib.Path, megabytes: float) -> list[tuple[str, str]]:
+    """Return the figures of ``depyf report`` of one long log."""
+    text = re.sub(r', "rank": \d+', "", log.read_text(encoding="utf-8"))
+    frames = 1 + max(map(int, re.findall(r'"frame_id": (\d+)', text)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "logs", "dedicated_log_torch_trace_x.log")
+        path.parent.mkdir()
+        with open(path, "w", encoding="utf-8") as file:
+            for number in itertools.takewhile(lambda _: file.tell() < megabytes * 1e6, itertools.count()):
+                own = re.sub(r'(?<="frame_id": )\d+', lambda found: str(int(found[0]) + number * frames), text)
+                file.write(_with_digests(own.replace("primals_", f"primals_of_{number}_"), None))
+        return reported(path.parent)
+
+
+def reported(logs: pathlib.Path) -> list[tuple[str, str]]:
+    """Return the figures of ``depyf report`` of a folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = pathlib.Path(folder, "out")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         timed("report", str(logs), "-o", str(target))
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        print((target / "index.md").read_text())
+        print((target / "index.md").read_text()[:3000])
         processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return [("logs", _megabytes(logs)), ("processor time", f"{processor:.1f} s"),
                 ("memory", f"{after.ru_maxrss / 1e3:.0f} MB"), ("files", _megabytes(target))]
@@ -173,8 +200,13 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=1024)
     parser.add_argument("--dump", type=pathlib.Path)
     parser.add_argument("--log", type=pathlib.Path, help="of a GPU: measure logs made of it, too")
+    parser.add_argument("--one", type=pathlib.Path, metavar="LOG", help="measure one long log made of it, and no more")
+    parser.add_argument("--megabytes", type=float, default=212)
     parser.add_argument("--write", metavar="FILE")
     given = parser.parse_args()
+    if given.one:
+        print(table(("what", "figure"), of_one(given.one, given.megabytes)))
+        return
     of_log = of_logs(given.log, given.ranks) if given.log else []
     with tempfile.TemporaryDirectory() as folder:
         dump = given.dump

@@ -43,7 +43,7 @@ NOT_FACTS = ("chromium_events", "collectives_parity", "raw", "compile_directory"
 #: Words of tlparse's own that not all pages of a kind have, and torch's names of fields.
 LABELS = frozenset(
     "failures Inductor Code Gen Compliant Non Failure Failures Exception Reason Reasons Custom Ops RestartAnalysis "
-    "Not availble for restarts yet only_config best_config num_configs User Stack Mutating object".split())
+    "Not availble for restarts yet only_config best_config num_configs User Stack Traceback Mutating object".split())
 #: Of numbers that count as equal: they are times and estimates, in seconds or in another unit.
 _PRECISION, _MICROSECOND = 1e-5, 1e-6
 _NUMBER = re.compile(r"(?:_[a-z0-9]{20,})?_\d+(?=\.\w+$|_readable\.html$)")

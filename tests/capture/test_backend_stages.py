@@ -88,6 +88,15 @@ def test_what_torch_shows_of_its_own_is_not_written_twice(tmp_path):
     assert not any("compiled_fn" in name for name in internal), "names of graphs differ from run to run"
 
 
+@pytest.mark.skipif(not private_api.FUSED.present(), reason="this torch has no such name")
+def test_operations_of_inductor_on_request(tmp_path):
+    stages = stages_in(dump_of(tmp_path, "inductor", internal_stages=True, caches="bypass"))
+    before, after = (next(tmp_path.glob(f"*.IR_{when}_fusion.0.txt")).read_text() for when in ("before", "after"))
+    assert {"IR_before_fusion.0.txt", "IR_after_fusion.0.txt"} <= set(stages)
+    assert "op0: SchedulerNode" in before and "op0" in after
+    assert "[`IR before fusion`]" in (tmp_path / "index.md").read_text()
+
+
 def test_stage(tmp_path):
     def backend(gm, inputs):
         depyf.stage("after <b>fusion</b> | `x`\n", gm)

@@ -140,6 +140,8 @@ class Session:
             (private_api.EXPORT, "exports", lambda: hooks.on_export(
                 self._safely(current_compilation.begin_export), self._safely(self._on_export))),
             (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
+            (private_api.FUSED, "Inductor's operations", lambda: (
+                hooks.on_fusion(self._safely(self._on_fusion)) if self.internal_stages else None)),
             (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
                 pipeline.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
         ):
@@ -391,6 +393,9 @@ class Session:
     def _add_shown(self, graph: GraphBuilder, name: str, text: str, internal: bool = False) -> None:
         self.graphs.add_stage(graph, naming.shown_stage(name), text, internal, shown_as=naming.shown_name(name))
 
+    def _on_fusion(self, when: str, text: Callable[[], str]) -> None:
+        self._add_shown(self._graph(), f"IR {when}", f"{self._text(text()).rstrip()}\n")
+
     def show(self, name: str, shown: Any, of: Any = None) -> None:
         """Record a graph module or a text as a stage (:func:`depyf.stage`)."""
         self._safely(self._show)(name, shown, of)
@@ -418,7 +423,9 @@ class Session:
         stage = naming.EVENTS.get(event, "")
         if artifact in naming.ALSO_SHOWN and "graphs that a backend shows" in self.on:
             return False
-        if artifact in events.WITHOUT_PAYLOAD or stage == "Forward_graph" and self._is_printed_later(stage):
+        if artifact in events.WITHOUT_PAYLOAD and not self.internal_stages:
+            return "metadata"
+        if stage == "Forward_graph" and self._is_printed_later(stage):
             return "metadata"
         if self._is_printed_by_us(stage):
             return False
@@ -471,10 +478,7 @@ class Session:
             return
         if "dynamo_cpp_guards_str" in metadata:
             self.codes.guarded_by(compile_id, payload)
-            if self.internal_stages:
-                self.graphs.add_stage(self._graph(), "dynamo_cpp_guards_str", self._text(payload), True)
-        else:
-            self._on_printed_graph(metadata, payload, stage)
+        self._on_printed_graph(metadata, payload, stage)
 
     def _on_unread(self, name: str, metadata: dict[str, Any], payload: Any) -> None:
         """Record an event that nothing here reads, with the graph that is being compiled; a file of it on request."""
@@ -504,7 +508,7 @@ class Session:
             return
         internal = False
         if not stage and self.internal_stages:
-            stage, internal = naming.internal_stage_of(metadata, payload), True
+            stage, internal = naming.internal_stage_of(metadata, payload) or events.also_text(metadata), True
         if not stage or self._is_printed_by_us(stage):
             return
         text = self._text(payload)

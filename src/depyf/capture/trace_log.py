@@ -45,7 +45,7 @@ from ..torch_text.events import (
     DDP_PIECE,
     DDP_SPLIT,
     EventReader,
-    is_cache_lookup,
+    also_text,
     kind_of,
     phases,
     piece_compiled_by_vllm,
@@ -68,8 +68,6 @@ _BEGIN_OF_AOT = ("aot_joint_graph", "aot_inference_graph")
 _SPLIT = "post split_module"
 _Text = TypeVar("_Text", GraphStage, Kernel)
 _INTERNAL = "the log has texts of torch's internal stages, too: `depyf report --internal-stages` writes them"
-#: Kinds of events whose texts are read otherwise, and written as they are among the internal stages.
-_ALSO_AS_TEXT = frozenset({"dynamo_cpp_guards_str", "dynamo_guards"})
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
@@ -327,8 +325,8 @@ class _Log:
             graph.stage(stage, payload, naming.shown_name(name) if name else "", kind)
         elif internal := naming.internal_stage_of(metadata, payload):
             self._leaves_out_internal = not self.internal_stages
-        elif self.internal_stages and (kind in _ALSO_AS_TEXT or is_cache_lookup(str(event.get("name", "")))):
-            internal = str(event.get("name") or kind)
+        elif self.internal_stages:
+            internal = also_text(metadata)
         if self.internal_stages and internal:
             graph.stage(internal, payload, "", kind, internal=True)
 

@@ -157,9 +157,15 @@ def is_known(kind: str, artifact: str = "") -> bool:
     return artifact in _KNOWN_ARTIFACTS or naming.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
 
 
-def is_cache_lookup(artifact: str) -> bool:
-    """Return whether an artifact of a name is about a look-up in one of torch's caches."""
-    return _CACHE.fullmatch(artifact) is not None
+def also_text(metadata: Mapping[str, Any]) -> str:
+    """Return the name of a text that is read otherwise and written among the internal stages, too; else ``""``.
+
+    These are guards, and look-ups in torch's caches.
+    """
+    kind = kind_of(metadata)
+    about = metadata.get(kind)
+    name = str(about.get("name", "")) if isinstance(about, dict) else ""
+    return kind if kind in ("dynamo_cpp_guards_str", "dynamo_guards") else name if _CACHE.fullmatch(name) else ""
 
 
 def piece_compiled_by_vllm(metadata: Mapping[str, Any], payload: str) -> str:

@@ -301,6 +301,23 @@ def shown_graph(frame: FrameType) -> tuple[str, Any, str] | None:
     return None
 
 
+def on_fusion(hook: Callable[[str, Callable[[], str]], None]) -> Undo:
+    """``hook("before fusion" or "after fusion", text)``; ``text()`` has Inductor's operations as torch prints them."""
+
+    def log_ir(when: str, original: Any, nodes: Any) -> Any:
+        hook(when, lambda: "\n\n".join(str(node.debug_str()) for node in nodes))
+        return original(nodes)
+
+    before = replaced(private_api.UNFUSED, functools.partial(log_ir, "before fusion"))
+    after = replaced(private_api.FUSED, functools.partial(log_ir, "after fusion"))
+
+    def undo() -> None:
+        after()
+        before()
+
+    return undo
+
+
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
     """``after(module, path)`` for each module that Inductor generated (from its caches, too)."""
 
