@@ -30,8 +30,9 @@ from tlparse_logs import Records, facts, labels_of
 
 from depyf.capture.trace_log import events
 from depyf.model.graph_text import read_graph
-from depyf.records import naming, store
+from depyf.records import store
 from depyf.records.model import Capture
+from depyf.torch_text.trace_table import GRAPH, row_of
 
 LIMIT = 300  # seconds
 MARK = "<!-- measured -->"
@@ -75,8 +76,8 @@ def traced(directory: pathlib.Path) -> Counter[Key]:
         with open(log, encoding="utf-8", errors="surrogateescape") as file:
             seen = set()
             for metadata, payload in events(file):
-                stage = naming.stage_of(metadata)
-                if stage and payload:
+                what, stage = row_of(metadata)
+                if what == GRAPH and payload:
                     key = stage, operations(payload)
                     ids = stage, metadata.get("frame_id"), metadata.get("frame_compile_id"), payload
                     if stage != "AFTER_POST_GRAD" or ids not in seen:

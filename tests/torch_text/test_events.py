@@ -5,9 +5,9 @@ import json
 import pytest
 
 from depyf.records.model import CompileId
-from depyf.records.naming import internal_stage_of, may_be_internal
 from depyf.torch_text.events import EventReader, graph_break
 from depyf.torch_text.guard_failures import guard_failures
+from depyf.torch_text.trace_table import text_of, unread_name
 
 IDS = CompileId(0, 0)
 
@@ -262,14 +262,24 @@ def test_a_backward_graph_that_fails_and_custom_operators():
 
 def test_which_artifacts_are_written_on_request():
     def stage(name, payload):
-        assert may_be_internal(name)
-        return internal_stage_of({"artifact": {"name": name}}, payload)
+        metadata = {"artifact": {"name": name}}
+        assert unread_name(metadata) == ""
+        found = text_of(metadata, payload)
+        assert found.internal or not found.stage
+        return found.stage
 
     assert stage("before_post_grad_graph", "class GraphModule: ...") == "before_post_grad_graph"
     assert stage("backward_prologue", "def f(): ...") == "backward_prologue"
     assert stage("aot_forward_graph_fw_metadata", "ViewAndMutationMeta(...)") == "aot_forward_graph_fw_metadata"
-    assert internal_stage_of({"artifact": {"name": "graph_sizes"}}, "{}") == ""
-    assert not may_be_internal("fx_cache_miss") and internal_stage_of({"artifact": {"name": "x"}}, "class A: 1") == ""
+    assert stage("torch._functorch.config", "{}") == "_functorch.config"
+    assert stage("fx_graph_cache_miss", "{}") == "fx_graph_cache_miss"
+    assert stage("before_post_grad_graph", "{}") == ""
+
+
+@pytest.mark.parametrize("name", ["fx_cache_miss", "graph_sizes"])
+def test_an_artifact_that_nothing_reads(name):
+    metadata = {"artifact": {"name": name}}
+    assert unread_name(metadata) == name and text_of(metadata, "class A: 1").stage == ""
 
 
 def test_why_tracing_began_again_is_told_in_one_order():

@@ -37,8 +37,8 @@ from ..records.model import (
 )
 from ..records.run_directory import environment
 from ..records.store import PLAIN_STANCES, UNDER_STANCE, Recorded, RecordLog
-from ..torch_text import events
-from ..torch_text.graph_facts import FACTS, export_failure, graph_facts
+from ..torch_text import events, trace_table
+from ..torch_text.graph_facts import export_failure, graph_facts
 from ..torch_text.libraries import is_library
 from ..torch_text.modules import callers, module_calls
 from ..torch_text.wrapping import legal_graph
@@ -64,7 +64,6 @@ from .user_function import Meant, of_frame, record_of
 #: The folder of this package.
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 #: Names of artifacts that are recorded.
-_ARTIFACTS = events.ARTIFACTS | FACTS | naming.ARTIFACTS.keys() | naming.OF_EXPORTS.keys()
 
 
 class Session:
@@ -365,12 +364,9 @@ class Session:
             self.graphs.add_facts(graph, issues=(export_failure(
                 type(error).__name__, str(error), places[-1] if places else None),))
         elif program is not None:
-            self._add_of_export(graph, naming.EXPORTED, str(program))
-
-    def _add_of_export(self, graph: GraphBuilder, kind: str, text: str) -> None:
-        name = naming.OF_EXPORTS[kind]
-        if not self.graphs.has(graph, naming.shown_stage(name), text := self._text(text)):
-            self._add_shown(graph, name, text)
+            name, text = naming.OF_EXPORTS[naming.EXPORTED], self._text(str(program))
+            if not self.graphs.has(graph, naming.shown_stage(name), text):
+                self._add_shown(graph, name, text)
 
     # --- graphs that a backend shows -----------------------------------------------------------------
     def _on_shown_graph(self, frame: FrameType) -> None:
@@ -418,23 +414,20 @@ class Session:
 
     # --- torch's trace ----------------------------------------------------------------------------
     def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
-        if event in events.REPEATED:
+        what, stage = trace_table.row(artifact or event, event == "artifact")
+        if what == trace_table.REPEATED or self._is_printed_by_us(stage):
             return False
-        stage = naming.EVENTS.get(event, "")
-        if artifact in naming.ALSO_SHOWN and "graphs that a backend shows" in self.on:
+        if what == trace_table.ALSO_SHOWN and "graphs that a backend shows" in self.on:
             return False
-        if artifact in events.WITHOUT_PAYLOAD and not self.internal_stages:
+        if what in (trace_table.INNER, trace_table.AROUND, trace_table.ALSO_SHOWN):
+            return self.internal_stages
+        if artifact == trace_table.WITHOUT_PAYLOAD and not self.internal_stages:
             return "metadata"
         if stage == "Forward_graph" and self._is_printed_later(stage):
             return "metadata"
-        if self._is_printed_by_us(stage):
-            return False
-        if event in events.OBJECTS:
+        if what == trace_table.OBJECT:
             return "object"
-        if event in naming.EVENTS:
-            return "payload"
-        return event != "artifact" or artifact in _ARTIFACTS or not events.is_known(event, artifact) \
-            or self.internal_stages and naming.may_be_internal(artifact)
+        return "payload" if what == trace_table.GRAPH and event != "artifact" else True
 
     def _is_printed_by_us(self, stage: str) -> bool:
         return stage == "Captured_Graph" and "captured graphs" in self.on
@@ -454,12 +447,12 @@ class Session:
             current_compilation.callers, self._function_of_frame, compiled_callables.options_of_inductor,
             # (An error in depyf loses no more: the event on the compilation is read after this.)
             lambda: self.attempt(current_compilation.arguments, None))
-        name = events.unread_name(metadata)
+        name = trace_table.unread_name(metadata)
         if name:
             self._on_unread(name, metadata, payload)
             return
-        stage = naming.stage_of(metadata)
-        if stage and self._is_printed_later(stage):
+        what, stage = trace_table.row_of(metadata)
+        if what == trace_table.GRAPH and self._is_printed_later(stage):
             if isinstance(payload, str) and payload:  # (of a backward graph, which is compiled only if it runs)
                 self._graph().later = stage, payload
             return
@@ -468,7 +461,7 @@ class Session:
             self.graphs.add_facts(self._graph(), issues=(issue,))
         if "frame_id" not in metadata:
             if isinstance(payload, str) and current_compilation.compile_id() is None:
-                self._on_printed_graph(metadata, payload, stage)
+                self._on_text(metadata, payload)
             return
         compile_id = self.events.compile_id(
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
@@ -478,7 +471,7 @@ class Session:
             return
         if "dynamo_cpp_guards_str" in metadata:
             self.codes.guarded_by(compile_id, payload)
-        self._on_printed_graph(metadata, payload, stage)
+        self._on_text(metadata, payload)
 
     def _on_unread(self, name: str, metadata: dict[str, Any], payload: Any) -> None:
         """Record an event that nothing here reads, with the graph that is being compiled; a file of it on request."""
@@ -493,28 +486,19 @@ class Session:
         if self.internal_stages:
             self.graphs.add_stage(graph, naming.shown_stage(name), event.text, True, shown_as=naming.shown_name(name))
 
-    def _on_printed_graph(self, metadata: dict[str, Any], payload: str, stage: str) -> None:
-        """Record the graph in an event, if there is one; ``stage`` is empty unless it is one that everybody wants."""
-        shown, artifact = metadata.get("graph_dump"), metadata.get("artifact")
-        if of_export := naming.of_export(metadata):
-            if of_export != naming.EXPORTED or "exports" not in self.on:
-                self._add_of_export(self._graph(), of_export, payload)
+    def _on_text(self, metadata: dict[str, Any], payload: str) -> None:
+        """Record what the text of an event is: facts about a graph, or a stage of it."""
+        what, text = trace_table.row_of(metadata).what, trace_table.text_of(metadata, payload)
+        if what == trace_table.OF_GRAPH:
+            self.graphs.add_facts(self._graph(), **graph_facts(trace_table.name_of(metadata), payload))
+        is_seen = what == trace_table.ALSO_SHOWN and "graphs that a backend shows" in self.on or (
+            trace_table.name_of(metadata) == naming.EXPORTED and "exports" in self.on)
+        if not text.stage or is_seen or text.internal and not self.internal_stages or (
+                self._is_printed_by_us(text.stage)):
             return
-        if isinstance(artifact, dict) and artifact.get("name") in FACTS:
-            self.graphs.add_facts(self._graph(), **graph_facts(artifact["name"], payload))
-            return
-        if isinstance(shown, dict):
-            self._add_shown(self._graph(), str(shown.get("name") or "graph_dump"), payload)
-            return
-        internal = False
-        if not stage and self.internal_stages:
-            stage, internal = naming.internal_stage_of(metadata, payload) or events.also_text(metadata), True
-        if not stage or self._is_printed_by_us(stage):
-            return
-        text = self._text(payload)
-        graph = self._graph(new=stage == "Captured_Graph")
-        if not self.graphs.has(graph, stage, text):
-            self.graphs.add_stage(graph, stage, text, internal)
+        graph, printed = self._graph(new=text.stage == "Captured_Graph"), self._text(payload)
+        if what == trace_table.DUMP or not self.graphs.has(graph, text.stage, printed):
+            self.graphs.add_stage(graph, text.stage, printed, text.internal, shown_as=text.shown_as)
 
     def _ended(self, compile_id: CompileId) -> None:
         """Record that a compilation, or its backward one, is over."""

@@ -42,21 +42,27 @@ from ..records.model import (
 )
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
 from ..torch_text.events import (
-    DDP_PIECE,
-    DDP_SPLIT,
     EventReader,
-    also_text,
-    kind_of,
     phases,
     piece_compiled_by_vllm,
     seconds_of,
     unread_event,
-    unread_name,
     unread_note,
 )
 from ..torch_text.global_names import resumed_function, without_ids
-from ..torch_text.graph_facts import FACTS, add_facts, graph_facts
+from ..torch_text.graph_facts import add_facts, graph_facts
 from ..torch_text.guards import GuardReader
+from ..torch_text.trace_table import (
+    ALSO_TEXT,
+    DDP_PIECE,
+    EXPORT,
+    OF_GRAPH,
+    kind_of,
+    name_of,
+    row_of,
+    text_of,
+    unread_name,
+)
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 
 _RANK = re.compile(rb'"rank": (\d+)')
@@ -64,8 +70,6 @@ _RANK = re.compile(rb'"rank": (\d+)')
 _NOT_AS_TORCH_WRITES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 #: Kinds of events that come first when AOTAutograd compiles a graph.
 _BEGIN_OF_AOT = ("aot_joint_graph", "aot_inference_graph")
-#: Name of the stage by which the same graph is shown to a session that watches the process.
-_SPLIT = "post split_module"
 _Text = TypeVar("_Text", GraphStage, Kernel)
 _INTERNAL = "the log has texts of torch's internal stages, too: `depyf report --internal-stages` writes them"
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
@@ -242,8 +246,8 @@ class _Log:
             self._take_of_call(metadata, payload or "")
 
     def _take_text(self, ids: CompileId, metadata: dict[str, Any], payload: str) -> None:
-        if kind_of(metadata) == "artifact" and metadata["artifact"].get("name") in naming.OF_EXPORTS and (
-                not self.reader.is_begun(ids.key)):  # (since torch 2.15 a call of torch.export has numbers, too)
+        # (Since torch 2.15 a call of torch.export has numbers, too.)
+        if "artifact" in metadata and row_of(metadata).what == EXPORT and not self.reader.is_begun(ids.key):
             self.reader.without_frame(ids)
             self.calls.append(_Graph(CompileId(-1, len(self.calls)), 0))
             self.calls[-1].call = SourceLocation("", 0, "export")
@@ -266,9 +270,7 @@ class _Log:
         about, issue = metadata.get(kind), self.reader.export_issue(metadata)
         ends = kind in ("compilation_metrics", naming.EXPORTED) or (
             self._in_call and kind == "compilation_metrics_runtime")
-        begins = issue or payload and kind != "export" and (
-            isinstance(about, dict) and _shown_name(kind, about) or naming.stage_of(metadata)
-            or naming.internal_stage_of(metadata, payload))
+        begins = issue or payload and row_of(metadata).what != ALSO_TEXT and text_of(metadata, payload).stage
         if self._in_call and begins and metadata.get("stack"):  # (a call that fails reports no end)
             self._in_call = self.reader.direct_call(metadata) == self.calls[-1].call
         if not self._in_call and (begins or ends):
@@ -277,7 +279,7 @@ class _Log:
             graph = self.calls[-1]
             if issue:
                 add_facts(graph.facts, {"issues": (issue,)})
-            if payload and kind != "export":
+            if payload:
                 self._add_text(graph, metadata, payload)
             if ends and isinstance(about, dict) and (found := phases(about)):
                 graph.facts["phases"] = found
@@ -315,20 +317,15 @@ class _Log:
             graph.piece = piece
         if kind in _BEGIN_OF_AOT:
             graph.begin()
-        name, internal = _shown_name(kind, event), ""
-        stage = naming.shown_stage(name) if name else naming.stage_of(metadata)
-        if graph.piece and name == f"vllm_{graph.piece}":
+        what, text = row_of(metadata).what, text_of(metadata, payload)
+        if graph.piece and text.shown_as == f"vllm_{graph.piece}":
             graph.stage("Captured_Graph", payload, "", kind)
-        if event.get("name") in FACTS:
-            add_facts(graph.facts, graph_facts(str(event["name"]), payload))
-        elif stage and not (name == naming.BEFORE_PRE_GRAD and graph.is_captured_as(payload)):
-            graph.stage(stage, payload, naming.shown_name(name) if name else "", kind)
-        elif internal := naming.internal_stage_of(metadata, payload):
-            self._leaves_out_internal = not self.internal_stages
-        elif self.internal_stages:
-            internal = also_text(metadata)
-        if self.internal_stages and internal:
-            graph.stage(internal, payload, "", kind, internal=True)
+        if what == OF_GRAPH:
+            add_facts(graph.facts, graph_facts(name_of(metadata), payload))
+        elif text.internal and not self.internal_stages:
+            self._leaves_out_internal |= what != ALSO_TEXT
+        elif text.stage and not (text.shown_as == naming.BEFORE_PRE_GRAD and graph.is_captured_as(payload)):
+            graph.stage(text.stage, payload, text.shown_as, kind, text.internal)
 
     def capture(self) -> Capture:
         """Return the records."""
@@ -510,16 +507,6 @@ class _Graph:
                               call=self.call, piece_of=whole if piece else "",
                               **({} if piece else self.facts))
         return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
-
-
-def _shown_name(kind: str, event: Mapping[str, Any]) -> str:
-    """Return the name by which an event shows a graph or a text; ``""`` for one whose name is that of its stage."""
-    if kind == "graph_dump":
-        return str(event.get("name") or kind)
-    if kind == "artifact":
-        kind = str(event.get("name"))
-        return naming.BEFORE_PRE_GRAD if kind in naming.ALSO_SHOWN else naming.OF_EXPORTS.get(kind, "")
-    return {DDP_SPLIT: _SPLIT, **naming.OF_EXPORTS}.get(kind, "")
 
 
 def _operations(text: str) -> list[tuple[str, str, tuple[str, ...]]]:

@@ -6,9 +6,8 @@ import itertools
 import keyword
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from .model import CacheEntry, Capture, CompileId, Frame, GraphStage
 
@@ -169,17 +168,16 @@ def only_written(capture: Capture, is_written: Callable[[str], bool]) -> Capture
 
 
 # --- stages of graphs --------------------------------------------------------------------------------
-#: Graphs of the structured trace that everybody wants, and their stage.
-EVENTS = {
+#: Events of the structured trace, and artifacts, with a graph that everybody wants, and its stage.
+GRAPHS = {
     "dynamo_output_graph": "Captured_Graph",
     "aot_joint_graph": "Joint_graph",
     "aot_forward_graph": "Forward_graph",
     "aot_inference_graph": "Forward_graph",
     "aot_backward_graph": "Backward_graph",
     "inductor_post_grad_graph": "AFTER_POST_GRAD",
+    "after_post_grad_graph": "AFTER_POST_GRAD",
 }
-#: Artifacts of the trace with a graph of a stage (by name), written as that stage.
-ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
 #: Texts of AOTAutograd and Inductor around the graphs: what is done to inputs and outputs, which are changed or share
 #: memory, the graph as a script, keys of caches, settings.
 AROUND = frozenset({
@@ -190,13 +188,6 @@ AROUND = frozenset({
     "_functorch.config", "dynamo_error", "inductor_post_to_pre_grad_nodes",
     "inductor_triton_kernel_to_post_grad_nodes", "inductor_provenance_tracking_node_mappings",
     "inductor_provenance_tracking_kernel_stack_traces"})
-_TORCH = "torch."
-#: How names of artifacts with graphs end.
-_GRAPHS = ("graph", "graphs", "graph_before", "graph_after", "graph_pre_reordering", "graph_after_hop_passes")
-#: Events with inner graphs: of compiled autograd, and those before and after passes up to torch 2.7 (also artifacts).
-INNER = frozenset({"compiled_autograd_graph", "before_recompile_pre_grad", "after_recompile_pre_grad",
-                   "before_recompile_post_grad", "after_recompile_post_grad", "inductor_pre_grad_graph"})
-
 #: What Inductor is given: mostly the captured graph once more.
 BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
 #: What ``torch.export`` returns, and its kind of event.
@@ -208,8 +199,6 @@ AOT_CODE = "inductor_aot_wrapper_code"
 #: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what Inductor is
 #: given, and what a graph is split into. The others are in the trace, or internal.
 SHOWN_BY_TORCH = frozenset({BEFORE_PRE_GRAD, "pre split_module", "post split_module"})
-#: Artifacts of the trace that are shown so, too.
-ALSO_SHOWN = frozenset({"before_pre_grad_graph"})
 #: How names of stages begin that the trace has, too.
 _TRACED = ("AFTER POST GRAD", "Joint graph", "Forward graph", "Backward graph", "__compiled_fn")
 #: Characters of a name that a backend gives a stage.
@@ -262,32 +251,3 @@ def shown_stage(name: str) -> str:
     """Return the stage, an identifier, for a name that a backend gives: ``before_split`` for ``before split``."""
     stage = legal_identifier(name)
     return f"backend_{stage}" if stage in ADJECTIVES or stage in AROUND else stage
-
-
-def stage_of(metadata: Mapping[str, Any]) -> str:
-    """Return the stage of the graph in an event; ``""`` if there is none that everybody wants."""
-    for event, stage in EVENTS.items():
-        if event in metadata:
-            return stage
-    artifact = metadata.get("artifact")
-    return ARTIFACTS.get(str(artifact.get("name", "")), "") if isinstance(artifact, dict) else ""
-
-
-def of_export(metadata: Mapping[str, Any]) -> str:
-    """Return the key in :data:`OF_EXPORTS` of the text in an event; ``""`` for none."""
-    artifact = metadata.get("artifact")
-    names = metadata if not isinstance(artifact, dict) else (artifact.get("name"),)
-    return next((each for each in OF_EXPORTS if each in names), "")
-
-
-def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
-    """Return the name of one of torch's inner graphs, or of a text around them, written on request; else ``""``."""
-    artifact = metadata.get("artifact")
-    name = str(artifact.get("name", "")).removeprefix(_TORCH) if isinstance(artifact, dict) else next(
-        (each for each in INNER if each in metadata), "")
-    return name if name in AROUND or may_be_internal(name) and "class " in payload else ""
-
-
-def may_be_internal(name: str) -> bool:
-    """Return whether an artifact, or an event, of a name may be what :func:`internal_stage_of` looks for."""
-    return name.endswith(_GRAPHS) or name.removeprefix(_TORCH) in AROUND or name in INNER

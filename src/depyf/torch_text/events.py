@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..reading import json_value
-from ..records import naming
 from ..records.model import (
     CacheLookup,
     Compilation,
@@ -37,7 +36,7 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from .graph_facts import EXECUTIONS, FACTS, FIXED, ISSUES, export_issue
+from .graph_facts import EXECUTIONS, FIXED, ISSUES, export_issue
 from .libraries import (
     asks_for_sizes,
     is_library,
@@ -49,49 +48,17 @@ from .libraries import (
 )
 from .met import FRAME, IN_LOOP
 from .modules import cache_bypass_reason, cache_key_parts
+from .trace_table import BUNDLED, kind_of
 
 if TYPE_CHECKING:
     from .guard_failures import Seen
 
-#: Kinds of events, and names of artifacts, that are read here.
+#: Kinds of events about a compilation.
 _OF_A_COMPILATION = (
     "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
     "symbolic_shape_specialization", "guard_added", "guard_added_fast")
-EVENTS = frozenset({*_OF_A_COMPILATION, "str"})
 #: Fields of an event's metadata that say which compilation of a frame it is of.
 OF_A_FRAME = ("frame_id", "frame_compile_id", "attempt")
-#: Frequent events, whose payload is taken before torch makes JSON of it.
-OBJECTS = frozenset({"chromium_event"})
-#: The cache of graphs that are in a saved package of Dynamo's versions, or in a saved function.
-BUNDLED = "fx_graph_bundled"
-ARTIFACTS = frozenset({
-    "dynamo_graph_break_reason", "recompile_reasons",
-    *(f"{cache}_cache_{outcome}" for cache in ("fx_graph", "aotautograd") for outcome in ("hit", "bypass")),
-    "fx_graph_cache_miss", f"{BUNDLED}_cache_hit"})
-#: Artifacts of which it is enough to know that they were: their texts say no more.
-WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
-
-#: Kinds of events that repeat others: guards and inputs once more, times, data for other tools.
-REPEATED = frozenset({
-    "dynamo_guards", "describe_source", "describe_storage", "describe_tensor", "link", "dump_file",
-    "inductor_output_code", "export", "propagate_real_tensors", "compilation_metrics_runtime",
-    "bwd_compilation_metrics_runtime"})
-#: Ends of names of artifacts, the same: the side effects of transformed code on objects.
-_REPEATED_ARTIFACTS = (
-    "torch_version", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
-    "_code_state")
-#: The graph that DDPOptimizer made of calls of pieces, and one of the pieces. (A session that watches the process sees
-#: both when they are made.)
-DDP_SPLIT, DDP_PIECE = "optimize_ddp_split_graph", "optimize_ddp_split_child"
-#: All kinds that are read, with those that the graphs of stages and the guards are in.
-_KNOWN = EVENTS | OBJECTS | REPEATED | naming.EVENTS.keys() | {
-    "dynamo_cpp_guards_str", "graph_dump", *naming.OF_EXPORTS, DDP_SPLIT, DDP_PIECE, *ISSUES}
-_KNOWN_ARTIFACTS = (
-    ARTIFACTS | FACTS | WITHOUT_PAYLOAD | naming.ARTIFACTS.keys() | naming.ALSO_SHOWN | naming.OF_EXPORTS.keys())
-#: Fields that every event may have, beside the one that names its kind.
-_GENERAL = frozenset({
-    "rank", "frame_id", "frame_compile_id", "attempt", "compile_id", "compiled_autograd_id", "has_payload", "stack",
-    "pathname", "lineno", "timestamp", "thread", "process"})
 #: Events inside of which the frame that is compiled can be seen.
 _BEGINNING = ("dynamo_start", "artifact")
 _CACHE = re.compile(r"(?P<cache>fx_graph(?:_bundled)?|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
@@ -130,42 +97,6 @@ AT_HAND = 8
 #: Name and place of a frame's function, and the user's function.
 _Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
 _LIMIT = r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded"
-
-
-def kind_of(metadata: Mapping[str, Any]) -> str:
-    """Return the kind of an event: the field that others lack."""
-    return next((key for key in metadata if key not in _GENERAL), "")
-
-
-def unread_name(metadata: Mapping[str, Any]) -> str:
-    """Return the name of an event, or of its artifact, if nothing of depyf reads it; ``""`` otherwise."""
-    kind = kind_of(metadata)
-    about = metadata.get("artifact")
-    artifact = str(about.get("name", "")) if kind == "artifact" and isinstance(about, dict) else ""
-    return "" if is_known(kind, artifact) else artifact or kind
-
-
-def is_known(kind: str, artifact: str = "") -> bool:
-    """Return whether depyf reads events of a kind or shows their graphs on request, or they repeat other events.
-
-    Args:
-        kind: the event's.
-        artifact: the name of the content of an ``artifact``.
-    """
-    if kind != "artifact":
-        return not kind or kind in _KNOWN or kind in naming.INNER
-    return artifact in _KNOWN_ARTIFACTS or naming.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
-
-
-def also_text(metadata: Mapping[str, Any]) -> str:
-    """Return the name of a text that is read otherwise and written among the internal stages, too; else ``""``.
-
-    These are guards, and look-ups in torch's caches.
-    """
-    kind = kind_of(metadata)
-    about = metadata.get(kind)
-    name = str(about.get("name", "")) if isinstance(about, dict) else ""
-    return kind if kind in ("dynamo_cpp_guards_str", "dynamo_guards") else name if _CACHE.fullmatch(name) else ""
 
 
 def piece_compiled_by_vllm(metadata: Mapping[str, Any], payload: str) -> str:
