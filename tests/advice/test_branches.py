@@ -144,7 +144,7 @@ def test_what_prevents_a_rewriting_is_said(body, why):
     ("if w[k] > 0:\n    y = y * 2", "`w[k]` is one number"),
     ("if y.sum() > 0 and n > x.max():\n    y = y * 2", "`x` always has elements"),
     ("if n > 1:\n    y = y * 2\nelif x.max() > 0:\n    y = y * 3", "`x` always has elements"),
-    ("if n > 1:\n    y = y.clamp(max=w)", "`w` changes no shape"),
+    ("if n > 1:\n    y = y.clamp(max=w)", "with `w` the shape is the same"),
     ("if n > 1:\n    y = y * r", "its factors are finite"),
     ("y = g(x)\nself.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),
     ("self.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),

@@ -820,7 +820,7 @@ def test_a_setting_for_the_whole_program_waits_for_the_line_that_needs_the_numbe
               for line in (2, 3) if "len" not in first or line == 3]
     compilation = Compilation(CompileId(0, 0), breaks=tuple(breaks))
     adviser = Adviser(RunIndex(Capture(compilations=(compilation,), sources=(SourceFile("m.py", text),))))
-    assert adviser.change_on(breaks[-1]).endswith(f"a call that torch does not trace{ends}")
+    assert adviser.change_on(breaks[-1]).endswith(f"a call that takes no symbol in its place{ends}")
 
 
 @pytest.mark.parametrize(("test", "is_advised"), [("not mask.any()", False), ("mask is None", True), ("deep", True)])

@@ -225,7 +225,7 @@ RULES: tuple[Rule, ...] = (
     Rule("capture_scalar_outputs", "item operator",
          f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, an index (but "
          "for the only one of a tensor), a member of a set, a size that has to be equal to another one, a flag, the "
-         "count of a loop, its text by `str`, a call that torch does not trace", _SYMBOL,
+         "count of a loop, its text by `str`, a call that takes no symbol in its place{also_in_loop}", _SYMBOL,
          "a branch or a key that depends on the number may end the graph again",
          setting=SCALARS, facts=lambda at: at.is_number),
 

@@ -413,7 +413,7 @@ ROWS = (
     Row("set", _always, "each content of the set has a version of its own"),
     Row("view", _always, "guards look at the tensor that it is a view of, so views and other tensors have a version "
         "each"),
-    Row("alias", _always, "calls that pass one tensor under two names have a version of their own"),
+    Row("alias", _always, "calls in which two names are one object have a version of their own"),
     # What a tensor is like, and the state of torch.
     Row("layout", lambda change, at: at.differs_in_more, "each layout has a version of its own; here the "
         "versions differ in more than that"),
