@@ -301,7 +301,7 @@ RULES: tuple[Rule, ...] = (
          "divide `{compiled}` at this line: compile what comes before it and what comes after it as functions of "
          "their own, and call `{call}` between them", f"{_NOT_TRACED}, and what is compiled makes or changes "
          "{made}, which it reads", _DIVIDED, facts=lambda at: at.is_of_compiled),
-    Rule("skipped", "skipped builtin",
+    Rule("skipped", "skipped builtin copy",
          "divide `{compiled}` at line {outer_line}: compile what comes before it and what comes after it as functions "
          "of their own, and call `{outer_call}` between them", f"{_NOT_TRACED}, which that call leads to", _DIVIDED,
          facts=lambda at: at.made_of(at.call)),
