@@ -176,7 +176,7 @@ def test_a_gradient_that_the_run_needs_prevents_a_rewriting(body, why):
      "torch.where(x.min() > 0, x, torch.where(x.min() > 0, 1, x + 1).sqrt())"),
     ("if n > 0:\n    y = x / n\nelse:\n    y = x", "torch.where(n > 0, x / torch.where(n > 0, n, 1), x)")])
 def test_a_trial_also_gets_the_rewriting_whose_gradients_are_finite(body, guarded):
-    assert [each.after for each in candidates(site(body))][-1] == (f"y = {guarded}",)
+    assert [each.change for each in candidates(site(body))][-1] == f"write `y = {guarded}`"
 
 
 @pytest.mark.parametrize(("body", "call"), [

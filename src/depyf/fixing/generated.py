@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..advice.source import is_own
 from .forced import Forcing
 from .outcome import MORE, Call
 
@@ -209,13 +210,6 @@ class _Messages(logging.Handler):
         self.lines.append((category.__name__, str(message)))
 
 
-def _function_in(cell: types.CellType) -> types.FunctionType | None:
-    with contextlib.suppress(ValueError):  # (it is empty)
-        inner = cell.cell_contents
-        return inspect.unwrap(inner) if isinstance(inner, types.FunctionType) else None
-    return None
-
-
 def roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
     """Return what a call can change by name: its object, if there is one, and what its function can reach."""
     from ..capture.torch_private.private_api import LEFT_BY_TORCH
@@ -228,8 +222,12 @@ def roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
     functions, captured = [plain], dict[str, Any]()
     for each in functions:  # (A change may move lines into local functions: these capture what their caller did.)
         for name, cell in zip(each.__code__.co_freevars, each.__closure__ or ()):
-            inner = _function_in(cell)
-            if inner is None:
+            inner: Any = None
+            with contextlib.suppress(ValueError):  # (of an empty cell)
+                inner = cell.cell_contents
+            if isinstance(inner, types.FunctionType):
+                inner = inspect.unwrap(inner)
+            if not isinstance(inner, types.FunctionType) or not is_own(inner.__code__.co_filename):
                 is_first = captured.setdefault(f"captured {name}", cell) is cell
                 captured[f"captured {name}" + f" by {each.__qualname__}" * (not is_first)] = cell
             elif inner not in functions:
