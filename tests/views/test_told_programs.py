@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import copy
 import difflib
 import functools
 import inspect
@@ -967,6 +968,26 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     in_json = explain_document({"": capture}, "dump")["runs"][0]["first_changes"]
     texts = [each.removeprefix("* ") for each in lines[at + 4:at + 7]]
     assert on_page == list(map(plain, texts)) and in_json == list(map(unmarked, texts))
+
+
+@new_enough
+def test_a_copy_is_not_moved_to_a_caller_that_is_compiled_too(capture_program):
+    """The caller breaks for it, and would break for it there."""
+    def save(weights, saved):
+        saved.append(copy.deepcopy(weights))
+
+    def program(compiled):
+        def step(x, w, saved):
+            loss = (x * w).sum()
+            save({"w": w}, saved)
+            return loss * 2
+
+        compiled(step)(torch.ones(2), torch.ones(2), [])
+
+    context = SectionContext(capture_program(program))
+    changes = {context.advice.change_on(broken) for each in context.capture.compilations for broken in each.breaks}
+    (change,) = changes
+    assert re.match(r"divide `step` at line \d+: .* and call `save\(\{\"w\": w\}, saved\)` between them$", change)
 
 
 def test_a_line_at_which_several_functions_break_is_one_change(capture_program):
