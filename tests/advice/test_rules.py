@@ -823,6 +823,21 @@ def test_a_setting_for_the_whole_program_waits_for_the_line_that_needs_the_numbe
     assert adviser.change_on(breaks[-1]).endswith(f"a call that takes no symbol in its place{ends}")
 
 
+def test_no_setting_makes_a_symbol_in_the_forward_of_an_autograd_function():
+    """Torch 2.13 ends in an error there: the symbol is in none of the outputs."""
+    text = "class F(torch.autograd.Function):\n    def forward(ctx, x):\n        ctx.n = x.sum().item()\n        return x * ctx.n\n"
+    place = SourceLocation("m.py", 3, "forward", text.splitlines()[2])
+
+    def change(more):
+        reason = f"Unsupported Tensor.item() call with capture_scalar_outputs=False{more}"
+        broken = GraphBreak(CompileId(0, 0), reason, registry_id="GB0124", depth=1, stack=(place,))
+        compilation = Compilation(CompileId(0, 0), breaks=(broken,))
+        return Adviser(RunIndex(Capture(compilations=(compilation,), sources=(SourceFile("m.py", text),)))).change_on(broken)
+
+    assert "capture_scalar_outputs" in change("")
+    assert change(" Higher Order Operator: autograd.Function") == ""
+
+
 @pytest.mark.parametrize(("test", "is_advised"), [("not mask.any()", False), ("mask is None", True), ("deep", True)])
 def test_no_setting_is_advised_for_a_library_that_tests_a_tensor_next(test, is_advised):
     """torch 2.13's ``trunc_normal_`` draws again until no element is outside."""
