@@ -144,7 +144,7 @@ def test_what_prevents_a_rewriting_is_said(body, why):
     ("if w[k] > 0:\n    y = y * 2", "`w[k]` is one number"),
     ("if y.sum() > 0 and n > x.max():\n    y = y * 2", "`x` always has elements"),
     ("if n > 1:\n    y = y * 2\nelif x.max() > 0:\n    y = y * 3", "`x` always has elements"),
-    ("if n > 1:\n    y = y.clamp(max=w)", "`w` changes no shape"),
+    ("if n > 1:\n    y = y.clamp(max=w)", "with `w` the shape is the same"),
     ("if n > 1:\n    y = y * r", "its factors are finite"),
     ("y = g(x)\nself.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),
     ("self.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),
@@ -176,7 +176,7 @@ def test_a_gradient_that_the_run_needs_prevents_a_rewriting(body, why):
      "torch.where(x.min() > 0, x, torch.where(x.min() > 0, 1, x + 1).sqrt())"),
     ("if n > 0:\n    y = x / n\nelse:\n    y = x", "torch.where(n > 0, x / torch.where(n > 0, n, 1), x)")])
 def test_a_trial_also_gets_the_rewriting_whose_gradients_are_finite(body, guarded):
-    assert [each.after for each in candidates(site(body))][-1] == (f"y = {guarded}",)
+    assert [each.change for each in candidates(site(body))][-1] == f"write `y = {guarded}`"
 
 
 @pytest.mark.parametrize(("body", "call"), [

@@ -67,6 +67,8 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
 @pytest.mark.parametrize(("change", "facts", "begins", "is_remedy"), [
     (SIZE, Facts(is_open=True), "torch leaves it open from its second value on; with `dynamic=True`", True),
     (NUMBER, Facts(is_open=True), "torch leaves it open from its second value on; with `dynamic=True`", True),
+    # (Torch asks this of any two objects, not of tensors alone.)
+    (ValueChange("state is self.last", ("True",), "False"), Facts(), "calls in which two names are one object", False),
     # What is set already, what would not be enough, what torch would take for one size: no `dynamic=True`.
     (SIZE, Facts(is_open=True, dynamic="True"), "torch leaves it open from its second value on, so", False),
     (SIZE, Facts(is_open=True, equal_at_first=True), "torch leaves it open from its second value on, so", False),

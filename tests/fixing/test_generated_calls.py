@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from depyf.advice.model import Advice, Edit  # noqa: E402
 from depyf.fixing.forced import Forcing, conditions_of  # noqa: E402
-from depyf.fixing.generated import Generator  # noqa: E402
+from depyf.fixing.generated import Generator, roots  # noqa: E402
 from depyf.fixing.outcome import compared  # noqa: E402
 from depyf.fixing.patch import Patch  # noqa: E402
 from depyf.fixing.trial import code_of  # noqa: E402
@@ -68,6 +68,33 @@ def test_conditions_with_logical_operators_are_one_with_those_of_tensors(tmp_pat
                     "    x = torch.where((x.sum() > 0) & ~x.any(), x + 1, x)\n    return x * 2\n",
                     (torch.ones(3),), "x.sum() > 0 and not x.any()")
     assert not found.why_not and found.conditions == 1
+
+
+def test_a_test_after_one_of_pythons_values_is_forced_in_both_texts(tmp_path):
+    found = verdict(tmp_path, "    if n is not None and x.isnan().any():\n        x = x.nan_to_num()\n    return x * 2\n",
+                    "    if n is not None:\n        x = torch.where(x.isnan().any(), x.nan_to_num(), x)\n    return x * 2\n",
+                    (torch.ones(3),), "x.isnan().any()")
+    assert not found.why_not and str(found).endswith("both branches taken")
+
+
+def test_what_local_functions_capture_is_what_their_function_captured():
+    net, count = torch.nn.Linear(1, 1), [0]
+
+    def part(x):
+        return net(x)
+
+    def divided(x):
+        count[0] += 1
+        return part(x)
+
+    def whole(x):
+        count[0] += 1
+        return net(x)
+
+    one, other = ({name: cell for name, cell in roots(each, None).items() if name.startswith("captured ")}
+                  for each in (whole, divided))
+    assert list(one) == list(other) == ["captured count", "captured net"]
+    assert [each.cell_contents for each in one.values()] == [each.cell_contents for each in other.values()]
 
 
 def test_where_each_call_raises_nothing_is_judged(tmp_path):

@@ -133,7 +133,8 @@ def test_the_text_of_an_exception_is_no_name_of_what_changed(text):
 @pytest.mark.parametrize(("condition", "subject", "expected"), [
     ("not ___dict_contains((torch.Size([3]), torch.Size([2, 2])), L['self'].seen)",
      "(torch.Size([3]), torch.Size([2, 2])) in L['self'].seen", "False"),
-    ("___dict_contains('a, b', L['d'])", "'a, b' in L['d']", "True")])
+    ("___dict_contains('a, b', L['d'])", "'a, b' in L['d']", "True"),
+    ("not set.__contains__(G['_seen'], 'no mask, causal')", "'no mask, causal' in G['_seen']", "False")])
 def test_a_key_may_contain_commas(condition, subject, expected):
     (failure,) = guard_failures(f"0/0: {condition}")
     assert (failure.subject, failure.expected) == (subject, expected)

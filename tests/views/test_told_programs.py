@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import copy
 import difflib
 import functools
 import inspect
@@ -41,6 +42,7 @@ from depyf.views.dump.graph_file import saved_for_backward
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.versions import as_comment, deciding, versions
 from depyf.views.index.index import index
+from depyf.views.index.overview import SectionContext, first_changes
 from depyf.views.markdown import plain, unmarked
 from depyf.views.page.data import run_data
 from depyf.views.run_index import RunIndex
@@ -752,8 +754,8 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
     text = index(capture)
     assert "### Could not extract specialized integer from data-dependent expression u0\n" in text
     assert (
-        "why: a key, a size or an index has to be a known number while the graph is captured, and this one is known "
-        "only from the data\n") in text
+        "why: the line needs the value of a number while the graph is captured, and it is known only from the data\n"
+    ) in text
     assert "why torch gives the function up: graph break in loop" in text
     (sentence,) = verdict(RunIndex(capture))
     assert re.search(r"breaks the graph inside the loop at line \d+\.?$", sentence)
@@ -838,7 +840,7 @@ def test_a_bound_method_of_another_line_follows_from_no_break(capture_program):
 def test_a_number_that_is_hashed_has_a_cause_and_torchs_hint_is_none(capture_program):
     text = index(capture_program(told_programs.numbers_in_a_set))
     assert "### Consider" not in text and "why it breaks: Consider" not in text
-    assert text.count("why: a key, a size or an index has to be a known number") == 2  # (of an integer and of a float)
+    assert text.count("why: the line needs the value of a number while the graph is captured") == 2  # (of an integer and of a float)
     assert "* **change**: end what is compiled before this line, and do what it does with the number in plain Python\n" in text
     assert "\n* Consider annotating your code using torch.\\_check\\*()\n" in text  # (among torch's advice)
 
@@ -966,6 +968,44 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     in_json = explain_document({"": capture}, "dump")["runs"][0]["first_changes"]
     texts = [each.removeprefix("* ") for each in lines[at + 4:at + 7]]
     assert on_page == list(map(plain, texts)) and in_json == list(map(unmarked, texts))
+
+
+@new_enough
+def test_a_copy_is_not_moved_to_a_caller_that_is_compiled_too(capture_program):
+    """The caller breaks for it, and would break for it there."""
+    def save(weights, saved):
+        saved.append(copy.deepcopy(weights))
+
+    def program(compiled):
+        def step(x, w, saved):
+            loss = (x * w).sum()
+            save({"w": w}, saved)
+            return loss * 2
+
+        compiled(step)(torch.ones(2), torch.ones(2), [])
+
+    context = SectionContext(capture_program(program))
+    changes = {context.advice.change_on(broken) for each in context.capture.compilations for broken in each.breaks}
+    (change,) = changes
+    assert re.match(r"divide `step` at line \d+: .* and call `save\(\{\"w\": w\}, saved\)` between them$", change)
+
+
+def test_a_line_at_which_several_functions_break_is_one_change(capture_program):
+    """A check in a helper breaks the graph of the helper and of each caller."""
+    def check(v):
+        if (v < 0).any():
+            raise ValueError(f"{v} is negative")
+
+    def program(compiled):
+        def outer(x):
+            check(x)
+            return x + 1
+
+        compiled(outer)(torch.ones(2))
+
+    context = SectionContext(capture_program(program))
+    assert len({each.function for each in context.capture.compilations if each.breaks}) == 2
+    assert first_changes(context, context.advice, context.place)[1] == 1
 
 
 @new_enough

@@ -96,7 +96,7 @@ def on_branch(site: Site) -> Advice | None:
         return _left_alone(site, "it is not known whether `torch.where` would be the same: that depends on whether "
                            f"{conditions[0]}, and on {len(conditions) - 1} facts more")
     return replace(advice, change=f"if {_listed(conditions)}: {advice.change}; otherwise leave the branch as it is",
-                   edits=(), after=())
+                   edits=())
 
 
 def _is_caught(site: Site, raised: ast.stmt) -> bool:
@@ -602,7 +602,7 @@ def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str,
         edits = (Edit(site.where.filename, node.lineno, last or node.end_lineno or node.lineno,
                       indented(lines, site.indentation())),)
     shown = "; ".join(f"`{line.strip()}`" for line in lines)
-    return Advice(rule, f"write {shown}", why, cost, edits, after=tuple(lines))
+    return Advice(rule, f"write {shown}", why, cost, edits)
 
 
 def stands_alone(site: Site, node: ast.stmt, with_comment: bool = False) -> bool:

@@ -225,7 +225,7 @@ RULES: tuple[Rule, ...] = (
     Rule("capture_scalar_outputs", "item operator",
          f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, an index (but "
          "for the only one of a tensor), a member of a set, a size that has to be equal to another one, a flag, the "
-         "count of a loop, its text by `str`, a call that torch does not trace", _SYMBOL,
+         "count of a loop, its text by `str`, a call that takes no symbol in its place{also_in_loop}", _SYMBOL,
          "a branch or a key that depends on the number may end the graph again",
          setting=SCALARS, facts=lambda at: at.is_number),
 
@@ -301,7 +301,7 @@ RULES: tuple[Rule, ...] = (
          "divide `{compiled}` at this line: compile what comes before it and what comes after it as functions of "
          "their own, and call `{call}` between them", f"{_NOT_TRACED}, and what is compiled makes or changes "
          "{made}, which it reads", _DIVIDED, facts=lambda at: at.is_of_compiled),
-    Rule("skipped", "skipped builtin",
+    Rule("skipped", "skipped builtin copy",
          "divide `{compiled}` at line {outer_line}: compile what comes before it and what comes after it as functions "
          "of their own, and call `{outer_call}` between them", f"{_NOT_TRACED}, which that call leads to", _DIVIDED,
          facts=lambda at: at.made_of(at.call)),
@@ -360,7 +360,8 @@ RULES: tuple[Rule, ...] = (
          "torch then traces what the module computes, step by step", setting=_RNN,
          cost=f"{_UNROLLED}; it is for padded input alone: a packed sequence breaks the graph again"),
     Rule("enable_trace_load_build_class", "class", why="torch then traces the definition of the class",
-         cost="a class outside of the function is made once only, and costs nothing in a call",
+         cost="one that reads a number which torch leaves open breaks the graph again; a class outside of the function "
+         "is made once only, and costs nothing in a call",
          setting="torch._dynamo.config.enable_trace_load_build_class = True"),
     Rule("graph_break_on_nn_param_ctor", "parameter", why="torch then makes the parameter in the graph",
          cost="better is a parameter that is made once, outside of what is compiled",
@@ -382,6 +383,8 @@ def on_break(site: Site) -> Advice | None:
     for rule in RULES:
         if {"*", at.met.event}.isdisjoint(rule.events.split()) or is_fixed and not rule.elsewhere or not rule.facts(at):
             continue
+        if rule.setting in WAITS and at.met.is_in_autograd_function:
+            continue  # (Of a symbol that is made there torch 2.13 fails: `PendingUnbackedSymbolNotFound`.)
         if not rule.name:
             return None
         advice = rule.advice(at)

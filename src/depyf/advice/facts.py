@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Set
 
 from ..torch_text.libraries import installed_module
-from ..torch_text.met import is_drawn, met
+from ..torch_text.met import is_drawn, met, what_blocks
 from .branches import unparsed
 from .source import (
     Loop,
@@ -786,6 +786,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "next_test": lambda at: at.next_test,
     "next_test_of_size": lambda at: at.use("test", of_size=True),
     "numbers_of_size": lambda at: at.use("numbers", of_size=True),
+    "also_in_loop": lambda at: ", and no other line of the loop breaks the graph" if (
+        what_blocks(at.broken) == "loop") else "",
     "looked_up": lambda at: at.text(at.first("text")),
     "none": _none,
     "raised": lambda at: at.met.raised,

@@ -33,7 +33,6 @@ class Advice:
         cost: what it costs, or when it is not the same.
         edits: the change, where it is mechanical.
         settings: lines that set options of torch, to be inserted before the first compiled call.
-        after: the user's lines as they should be, without their common indentation; empty where only words say it.
         elsewhere: the change is not in the line of the break, so it helps if that is a library's, too.
         next_break: where the graph breaks next, if that is known: ``"line 30 (`token.numel() == 0`)"``.
         condition: the test that chose between two sides, as it is written in both the old lines and the new ones.
@@ -47,7 +46,6 @@ class Advice:
     cost: str
     edits: tuple[Edit, ...] = ()
     settings: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
     elsewhere: bool = False
     next_break: str = ""
     condition: str = ""

@@ -74,7 +74,7 @@ def _dynamic(location: SourceLocation, sources: Sources, program: str) -> Iterat
     whole = line[: node.col_offset].decode() + new + line[node.end_col_offset :].decode()
     yield Advice("dynamic", f"write `{new}`", "the first version then serves many sizes and numbers",
                  "what is compiled for all sizes can be slower than for one",
-                 (Edit(location.filename, node.lineno, node.lineno, (whole,)),), after=(whole.strip(),))
+                 (Edit(location.filename, node.lineno, node.lineno, (whole,)),))
 
 
 def _compiled_at(tree: ast.Module, line: int) -> list[ast.expr]:

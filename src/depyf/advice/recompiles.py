@@ -250,11 +250,6 @@ def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
     return _is_opened(change, at) and at.spares is not False and not (at.dynamic or at.others or at.equal_at_first)
 
 
-def _limit(change: ValueChange, at: Facts) -> bool:
-    """Return whether the function reached the limit for this change alone."""
-    return at.limit and not at.others
-
-
 def _is_key(change: ValueChange, at: Facts) -> bool:
     return is_only_key(change.subject, change.cause)
 
@@ -287,12 +282,14 @@ class Row:
         facts: what has to be known of it.
         text: the sentence, with fields of :class:`Facts` and of the change in braces.
         is_remedy: it says what to do.
+        may_raise: it says, too, to raise the recompile limit, where the function reached that for this change alone.
     """
 
     events: str
     facts: _Fact
     text: str
     is_remedy: bool = False
+    may_raise: bool = False
 
 
 def _always(change: ValueChange, at: Facts) -> bool:
@@ -324,10 +321,8 @@ ROWS = (
         "value"),
     Row("size number", _all(_is_fixed, lambda change, at: at.is_fixed_once), "what is computed with it, or tested of "
         "it, at {fixed_at} fixes it: that version is for this value alone"),
-    Row("size number", _all(_is_fixed, _limit), "what is computed with it at {fixed_at} needs its value while torch "
-        "compiles, so each value has a version of its own" + _RAISE, True),
     Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
-        "each value has a version of its own, also with `dynamic=True`"),
+        "each value has a version of its own, also with `dynamic=True`", may_raise=True),
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at and not at.dynamic), _OPENED + ", but for "
         "versions in which what is computed with it at {fixed_at} fixes it; with `dynamic=True` in `torch.compile` the "
         "first version leaves it open, too, if nothing fixes it there", True),
@@ -358,10 +353,8 @@ ROWS = (
     Row("number", lambda change, at: change.subject.endswith("param_groups[0]['lr']"), "each of its values has a "
         "version of its own; an optimizer made with a tensor, `lr=torch.tensor(...)`, has one for all (as float32 the "
         "rate is rounded)", True),
-    Row("number", _all(_is_key, _limit), "it is a key or an index at {cause}, which needs its value, so each value has "
-        "a version of its own" + _RAISE, True),
     Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
-        "its own"),
+        "its own", may_raise=True),
     Row("number", lambda change, at: change.owner == "module" and not change.of_global,
         "torch fixes whole numbers of modules; with "
         "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
@@ -377,8 +370,7 @@ ROWS = (
         "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
     Row("number string constant", lambda change, at: at.is_unread, "each version that looks at it is for one of "
         "its values; another one does not look at it"),
-    Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
-    Row("number string constant", _always, "each of its values has a version of its own"),
+    Row("number string constant", _always, "each of its values has a version of its own", may_raise=True),
     Row("condition", lambda change, at: at.is_duck, "they were equal when it compiled, so torch took both for one "
         "size; with `torch.fx.experimental._config.use_duck_shape = False` it does not", True),
     Row("condition", _always, "the outcome of this condition is a part of the version, so each outcome that calls "
@@ -405,15 +397,14 @@ ROWS = (
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version is for several "
         "lengths: a condition on it tells them apart"),
-    Row("length", _limit, "each length has a version of its own" + _RAISE, True),
-    Row("length", _always, "each length that calls have needs a version of its own"),
+    Row("length", _always, "each length that calls have needs a version of its own", may_raise=True),
     Row("iterator", _is_of_variable, "each place of the iterator has a version of its own; take its next value in code "
         "that is not compiled, and pass that", True),
     Row("iterator", _always, "each place of the iterator has a version of its own"),
     Row("set", _always, "each content of the set has a version of its own"),
     Row("view", _always, "guards look at the tensor that it is a view of, so views and other tensors have a version "
         "each"),
-    Row("alias", _always, "calls that pass one tensor under two names have a version of their own"),
+    Row("alias", _always, "calls in which two names are one object have a version of their own"),
     # What a tensor is like, and the state of torch.
     Row("layout", lambda change, at: at.differs_in_more, "each layout has a version of its own; here the "
         "versions differ in more than that"),
@@ -440,7 +431,8 @@ def on_change(change: ValueChange, at: Facts) -> RecompileAdvice | None:
     if row is None:
         return None
     lengths = " → ".join(map(str, at.lengths[:4])) + (" → ..." if len(at.lengths) > 4 else "")
-    text = row.text.replace("{lengths}", lengths).replace("{cause}", f"`{change.cause.strip()}`")
+    raised = _RAISE * (row.may_raise and at.limit and not at.others)
+    text = (row.text + raised).replace("{lengths}", lengths).replace("{cause}", f"`{change.cause.strip()}`")
     for field in ("fixed_at", "fixed_with", "broken_at", "others", "set_at", "static_at"):
         text = text.replace(f"{{{field}}}", getattr(at, field))
-    return RecompileAdvice(text, row.is_remedy)
+    return RecompileAdvice(text, row.is_remedy or bool(raised))

@@ -271,7 +271,7 @@ class Values:
             kind = self.infer(argument)
             effect = effect or kind.effect
             unknown += kind.unknown if kind.is_python else [
-                f"`{ast.unparse(argument)}` changes no shape, and computing it does nothing else"]
+                f"with `{ast.unparse(argument)}` the shape is the same, and computing it does nothing else"]
         if name not in _SMOOTH and name not in _REDUCING and name not in _TRUTHS:
             gradient.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where that side is not "
                             "taken)")

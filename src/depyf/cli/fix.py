@@ -68,8 +68,8 @@ def fix(given: argparse.Namespace) -> int:
     print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
     if found.taken:
         print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.verdict}")
-    for advice in found.taken:
-        print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
+    print("".join(dict.fromkeys(f"# {each.change}\n#   because {each.why}\n#   cost: {each.cost}\n"
+                                for each in found.taken)), end="")  # (made at several places)
     remaining = remaining_problems(after.capture, found.rejected) if after.capture is not None else []
     if remaining:
         print("# left (at lines of the patched files):" if found.taken else "# left:")

@@ -72,7 +72,7 @@ class Forcing:
 
     def put_into(self, tree: ast.Module, path: str) -> None:
         """Wrap the conditions of a file in calls of this object."""
-        _Instrumented(self._numbers.get(path, {})).visit(tree)
+        ast.fix_missing_locations(_Instrumented(self._numbers.get(path, {})).visit(tree))
 
     def __call__(self, number: int, test: Any) -> Any:
         """Return the test, or the side to which it is forced."""
@@ -94,10 +94,12 @@ class _Instrumented(ast.NodeTransformer):
 
     def _wrapped(self, test: ast.expr) -> ast.expr:
         number = self.numbers.get(_text(test))
-        if number is None:
-            return test
-        call = ast.Call(ast.Name(_HELPER, ast.Load()), [ast.Constant(number), test], [])
-        return ast.fix_missing_locations(ast.copy_location(call, test))
+        match test:
+            case _ if number is not None:
+                test = ast.Call(ast.Name(_HELPER, ast.Load()), [ast.Constant(number), test], [])
+            case ast.BoolOp(ast.And(), [first, *rest]):  # (What is asked of Python's values first stays an `if`.)
+                test.values = [first, self._wrapped(ast.BoolOp(ast.And(), rest) if rest[1:] else rest[0])]
+        return test
 
     def visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, (ast.If, ast.IfExp)):

@@ -6,8 +6,10 @@ texts gives outcomes for the same calls.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import dis
+import inspect
 import itertools
 import logging
 import random
@@ -21,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..advice.source import is_own
 from .forced import Forcing
 from .outcome import MORE, Call
 
@@ -137,13 +140,13 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
     with repeatable({"function": function, "self": owner}, variation.args, variation.kwargs) as (args, kwargs):
         if variation.training is not None:
             owner.train(variation.training)
-        roots = _roots(function, owner)
+        reached = roots(function, owner)
         forcing.to, forcing.taken = forced, set()
         seed()
         with _Messages() as messages, pipeline.all_eager():
-            outcome = outcome_of(called, roots, args, kwargs, None)
+            outcome = outcome_of(called, reached, args, kwargs, None)
         outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash differs between processes)
-        _add_new_globals(outcome.states, roots, _roots(function, owner))
+        _add_new_globals(outcome.states, reached, roots(function, owner))
     return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": messages.lines, "own_words": own_words}
 
 
@@ -207,26 +210,38 @@ class _Messages(logging.Handler):
         self.lines.append((category.__name__, str(message)))
 
 
-def _roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
+def roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
     """Return what a call can change by name: its object, if there is one, and what its function can reach."""
     from ..capture.torch_private.private_api import LEFT_BY_TORCH
 
-    roots: dict[str, Any] = {} if owner is None or isinstance(owner, types.FunctionType) else {"self": owner}
+    found: dict[str, Any] = {} if owner is None or isinstance(owner, types.FunctionType) else {"self": owner}
     plain = function if isinstance(function, types.FunctionType) else getattr(
         function, "__func__", getattr(type(function), "forward", None))
     if not isinstance(plain, types.FunctionType):
-        return roots
-    for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or ()):
-        roots[f"captured {name}"] = cell
+        return found
+    functions, captured = [plain], dict[str, Any]()
+    for each in functions:  # (A change may move lines into local functions: these capture what their caller did.)
+        for name, cell in zip(each.__code__.co_freevars, each.__closure__ or ()):
+            inner: Any = None
+            with contextlib.suppress(ValueError):  # (of an empty cell)
+                inner = cell.cell_contents
+            if isinstance(inner, types.FunctionType):
+                inner = inspect.unwrap(inner)
+            if not isinstance(inner, types.FunctionType) or not is_own(inner.__code__.co_filename):
+                is_first = captured.setdefault(f"captured {name}", cell) is cell
+                captured[f"captured {name}" + f" by {each.__qualname__}" * (not is_first)] = cell
+            elif inner not in functions:
+                functions.append(inner)
+    found.update(sorted(captured.items()))
     if plain.__defaults__:
-        roots["default values"] = plain.__defaults__
+        found["default values"] = plain.__defaults__
     for name, value in list(plain.__globals__.items()):
         if name.startswith("__") or isinstance(value, types.ModuleType):
             continue
         if isinstance(value, (type, types.FunctionType)):
-            roots.update((f"global {name}.{attribute}", each) for attribute, each in vars(value).items()
+            found.update((f"global {name}.{attribute}", each) for attribute, each in vars(value).items()
                          if value.__module__ == plain.__module__ and not attribute.startswith(("__", *LEFT_BY_TORCH))
                          and not callable(each) and not hasattr(each, "__get__"))
         elif not isinstance(value, types.BuiltinFunctionType):
-            roots[f"global {name}"] = value
-    return roots
+            found[f"global {name}"] = value
+    return found

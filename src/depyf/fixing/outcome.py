@@ -121,10 +121,6 @@ class Outcome:
         """The number of breaks, skipped functions and recompiles."""
         return self.breaks + self.skipped + self.recompiles
 
-    def same_results(self, other: Outcome) -> bool:
-        """Return whether another run printed and returned the same."""
-        return not self.difference(other)
-
     def difference(self, before: Outcome) -> str:
         """Return in words where this run differs from one before; ``""``: nowhere."""
         if self.status != before.status:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .. import budgets, reading
 from ..advice import Advice, candidates
 from ..advice.model import Edit, edited
-from ..advice.source import is_own
+from ..advice.source import is_own, parsed
 from ..records.model import Capture
 from ..views.advice import Adviser
 from ..views.causes import breaks_by_place, cause, statement
@@ -56,7 +56,7 @@ class Patch:
         settings = [line for advice in advices for line in advice.settings]
         if settings:
             texts[self.program] = with_settings(texts.get(self.program) or _written(self.program), settings)
-        return Patch(self.program, (*self.taken, *advices), texts) if all(map(_parses, texts.values())) else None
+        return Patch(self.program, (*self.taken, *advices), texts) if all(map(parsed, texts.values())) else None
 
 
 def with_settings(text: str, settings: Sequence[str]) -> str:
@@ -71,14 +71,6 @@ def with_settings(text: str, settings: Sequence[str]) -> str:
 
 def _written(path: str) -> str:
     return reading.text(path, budgets.CODE)
-
-
-def _parses(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except SyntaxError:
-        return False
-    return True
 
 
 def unified_diff(texts: Mapping[str, str], folder: str) -> str:

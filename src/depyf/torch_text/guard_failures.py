@@ -42,7 +42,8 @@ _DUPLICATES = r"Duplicate tensors found: (?P<names>.+)"
 _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
 #: Where an iterator of ``range`` or ``itertools.count`` is: its next value comes first.
 _ITERATOR = r"___normalize_(?:range|count)_iter\((?P<source>.*)\) == \((?P<next>[^,]*), .*\)\Z"
-_CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>.+), (?P<source>[^,]+)\)\Z"
+_CONTAINS = (r"(?P<no>not )?(?:___dict_contains\((?P<key>.+), (?P<source>[^,]+)\)"
+             r"|set\.__contains__\((?P<set>[^,]+), (?P<member>.+)\))\Z")
 
 #: Python's messages on an expression that it cannot evaluate; of a guard's exception, torch gives only the text.
 _EXCEPTION = (
@@ -403,7 +404,8 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
     (_DUPLICATES, _of_duplicates),
     (_KEYS, lambda match, seen: _now(f"list({match['a'] or match['b']})", match["expected"], seen)),
     (_CONTAINS, lambda match, seen: Comparison(
-        f"{match['key']} in {match['source']}", str(not match["no"]), str(bool(match["no"])))),
+        f"{match['key'] or match['member']} in {match['source'] or match['set']}", str(not match["no"]),
+        str(bool(match["no"])))),
     (_ITERATOR, lambda match, seen: Comparison(f"next({match['source']})", match["next"])),
     (_MISSING, lambda match, seen: Comparison(match["source"], "there", "missing")),
     (_STATE, _of_state),

@@ -148,6 +148,7 @@ class Met:
     needs_text: bool = False  # a text needs the value of a number that torch leaves open
     is_generator: bool = False  # a ``torch.Generator``
     is_in_operator: bool = False  # a function that an operator calls (``torch.cond``) would do it
+    is_in_autograd_function: bool = False  # in the ``forward`` of a ``torch.autograd.Function``
     fails_on_symbol: bool = False  # an error: a size that torch leaves open is no number
     has_no_meta: bool = False  # an operator that torch cannot run without values
 
@@ -188,6 +189,7 @@ def met(broken: GraphBreak) -> Met:
         or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)
         is_generator=any(each in context for each in _GENERATOR),
         is_in_operator="Higher Order" in broken.reason,
+        is_in_autograd_function="Operator: autograd.Function" in broken.reason,
         fails_on_symbol="not Sym" in context,
         has_no_meta="no meta kernel" in broken.reason)
 

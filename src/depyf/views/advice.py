@@ -77,7 +77,7 @@ class Adviser:
         if broken not in self._of_breaks:
             own, outer = on_break(self._site(broken)), self._from_outermost(broken)
             if outer is not broken and not (own is not None and own.edits):
-                own = on_break(self._site(outer)) or own
+                own = on_break(self._site(outer)) or (own if own is not None and own.leaves else None)
             self._of_breaks[broken] = self._on_left_method(broken) or own
         return self._of_breaks[broken]
 

@@ -186,8 +186,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "numpy": "torch has no function of its own for NumPy's `{name}`",
     "context": "torch cannot enter the context manager `{shown}`",
     "undecided": _undecided,
-    "value": "a key, a size or an index has to be a known number while the graph is captured, and this one is "
-             "known only from the data",
+    "value": "the line needs the value of a number while the graph is captured, and it is known only from the data",
     "size": "the size of what `{shown}` returns depends on values in a tensor",
     "fails on types": _failing_call,
     "no fake": "the operator `{name}` has no implementation for fake tensors, which torch traces with",

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..advice.recompiles import PRESENCE, Facts, ValueChange, event_of, setters_of
-from ..advice.source import is_own, last_name
+from ..advice.source import is_own, last_name, parsed
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
@@ -253,11 +253,7 @@ def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool | None:
 
 def _stored(text: str) -> Iterator[str]:
     """Yield the names of the attributes and keys that code sets: ``calls`` of ``Layer.calls = 2``."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(text) or ast.Pass()):
         if isinstance(node, ast.Assign):
             yield from filter(None, map(_last_part, node.targets))
         if isinstance(node, ast.Global):

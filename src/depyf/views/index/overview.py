@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...advice.source import is_own
+from ...model.folding import fold
 from ...records.model import Capture, Compilation, SourceLocation
 from ...records.store import NOT_ENDED, UNDER_STANCE
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from .. import cache_keys
 from ..advice import Adviser
-from ..causes import breaks_by_place
 from ..dump.folder import NOTHING, TITLE, versions
 from ..findings import Totals, lost_functions, seconds_by_phase
 from ..formatting import NOT_LOST, OUTCOMES, is_from_file, remarks, seconds, total
@@ -259,18 +259,17 @@ def _of_lost(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
 
 
 def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
-    pairs = [(broken, each) for each in run.capture.compilations for broken in each.breaks if not broken.skips_function]
-    for members in breaks_by_place(pairs):
-        broken, compilation = members[0]
-        advice = adviser.on_break(broken)
-        if advice is None or advice.leaves or broken.location is None or not is_own(broken.location.filename):
-            continue
-        after = {name for _, each in members for name in run.resume_names(each)}
+    found = [(place(where), adviser.change_on(broken), each) for each in run.capture.compilations
+             for broken in each.breaks if not broken.skips_function and (where := broken.location) is not None
+             and is_own(where.filename) and (advice := adviser.on_break(broken)) is not None and not advice.leaves]
+    # (One change is for the breaks of all functions in which torch met the line.)
+    for (at, change), members in fold(found, lambda each: each[:2]).items():
+        after = {name for *_, each in members for name in run.resume_names(each)}
         spent = sum(each.seconds for each in run.capture.compilations
                     if (frame := run.frame_of(each)) is not None and frame.name in after)
         what = count(len(members), "graph break")
-        yield _Change(0, spent, len(members), f"{place(broken.location)}: {adviser.change_on(broken)} ({what}; "
-                                              f"what is compiled after it took {seconds(spent)})")
+        yield _Change(0, spent, len(members), f"{at}: {change} ({what}; what is compiled after it took "
+                                              f"{seconds(spent)})")
 
 
 def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
