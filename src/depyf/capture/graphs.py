@@ -159,6 +159,14 @@ class Graphs:
             self._shown[shown] = builder
         return builder
 
+    def at_work(self, call: current_compilation.CompilerCall) -> GraphBuilder | None:
+        """Return the graph that a call of a compiler works on, or worked on if it is at its end; ``None`` for none."""
+        last = self._last_of_call
+        if call.by_compiler:
+            return self.of_call(call)
+        return last if last is not None and last.call is not None and (
+            call.filename, call.line) == (last.call.filename, last.call.line) else None
+
     def _only_traced(self, call: current_compilation.CompilerCall) -> GraphBuilder | None:
         """Return the last graph of a call if it is of the same call and nothing but traced; else ``None``."""
         last = self._last_of_call

@@ -460,8 +460,14 @@ class Session:
         if issue is not None:
             self.graphs.add_facts(self._graph(), issues=(issue,))
         if "frame_id" not in metadata:
-            if isinstance(payload, str) and current_compilation.compile_id() is None:
+            if current_compilation.compile_id() is not None:
+                return
+            if isinstance(payload, str):
                 self._on_text(metadata, payload)
+            metrics = metadata.get("compilation_metrics")
+            if isinstance(metrics, dict) and (found := events.phases(metrics)) and (
+                    graph := self.graphs.at_work(current_compilation.current())) is not None:
+                self.graphs.add_facts(graph, phases=found)
             return
         compile_id = self.events.compile_id(
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
@@ -496,7 +502,10 @@ class Session:
         if not text.stage or is_seen or text.internal and not self.internal_stages or (
                 self._is_printed_by_us(text.stage)):
             return
-        graph, printed = self._graph(new=text.stage == "Captured_Graph"), self._text(payload)
+        of_call = text.internal and self._compile_id() is None
+        graph = of_call and self.graphs.at_work(current_compilation.current()) or (
+            self._graph(new=text.stage == "Captured_Graph"))
+        printed = self._text(payload)
         if what == trace_table.DUMP or not self.graphs.has(graph, text.stage, printed):
             self.graphs.add_stage(graph, text.stage, printed, text.internal, shown_as=text.shown_as)
 

@@ -206,7 +206,7 @@ def backward_line(code: CodeType) -> int:
 # Where line 12 of ``app.py`` calls ``compile_fx(gm, inputs)`` and no ``torch.compile`` is above that, :func:`current`
 # is ``CompilerCall("compile_fx", "app.py", 12, ...)`` until it returns.
 #: Modules between torch and its caller that belong to neither.
-_BETWEEN = ("contextlib", "functools", "depyf")
+_BETWEEN = ("contextlib", "functools", "logging", "depyf")
 
 
 class CompilerCall(NamedTuple):

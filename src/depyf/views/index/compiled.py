@@ -162,7 +162,8 @@ def _user_lines(run: SectionContext, piece: CompiledGraph) -> str:
 def by_calls(run: SectionContext) -> list[str]:
     """Return the graphs that no frame of torch's is of, each with the call that it was compiled by and its files."""
     again = {each.graph.name for pieces in run.again.values() for each in pieces}
-    graphs = [each for each in without_frame(run.graphs.values()) if each.name not in again]
+    graphs = [each for each in without_frame(run.graphs.values())
+              if each.name not in again and (each.issues or _links([each]))]
     if not graphs:
         return []
     has_times = any(graph.phases for graph in graphs)
