@@ -289,7 +289,7 @@ class _Driver:
         preamble = f"import builtins as {self.prefix}py\n"
         if f"{self.prefix}unbound" in text:
             preamble += f"{self.prefix}unbound = {self.prefix}py.object()\n"
-        if self.writer.has_names and not self.writer.namespace:
+        if self.writer.names in text and not self.writer.namespace:
             preamble += f"{self.prefix}names = {{}}\n"
         return preamble + "".join(
             helpers.SOURCES[name].format(p=self.prefix).lstrip("\n") for name in helpers.needed(text, self.prefix))
@@ -320,9 +320,7 @@ class _Placeholders(Transformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id.startswith(self.constant) and node.id[len(self.constant) :].isdecimal():
-            value = self.writer.constants[int(node.id[len(self.constant) :])]
-            literal = constant(value) if type(value) is int else ast.Constant(value)  # (large ones are written in hex)
-            return ast.copy_location(literal, node)
+            return constant(self.writer.constants[int(node.id[len(self.constant) :])])
         return node
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
