@@ -59,7 +59,8 @@ LIFTED = (
 
 
 @rule(*LIFTED)
-def _(w: Writer, op: Op) -> None:
+def lifted(w: Writer, op: Op) -> None:
+    """Write an operation as :mod:`..lift` does, on the slots."""
     pops, _ = effect(op)
     state = State([ast.Name(slot, LOAD) for slot in w.slots(pops)])
     SymbolicExecutor(Scope()).run(state, [op])
@@ -243,12 +244,9 @@ def _(w: Writer, op: Op) -> None:
     name = f"{dictionary}[{op.arg!r}]" if dictionary else w.name(op.arg)
     if w.tags[-1] == MAYBE_UNBOUND:
         w.write(f"if {value} is {w.prefix}unbound:\n"
-                f"    try:\n"
-                f"        del {name}\n"
-                f"    except {w.py}NameError:\n"
-                f"        pass\n"
-                f"else:\n"
-                f"    {name} = {value}")
+                f"    try: del {name}\n"
+                f"    except {w.py}NameError: pass\n"
+                f"else: {name} = {value}")
     elif w.tags[-1].startswith(CODE):
         raise CannotDecompile(FALLBACK, f"a code object is stored in {op.arg}")
     else:
@@ -266,11 +264,8 @@ def _(w: Writer, op: Op) -> None:
 def _(w: Writer, op: Op) -> None:
     w.tags.append(MAYBE_UNBOUND)
     value, name = w.slot(1), w.name(op.arg)
-    w.write(f"try:\n"
-            f"    {value} = {name}\n"
-            f"    del {name}\n"
-            f"except {w.py}NameError:\n"
-            f"    {value} = {w.prefix}unbound")
+    w.write(f"try: {value} = {name}; del {name}\n"
+            f"except {w.py}NameError: {value} = {w.prefix}unbound")
 
 
 @rule(o.MAKE_CELL)
@@ -329,17 +324,15 @@ def _(w: Writer, op: Op) -> None:
 @rule(o.BUILD_UNPACK)
 def _(w: Writer, op: Op) -> None:
     kind, count = op.arg
-    values = w.slots(count)
-    if kind == "keywords" and values:  # ``callable, args, mappings``: a key that comes twice raises
-        function = w.slot(count + 2)
-        w.write(f"{values[0]} = {{**{values[0]}}}")
-        for value in values[1:]:
-            w.write(f"{w.prefix}merge({values[0]}, {value}, {function})")
-        w.drop(count - 1)
+    if kind != "keywords" or not count:
+        lifted(w, op)
         return
-    items = "".join(f"{'**' if kind == 'dict' else '*'}{value}, " for value in values)
-    braces = f"{{{items}}}"
-    w.result(count, {"list": f"[{items}]", "set": braces, "dict": braces, "keywords": "{}"}.get(kind, f"({items})"))
+    # ``callable, args, mappings``: a key that comes twice raises
+    (first, *others), function = w.slots(count), w.slot(count + 2)
+    w.write(f"{first} = {{**{first}}}")
+    for other in others:
+        w.write(f"{w.prefix}merge({first}, {other}, {function})")
+    w.drop(count - 1)
 
 
 @rule(o.UNPACK, o.UNPACK_EX)
@@ -361,10 +354,8 @@ def raise_again(prefix: str, exception: str) -> str:
     A plain ``raise e`` would set it (CPython's Python/errors.c, ``_PyErr_SetObject``).
     """
     return (f"{prefix}context = {exception}.__context__\n"
-            f"try:\n"
-            f"    raise {exception}\n"
-            f"finally:\n"
-            f"    {exception}.__context__ = {prefix}context")
+            f"try: raise {exception}\n"
+            f"finally: {exception}.__context__ = {prefix}context")
 
 
 @rule(o.END_ASYNC_FOR)
@@ -401,8 +392,7 @@ def _(w: Writer, op: Op) -> None:
     w.new(f"{w.prefix}methods({manager}, {methods!r})")
     found = w.slot(1)
     w.write(f"if {found} is None:\n"
-            f"    {'async ' * is_async}with {manager}:\n"  # (raises the error)
-            f"        pass\n"
+            f"    {'async ' * is_async}with {manager}: pass\n"  # (raises the error)
             f"{manager}, {found} = {found}[{leave!r}], {found}[{enter!r}]()")
 
 
@@ -489,8 +479,7 @@ def _(w: Writer, op: Op) -> None:
     if 4 in parts:  # a tuple of names and values on 3.10 and later, a dictionary before
         parts[4] = (f"{w.py}dict({w.py}zip({parts[4]}[::2], {parts[4]}[1::2])) "
                     f"if {w.py}isinstance({parts[4]}, {w.py}tuple) else {parts[4]}")
-    attributes = {1: "__defaults__", 2: "__kwdefaults__", 4: "__annotations__", 16: "__annotate__"}
-    for flag, attribute in attributes.items():
+    for flag, attribute in (1, "defaults"), (2, "kwdefaults"), (4, "annotations"), (16, "annotate"):
         if flag in parts:
-            w.write(f"{function}.{attribute} = {parts[flag]}")
+            w.write(f"{function}.__{attribute}__ = {parts[flag]}")
     w.result(place - 1, function)
