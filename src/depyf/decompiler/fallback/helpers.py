@@ -215,20 +215,14 @@ def {p}type_alias(parts):
     "frame_builtin": '''
 def {p}frame_builtin(value, namespace, outer):
     """Builtins that look at the frame of their caller see the namespace of the body."""
-    def run(function):
-        def given(source, globals=None, locals=None, /, **keywords):
-            if locals is None:
-                locals = namespace if globals is None else globals
-            return function(source, outer if globals is None else globals, locals, **keywords)
-        return given
-    if value is {p}py.locals:
-        return lambda: namespace
-    if value is {p}py.vars:
-        return lambda *of: {p}py.vars(*of) if of else namespace
-    if value is {p}py.dir:
-        return lambda *of: {p}py.dir(*of) if of else {p}py.sorted(namespace)
     if value is {p}py.exec or value is {p}py.eval:
-        return run(value)
+        def given(source, /, globals=None, locals=None, **keywords):
+            if globals is None:
+                globals, locals = outer, namespace if locals is None else locals
+            return value(source, globals, locals, **keywords)
+        return given
+    if value is {p}py.locals or value is {p}py.vars or value is {p}py.dir:
+        return lambda *of: value(*of) if of else {p}py.sorted(namespace) if value is {p}py.dir else namespace
     return value
 ''',
 }
