@@ -3,6 +3,8 @@
 =====================================  ======================================================================
 the text                               written out
 =====================================  ======================================================================
+``self.layers[0].weight``              ``self._modules['layers']._modules['0']._parameters['weight']``, the parts
+                                       that are used again are in variables without a name in the text
 ``*(v for l in layers for v in (..))`` an argument for each layer and value
 ``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
 ``for x in xs: x.a = 1``               the statements, once for each element
@@ -16,9 +18,6 @@ the text                               written out
 ``P._make``
 =====================================  ======================================================================
 
-Members of modules are read as the text says, ``self.layers[0].weight``: the proof knows that they are what torch reads
-from the modules' dictionaries, ``self._modules['layers']._modules['0']._parameters['weight']``.
-
 Each node keeps its place in the text, so that a debugger shows the line that runs.
 """
 
@@ -31,10 +30,10 @@ from typing import TypeVar
 from ..errors import SIMPLIFY, CannotDecompile
 from ..nodes import KINDS, Transformer, copied, nodes_of
 from . import global_names
-from .facts import Path
+from .facts import Path, is_member
 from .folding import Folded
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
-from .live_paths import LivePaths, StoresWrittenOut, changes_something, root_name, stored_member
+from .live_paths import LivePaths, StoresWrittenOut, attribute_asked, changes_something, root_name, stored_member
 
 #: Dynamo's function that makes an entry in an object's dictionary.
 SET_ENTRY = "object_setattr_ignore_descriptor"
@@ -89,6 +88,10 @@ class _Writer(Transformer):
         self.constant_roots = {text.partition(".")[0] for text in constants}
         self.sets_entries = sets_entries
         self.fresh_names = 0
+        #: Variables for a module's dictionary in this statement, by the path of the dictionary.
+        self.shared: dict[Path, str] = {}
+        #: How often the dictionaries are read in this statement.
+        self.reads: dict[Path, int] = {}
         self.bound_by_imports: set[str] = set()
         #: Elements that replace a variable of a comprehension; whether that variable has been bound.
         self.variables: dict[str, ast.expr] = {}
@@ -129,7 +132,7 @@ class _Writer(Transformer):
                 inner = getattr(owner, field, None)
                 if inner:
                     setattr(owner, field, [part for each in inner for part in self.statement(each)])
-        return [self.with_expressions(node)]
+        return [self.with_expressions(self.entry(node) or node)]
 
     def imported(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt] | None:
         """Return assignments for an import of names whose expressions in the program are known.
@@ -145,6 +148,11 @@ class _Writer(Transformer):
 
     def with_expressions(self, node: ast.stmt) -> ast.stmt:
         """Return the statement with its expressions expanded."""
+        counter = _Counter(self)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.expr, ast.withitem)):
+                counter.visit(child)
+        self.shared, self.reads = {}, counter.reads
         # A value is stored by the code that runs first: the value of an assignment runs before its targets.
         for name in sorted(node._fields, key=lambda field: field in ("target", "targets")):
             value = getattr(node, name, None)
@@ -177,6 +185,16 @@ class _Writer(Transformer):
             for name in names:
                 self.paths.meanwhile.pop(name, None)
         return reads + turned
+
+    def entry(self, node: ast.stmt) -> ast.stmt | None:
+        """Return the call that ``vars(x)['a'] = y`` means; ``None`` for any other statement."""
+        if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)):
+            return None
+        owner, key = node.targets[0].value, node.targets[0].slice
+        if not (self.sets_entries and isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name)
+                and owner.func.id == global_names.ENTRIES and len(owner.args) == 1):
+            return None
+        return _placed(ast.Expr(ast.Call(self.setter(), [owner.args[0], key, node.value], [])), node)
 
     def store(self, node: ast.stmt, stores: StoresWrittenOut) -> list[ast.stmt] | None:
         """Return the update that ``module.buffer = y`` means; ``None`` for any other statement."""
@@ -215,6 +233,40 @@ class _Writer(Transformer):
                 return _placed(copied(meant), node)
         return node
 
+    # --- modules ------------------------------------------------------------------------------------
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self.member(node) or self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return self.member(node) or self.generic_visit(node)
+
+    def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
+        """Return the read of a module's member through the dictionary it is in.
+
+        ``None`` if the expression is no such read, or is written so already.
+        """
+        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            return None
+        path = self.paths.of(node)
+        if path is None or not is_member(path):
+            return None
+        owner = node.args[0] if isinstance(node, ast.Call) else node.value
+        if self.paths.of(owner) == path[:-1]:
+            return None
+        dictionary = self.dictionary(node, owner, path[:-1])
+        return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), ast.Load()), node)
+
+    def dictionary(self, node: ast.expr, owner: ast.expr, path: Path) -> ast.expr:
+        """Return the expression of a dictionary of a module; one that is read several times is bound at the first."""
+        known = self.shared.get(path)
+        if known is not None:
+            return _placed(ast.Name(known, ast.Load()), node)
+        result: ast.expr = _placed(ast.Attribute(self.expression(owner), path[-1][1], ast.Load()), node)
+        if self.certain and self.reads.get(path, 0) > 1:
+            self.shared[path] = name = self.fresh()
+            result = _placed(ast.NamedExpr(ast.Name(name, ast.Store()), result), node)
+        return result
+
     def fresh(self) -> str:
         self.fresh_names += 1
         return f".{self.fresh_names}"  # no name that a text could have
@@ -246,6 +298,8 @@ class _Writer(Transformer):
 
     # --- what repeats -------------------------------------------------------------------------------
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if attribute_asked(node) and (member := self.member(node)) is not None:
+            return member
         if isinstance(node.func, ast.Name) and node.func.id == self.word_for_new and node.func.id not in self.names:
             return self.new(node)
         if self.sizes and isinstance(node.func, ast.Attribute) and node.func.attr == "size" and len(node.args) == 1:
@@ -397,6 +451,47 @@ class _Writer(Transformer):
                 for key, value in zip(keys, inside.values)]
         return [_placed(ast.Call(ast.Attribute(cls, "extend", ast.Load()), [
             ast.Name(name, ast.Load()), self.expression(inside)], []), inside)]
+
+
+class _Counter(ast.NodeVisitor):
+    """A counter of how often each dictionary of a module is needed."""
+
+    def __init__(self, writer: _Writer) -> None:
+        self.writer = writer
+        self.reads: dict[Path, int] = {}
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.member(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self.member(node)
+
+    def member(self, node: ast.expr) -> None:
+        path = self.writer.paths.of(node)
+        if path is not None:
+            for end in range(3, len(path) + 1):
+                if is_member(path[:end]):
+                    self.reads[path[: end - 1]] = self.reads.get(path[: end - 1], 0) + 1
+            return
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        path = self.writer.paths.of(node) if attribute_asked(node) else None
+        if path is not None:
+            self.member(node)
+        else:
+            self.generic_visit(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        self.fold(node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> None:
+        self.fold(node)
+
+    def fold(self, node: ast.GeneratorExp | ast.ListComp) -> None:
+        for turn in self.writer.turns(node):
+            for each in (*turn.values(), *_repeated(node)):
+                self.visit(each)
 
 
 def _is_constant(node: ast.expr) -> bool:
