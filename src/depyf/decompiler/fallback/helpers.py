@@ -25,14 +25,11 @@ def {p}split_group(exception, types):
             raise {p}py.TypeError("catching ExceptionGroup with except* is not allowed. Use except instead.")
     if exception is None:
         return None, None
+    is_group = {p}py.isinstance(exception, {p}py.BaseExceptionGroup)
     if {p}py.isinstance(exception, types):
-        if {p}py.isinstance(exception, {p}py.BaseExceptionGroup):
-            return None, exception
-        return None, {p}py.BaseExceptionGroup("", (exception,)).with_traceback(exception.__traceback__)
-    if {p}py.isinstance(exception, {p}py.BaseExceptionGroup):
-        match, rest = exception.split(types)
-        return rest, match
-    return exception, None
+        group = exception if is_group else {p}py.BaseExceptionGroup("", (exception,))
+        return None, group.with_traceback(exception.__traceback__)
+    return exception.split(types)[::-1] if is_group else (exception, None)
 ''',
     "join_groups": '''
 def {p}join_groups(original, raised):
@@ -46,105 +43,53 @@ def {p}join_groups(original, raised):
                       and e.__context__ is original.__context__
                       and {p}py.getattr(e, "__notes__", None) is {p}py.getattr(original, "__notes__", None))
     again, new = [e for e in raised if same(e)], [e for e in raised if not same(e)]
-    leaves = {p}py.set()
-    work = {p}py.list(again)
-    while work:
-        e = work.pop()
-        if {p}py.isinstance(e, {p}py.BaseExceptionGroup):
-            work.extend(e.exceptions)
-        else:
-            leaves.add({p}py.id(e))
-    kept = original.subgroup(lambda e: {p}py.id(e) in leaves) if leaves else None
+    def leaves(e):
+        inner = e.exceptions if {p}py.isinstance(e, {p}py.BaseExceptionGroup) else ()
+        return {p}py.sum([leaves(each) for each in inner], []) if inner else [{p}py.id(e)]
+    ids = {p}py.sum([leaves(e) for e in again], [])
+    kept = original.subgroup(lambda e: {p}py.id(e) in ids) if ids else None
     if not new:
         return kept
     if kept is not None:
         new.append(kept)
     return new[0] if {p}py.len(new) == 1 else {p}py.BaseExceptionGroup("", new)
 ''',
-    "special": '''
-def {p}special(value, name, error, text):
-    """A method that the interpreter calls: looked up in the classes only, and bound."""
-    kind = {p}py.type(value)
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            found = base.__dict__[name]
-            bind = {p}py.getattr({p}py.type(found), "__get__", None)
-            return found if bind is None else bind(found, value, kind)
-    raise error(text.format(kind.__name__))
+    "methods": '''
+def {p}methods(manager, names):
+    """Methods that the interpreter calls: looked up in the classes only, and bound; None if one is missing."""
+    kind, found = {p}py.type(manager), {{}}
+    for name in names:
+        for base in kind.__mro__:
+            if name in base.__dict__:
+                method = base.__dict__[name]
+                bind = {p}py.getattr({p}py.type(method), "__get__", None)
+                found[name] = method if bind is None else bind(method, manager, kind)
+                break
+        else:
+            return None
+    return found
 ''',
-    "manager_method": '''
-def {p}manager_method(value, name, protocol, others, hint):
-    """A method of a context manager, as 3.14 asks for it: the error names the class in full, and the other kind of
-    ``with`` if the class supports that."""
-    kind = {p}py.type(value)
-    shown = kind.__qualname__
-    if kind.__module__ not in ("builtins", "__main__"):
-        shown = f"{{kind.__module__}}.{{shown}}"
-    text = f"'{{shown}}' object does not support the {{protocol}} protocol (missed {{name}} method)"
-    if {p}py.all([{p}py.any([other in base.__dict__ for base in kind.__mro__]) for other in others]):
-        text += hint
-    return {p}special(value, name, {p}py.TypeError, text.replace("{{", "{{{{").replace("}}", "}}}}"))
+    "matched": '''
+def {p}matched(value, pattern, **names):
+    """What the pattern of a ``case`` binds, as a tuple by number (``_0``), or None."""
+    {p}py.exec(f"match value:\\n case {{pattern}}: found = True", names := {{**names, "value": value}})
+    return None if "found" not in names else {p}py.tuple(
+        [names[f"_{{n}}"] for n in {p}py.range({p}py.len(names)) if f"_{{n}}" in names])
 ''',
-    "is_sequence": """
-def {p}is_sequence(value):
-    match value:
-        case [*_]:
-            return True
-    return False
-""",
-    "is_mapping": """
-def {p}is_mapping(value):
-    match value:
-        case {{}}:
-            return True
-    return False
-""",
     "match_keys": '''
 def {p}match_keys(mapping, keys):
     """Values of the keys of a mapping pattern, or None."""
-    missing, get, seen, values = {p}py.object(), mapping.get, {p}py.set(), []
-    for key in keys:
-        if key in seen:
-            raise {p}py.ValueError(f"mapping pattern checks duplicate key ({{key!r}})")
-        seen.add(key)
-        value = get(key, missing)
-        if value is missing:
-            return None
-        values.append(value)
-    return {p}py.tuple(values)
+    import types
+    given = types.SimpleNamespace(**{{f"_{{n}}": key for n, key in {p}py.enumerate(keys)}})
+    parts = ", ".join([f"keys.{{name}}: {{name}}" for name in {p}py.vars(given)])
+    return {p}matched(mapping, "{{" + parts + "}}", keys=given)
 ''',
     "match_class": '''
 def {p}match_class(value, kind, count, names):
     """Attributes that a class pattern binds, or None."""
-    if not {p}py.isinstance(kind, {p}py.type):
-        raise {p}py.TypeError("called match pattern must be a class")
-    if not {p}py.isinstance(value, kind):
-        return None
-    found, seen = [], {p}py.set()
-    if count:
-        positional = {p}py.getattr(kind, "__match_args__", None)
-        if positional is None:
-            builtin = ({p}py.bool, {p}py.bytearray, {p}py.bytes, {p}py.dict, {p}py.float, {p}py.frozenset,
-                       {p}py.int, {p}py.list, {p}py.set, {p}py.str, {p}py.tuple)
-            itself = {p}py.any([base in kind.__mro__ for base in builtin])
-            if count > itself:
-                raise {p}py.TypeError(f"{{kind.__name__}}() accepts {{{p}py.int(itself)}} positional sub-pattern"
-                                      f"{{'' if itself else 's'}} ({{count}} given)")
-            found.append(value)
-        else:
-            if count > {p}py.len(positional):
-                raise {p}py.TypeError(f"{{kind.__name__}}() accepts {{{p}py.len(positional)}} positional "
-                                      f"sub-patterns ({{count}} given)")
-            names = {p}py.tuple(positional[:count]) + {p}py.tuple(names)
-    for name in names:
-        if name in seen:
-            raise {p}py.TypeError(f"{{kind.__name__}}() got multiple sub-patterns for attribute {{name!r}}")
-        seen.add(name)
-        try:
-            found.append({p}py.getattr(value, name))
-        except {p}py.AttributeError:
-            return None
-    return {p}py.tuple(found)
+    parts = [f"_{{n}}" for n in {p}py.range(count)]
+    parts += [f"{{name}}=_{{n}}" for n, name in {p}py.enumerate(names, count)]
+    return {p}matched(value, f"kind({{', '.join(parts)}})", kind=kind)
 ''',
     "merge": '''
 def {p}merge(into, mapping, function):
@@ -161,29 +106,13 @@ def {p}merge(into, mapping, function):
             raise {p}py.TypeError(f"{{function}} got multiple values for keyword argument {{key!r}}")
         into[key] = mapping[key]
 ''',
-    "import_from": '''
-def {p}import_from(module, name):
-    try:
-        return {p}py.getattr(module, name)
-    except {p}py.AttributeError:
-        import sys
-        full = f"{{{p}py.getattr(module, '__name__', '')}}.{{name}}"
-        if full in sys.modules:
-            return sys.modules[full]
-        package = {p}py.getattr(module, "__name__", "<unknown module name>")
-        path = {p}py.getattr(module, "__file__", None)
-        early = {p}py.getattr({p}py.getattr(module, "__spec__", None), "_initializing", False)
-        text = f"cannot import name {{name!r}} from {{'partially initialized module ' * early}}{{package!r}}"
-        text += " (most likely due to a circular import)" * early + f" ({{path or 'unknown location'}})"
-        raise {p}py.ImportError(text, name=package, path=path) from None
-''',
-    "import_star": '''
-def {p}import_star(module, namespace):
-    names = {p}py.getattr(module, "__all__", None)
-    if names is None:
-        names = [name for name in {p}py.vars(module) if not name.startswith("_")]
-    for name in names:
-        namespace[name] = {p}py.getattr(module, name)
+    "imported": '''
+def {p}imported(module, name):
+    """What ``from module import name`` binds, by name."""
+    names = {{"__builtins__": {{"__import__": lambda *given: module}}}}
+    {p}py.exec("from _ import " + name, names)
+    del names["__builtins__"]
+    return names
 ''',
     "load_name": '''
 def {p}load_name(name, *namespaces):
@@ -286,20 +215,14 @@ def {p}type_alias(parts):
     "frame_builtin": '''
 def {p}frame_builtin(value, namespace, outer):
     """Builtins that look at the frame of their caller see the namespace of the body."""
-    def run(function):
-        def given(source, globals=None, locals=None, /, **keywords):
-            if locals is None:
-                locals = namespace if globals is None else globals
-            return function(source, outer if globals is None else globals, locals, **keywords)
-        return given
-    if value is {p}py.locals:
-        return lambda: namespace
-    if value is {p}py.vars:
-        return lambda *of: {p}py.vars(*of) if of else namespace
-    if value is {p}py.dir:
-        return lambda *of: {p}py.dir(*of) if of else {p}py.sorted(namespace)
     if value is {p}py.exec or value is {p}py.eval:
-        return run(value)
+        def given(source, /, globals=None, locals=None, **keywords):
+            if globals is None:
+                globals, locals = outer, namespace if locals is None else locals
+            return value(source, globals, locals, **keywords)
+        return given
+    if value is {p}py.locals or value is {p}py.vars or value is {p}py.dir:
+        return lambda *of: value(*of) if of else {p}py.sorted(namespace) if value is {p}py.dir else namespace
     return value
 ''',
 }

@@ -5,7 +5,7 @@ A value never remains an expression, so nothing has to be known of the order of 
     GET_ITER, stack depth 1    ->    __s0 = iter(__s0)
 
 Most operations are the expression that :mod:`..lift` writes (:data:`LIFTED`), or one row of :data:`TEMPLATES`; the
-others have a function in :data:`RULES`. :data:`NAMESPACE_RULES` are those in the bodies of modules and classes.
+others have a function in :data:`RULES`. In the bodies of modules and classes names are items of a mapping.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from .writer import BOUND, CELL, CELLS, CODE, CONSTRAINED, LASTI, MAYBE_UNBOUND,
 Rule = Callable[[Writer, Op], None]
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
-NAMESPACE_RULES: dict[str, Rule] = {}
-namespace_rule = registrar(NAMESPACE_RULES)
 
 
 def translate(writer: Writer, op: Op) -> None:
@@ -38,8 +36,7 @@ def translate(writer: Writer, op: Op) -> None:
     Raises:
         CannotDecompile: it has no form in Python source.
     """
-    rule = NAMESPACE_RULES.get(op.kind) if writer.namespace else None
-    rule = rule or RULES.get(op.kind)
+    rule = RULES.get(op.kind)
     if rule is None:
         raise cannot(op)
     before = len(writer.tags)
@@ -57,12 +54,13 @@ def cannot(op: Op, why: str = "") -> CannotDecompile:
 # --- Operations as lift writes them ------------------------------------------------------------------
 LIFTED = (
     o.YIELD, o.YIELD_FROM, o.AWAIT, o.GETITEM, o.SETITEM, o.DELITEM, o.BINARY, o.COMPARE, o.UNARY, o.IS, o.IN,
-    o.BUILD_LIST, o.BUILD_SET, o.BUILD_MAP,
+    o.BUILD_LIST, o.BUILD_SET, o.BUILD_MAP, o.CALL_EX,
 )
 
 
 @rule(*LIFTED)
-def _(w: Writer, op: Op) -> None:
+def lifted(w: Writer, op: Op) -> None:
+    """Write an operation as :mod:`..lift` does, on the slots."""
     pops, _ = effect(op)
     state = State([ast.Name(slot, LOAD) for slot in w.slots(pops)])
     SymbolicExecutor(Scope()).run(state, [op])
@@ -78,7 +76,8 @@ def _(w: Writer, op: Op) -> None:
 #: The value that an operation pushes, or its statement: ``{0}`` is the lowest of the values that it takes, ``{owner}``
 #: the container that it updates, ``{p}`` the prefix of helpers and ``{py}`` that of builtins.
 TEMPLATES: dict[str, str] = {
-    o.LOAD_LOCALS: "{py}locals()",
+    o.LOAD_LOCALS: "{names}",
+    o.LOAD_FROM_DICT_OR_GLOBALS: "{p}load_name({arg!r}, {0}, {py}globals())",
     o.LOAD_BUILD_CLASS: "{py}__build_class__",
     o.LOAD_ASSERTION_ERROR: "{py}AssertionError",
     o.LOAD_COMMON_CONSTANT: "{py}{arg}",
@@ -98,15 +97,14 @@ TEMPLATES: dict[str, str] = {
     o.CHECK_EXC_MATCH: "{p}matches({0}, {1})",
     o.PREP_RERAISE_STAR: "{p}join_groups({0}, {1})",
     o.GET_LEN: "{py}len({0})",
-    o.MATCH_MAPPING: "{p}is_mapping({0})",
-    o.MATCH_SEQUENCE: "{p}is_sequence({0})",
+    o.MATCH_MAPPING: "{p}matched({0}, '{{}}') is not None",
+    o.MATCH_SEQUENCE: "{p}matched({0}, '[*_]') is not None",
     o.MATCH_KEYS: "{p}match_keys({0}, {1})",
     o.MATCH_CLASS: "{p}match_class({0}, {1}, {arg}, {2})",
     o.COPY_DICT_WITHOUT_KEYS: "{{k: v for k, v in {0}.items() if k not in {1}}}",
     o.IMPORT_NAME: "{py}__import__({arg!r}, {py}globals(), None, {1}, {0})",
-    o.IMPORT_FROM: "{p}import_from({0}, {arg!r})",
-    o.IMPORT_STAR: "{p}import_star({0}, {names})",
-    o.SETUP_ANNOTATIONS: "{py}locals().setdefault('__annotations__', {{}})",
+    o.IMPORT_STAR: "{names}.update({p}imported({0}, '*'))",
+    o.SETUP_ANNOTATIONS: "if '__annotations__' not in {names}: {names}['__annotations__'] = {{}}",
     o.PRINT_EXPR: "{py}__import__('sys').displayhook({0})",
 }
 #: Those of attributes: where the name can be written, and where it cannot.
@@ -114,11 +112,12 @@ ATTRIBUTES: dict[str, tuple[str, str]] = {
     o.LOAD_ATTR: ("{0}.{arg}", "{py}getattr({0}, {arg!r})"),
     o.STORE_ATTR: ("{1}.{arg} = {0}", "{py}setattr({1}, {arg!r}, {0})"),
     o.DELETE_ATTR: ("del {0}.{arg}", "{py}delattr({0}, {arg!r})"),
+    o.IMPORT_FROM: ("{p}imported({0}, {arg!r})[{arg!r}]", "{py}getattr({0}, {arg!r})"),
     o.LOAD_SUPER_ATTR: ("{0}({1}, {2}).{arg}", "{py}getattr({0}({1}, {2}), {arg!r})"),
 }
 #: Those of the interpreter's functions of one value.
 INTRINSICS: dict[str, str] = {
-    "import_star": "{p}import_star({0}, {names})",
+    "import_star": "{names}.update({p}imported({0}, '*'))",
     "print": "{py}__import__('sys').displayhook({0})",
     "typealias": "{p}type_alias({0})",
     "subscript_generic": "{p}generic_base({0})",
@@ -195,50 +194,48 @@ def _(w: Writer, op: Op) -> None:
     w.new(w.constant(op.arg))
 
 
-@rule(o.LOAD_FAST, o.LOAD_DEREF, o.LOAD_CLASSDEREF)
+@rule(o.LOAD_FAST, o.LOAD_DEREF)
 def _(w: Writer, op: Op) -> None:
     w.new(w.name(op.arg))
 
 
-@rule(o.LOAD_NAME)
+@rule(o.LOAD_CLASSDEREF)
 def _(w: Writer, op: Op) -> None:
-    if w.can_say(op.arg):
-        w.new(w.name(op.arg))
+    if w.namespace and op.arg == ".type_params":  # the class statement has put them there already
+        w.new(f"{w.mapping()}['__type_params__']")
+    elif w.namespace:
+        w.new(f"{w.mapping()}[{op.arg!r}] if {op.arg!r} in {w.mapping()} else {w.name(op.arg)}")
     else:
-        w.new(f"{w.prefix}load_name({op.arg!r}, {w.names_aside()}, {w.py}globals())")
+        w.new(w.name(op.arg))
 
 
-def global_(w: Writer, name: str) -> str:
-    """Return a global, through its dictionary where its name cannot be written."""
-    return w.name(name) if w.can_say(name) else f"{w.prefix}load_name({name!r}, {w.py}globals())"
-
-
-@rule(o.LOAD_GLOBAL)
+@rule(o.LOAD_NAME, o.LOAD_GLOBAL)
 def _(w: Writer, op: Op) -> None:
-    value = global_(w, op.arg)
-    if op.arg in w.fast:
-        value = f"{w.prefix}load_name({op.arg!r}, {w.py}globals())"
-    if op.arg in OF_THE_FRAME:
+    name, is_global = op.arg, op.kind is o.LOAD_GLOBAL
+    if w.namespace or not w.can_say(name) or is_global and name in w.fast:
+        value = f"{w.prefix}load_name({name!r}, {'' if is_global else w.names + ', '}{w.py}globals())"
+    else:
+        value = w.name(name)
+    if name in OF_THE_FRAME and (w.namespace or is_global):
         # ``locals`` and the like see the function's own locals, not the loop's variables.
-        own = f"{w.prefix}own_locals({w.py}locals(), {tuple(sorted(w.fast))!r})"
+        own = w.mapping() if w.namespace else f"{w.prefix}own_locals({w.py}locals(), {tuple(sorted(w.fast))!r})"
         value = f"{w.prefix}frame_builtin({value}, {own}, {w.py}globals())"
     w.new(value)
 
 
-@rule(o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF)
+@rule(o.LOAD_FROM_DICT_OR_DEREF)
 def _(w: Writer, op: Op) -> None:
     top, name = w.slot(1), op.arg
-    value = global_(w, name) if op.kind is o.LOAD_FROM_DICT_OR_GLOBALS else w.name(name)
-    w.write(f"{top} = {top}[{name!r}] if {name!r} in {top} else {value}")
+    w.write(f"{top} = {top}[{name!r}] if {name!r} in {top} else {w.name(name)}")
 
 
 def outside(w: Writer, op: Op) -> str:
-    """Return the dictionary to write for a name that cannot be written: ``globals()`` or the loop's; else ``""``."""
-    if w.can_say(op.arg):
+    """Return the dictionary to write for a name that is no variable here: ``globals()`` or the loop's; else ``""``."""
+    if not w.namespace and w.can_say(op.arg):
         return ""
     if op.kind in (o.STORE_GLOBAL, o.DELETE_GLOBAL):
         return f"{w.py}globals()"
-    return w.names_aside() if op.kind in (o.STORE_NAME, o.DELETE_NAME) else ""
+    return w.names if op.kind in (o.STORE_NAME, o.DELETE_NAME) else ""
 
 
 @rule(o.STORE_FAST, o.STORE_DEREF, o.STORE_NAME, o.STORE_GLOBAL)
@@ -247,12 +244,9 @@ def _(w: Writer, op: Op) -> None:
     name = f"{dictionary}[{op.arg!r}]" if dictionary else w.name(op.arg)
     if w.tags[-1] == MAYBE_UNBOUND:
         w.write(f"if {value} is {w.prefix}unbound:\n"
-                f"    try:\n"
-                f"        del {name}\n"
-                f"    except {w.py}NameError:\n"
-                f"        pass\n"
-                f"else:\n"
-                f"    {name} = {value}")
+                f"    try: del {name}\n"
+                f"    except {w.py}NameError: pass\n"
+                f"else: {name} = {value}")
     elif w.tags[-1].startswith(CODE):
         raise CannotDecompile(FALLBACK, f"a code object is stored in {op.arg}")
     else:
@@ -270,11 +264,8 @@ def _(w: Writer, op: Op) -> None:
 def _(w: Writer, op: Op) -> None:
     w.tags.append(MAYBE_UNBOUND)
     value, name = w.slot(1), w.name(op.arg)
-    w.write(f"try:\n"
-            f"    {value} = {name}\n"
-            f"    del {name}\n"
-            f"except {w.py}NameError:\n"
-            f"    {value} = {w.prefix}unbound")
+    w.write(f"try: {value} = {name}; del {name}\n"
+            f"except {w.py}NameError: {value} = {w.prefix}unbound")
 
 
 @rule(o.MAKE_CELL)
@@ -285,64 +276,6 @@ def _(w: Writer, op: Op) -> None:
 @rule(o.LOAD_CLOSURE)
 def _(w: Writer, op: Op) -> None:
     w.new(f"(lambda: {w.name(op.arg)}).__closure__[0]", CELL + op.arg)
-
-
-# --- In the bodies of modules and classes: names are items of a mapping ------------------------------
-def of_frame(w: Writer, name: str, value: str) -> str:
-    """Return a value; a builtin that looks at the frame of its caller sees the mapping."""
-    if name in OF_THE_FRAME:
-        return f"{w.prefix}frame_builtin({value}, {w.mapping()}, {w.py}globals())"
-    return value
-
-
-@namespace_rule(o.LOAD_NAME)
-def _(w: Writer, op: Op) -> None:
-    w.new(of_frame(w, op.arg, f"{w.prefix}load_name({op.arg!r}, {w.mapping()}, {w.py}globals())"))
-
-
-@namespace_rule(o.LOAD_GLOBAL)
-def _(w: Writer, op: Op) -> None:
-    w.new(of_frame(w, op.arg, f"{w.prefix}load_name({op.arg!r}, {w.py}globals())"))
-
-
-@namespace_rule(o.LOAD_CLASSDEREF)
-def _(w: Writer, op: Op) -> None:
-    names = w.mapping()
-    if op.arg == ".type_params":  # the class statement has put them there already
-        w.new(f"{names}['__type_params__']")
-    else:
-        w.new(f"{names}[{op.arg!r}] if {op.arg!r} in {names} else {w.name(op.arg)}")
-
-
-@namespace_rule(o.LOAD_LOCALS)
-def _(w: Writer, op: Op) -> None:
-    w.new(w.mapping())
-
-
-@namespace_rule(o.LOAD_FROM_DICT_OR_GLOBALS)
-def _(w: Writer, op: Op) -> None:
-    w.result(1, f"{w.prefix}load_name({op.arg!r}, {w.slot(1)}, {w.py}globals())")
-
-
-@namespace_rule(o.STORE_NAME, o.STORE_GLOBAL)
-def _(w: Writer, op: Op) -> None:
-    w.write(f"{_dictionary(w, op)}[{op.arg!r}] = {w.slot(1)}")
-    w.drop(1)
-
-
-@namespace_rule(o.DELETE_NAME, o.DELETE_GLOBAL)
-def _(w: Writer, op: Op) -> None:
-    w.write(f"{w.prefix}delete_name({op.arg!r}, {_dictionary(w, op)})")
-
-
-def _dictionary(w: Writer, op: Op) -> str:
-    return w.mapping() if op.kind in (o.STORE_NAME, o.DELETE_NAME) else f"{w.py}globals()"
-
-
-@namespace_rule(o.SETUP_ANNOTATIONS)
-def _(w: Writer, op: Op) -> None:
-    names = w.mapping()
-    w.write(f"if '__annotations__' not in {names}:\n    {names}['__annotations__'] = {{}}")
 
 
 # --- Tuples, dictionaries, strings, unpacking --------------------------------------------------------
@@ -391,17 +324,15 @@ def _(w: Writer, op: Op) -> None:
 @rule(o.BUILD_UNPACK)
 def _(w: Writer, op: Op) -> None:
     kind, count = op.arg
-    values = w.slots(count)
-    if kind == "keywords" and values:  # ``callable, args, mappings``: a key that comes twice raises
-        function = w.slot(count + 2)
-        w.write(f"{values[0]} = {{**{values[0]}}}")
-        for value in values[1:]:
-            w.write(f"{w.prefix}merge({values[0]}, {value}, {function})")
-        w.drop(count - 1)
+    if kind != "keywords" or not count:
+        lifted(w, op)
         return
-    items = "".join(f"{'**' if kind == 'dict' else '*'}{value}, " for value in values)
-    braces = f"{{{items}}}"
-    w.result(count, {"list": f"[{items}]", "set": braces, "dict": braces, "keywords": "{}"}.get(kind, f"({items})"))
+    # ``callable, args, mappings``: a key that comes twice raises
+    (first, *others), function = w.slots(count), w.slot(count + 2)
+    w.write(f"{first} = {{**{first}}}")
+    for other in others:
+        w.write(f"{w.prefix}merge({first}, {other}, {function})")
+    w.drop(count - 1)
 
 
 @rule(o.UNPACK, o.UNPACK_EX)
@@ -423,10 +354,8 @@ def raise_again(prefix: str, exception: str) -> str:
     A plain ``raise e`` would set it (CPython's Python/errors.c, ``_PyErr_SetObject``).
     """
     return (f"{prefix}context = {exception}.__context__\n"
-            f"try:\n"
-            f"    raise {exception}\n"
-            f"finally:\n"
-            f"    {exception}.__context__ = {prefix}context")
+            f"try: raise {exception}\n"
+            f"finally: {exception}.__context__ = {prefix}context")
 
 
 @rule(o.END_ASYNC_FOR)
@@ -453,31 +382,18 @@ def _(w: Writer, op: Op) -> None:
     w.write(f"{w.slot(2)}, {w.slot(1)} = {w.prefix}split_group({w.slot(2)}, {w.slot(1)})")
 
 
-_WITH = ("__enter__", "__exit__", "context manager")
-_ASYNC_WITH = ("__aenter__", "__aexit__", "asynchronous context manager")
-
-
 @rule(o.BEFORE_WITH, o.BEFORE_ASYNC_WITH)
 def _(w: Writer, op: Op) -> None:
     is_async = op.kind is o.BEFORE_ASYNC_WITH
-    (enter, leave, protocol), (*others, other) = (_ASYNC_WITH, _WITH) if is_async else (_WITH, _ASYNC_WITH)
-    manager, method = w.slot(1), f"{w.prefix}method"
-    w.tags.append(PLAIN)
-    entered, exit_ = w.slot(1), w.slot(2)
+    enter, leave = methods = ("__aenter__", "__aexit__") if is_async else ("__enter__", "__exit__")
     if w.code.version >= (3, 14):  # the exit is looked up first (``codegen_with_inner`` in codegen.c)
-        hint = f" but it supports the {other} protocol. Did you mean to use '{'with' if is_async else 'async with'}'?"
-        more = f"{protocol!r}, {tuple(others)!r}, {hint!r}"
-        w.write(f"{method} = {w.prefix}manager_method({manager}, {leave!r}, {more})")
-        w.write(f"{entered} = {w.prefix}manager_method({manager}, {enter!r}, {more})()")
-        w.write(f"{exit_} = {method}")
-        return
-    kind, missing = "AttributeError", (enter, leave)
-    if w.code.version >= (3, 11):
-        error = f"{{!r}} object does not support the {protocol} protocol"
-        kind, missing = "TypeError", (error, f"{error} (missed {leave} method)")
-    w.write(f"{method} = {w.prefix}special({manager}, {enter!r}, {w.py}{kind}, {missing[0]!r})")
-    w.write(f"{entered} = {w.prefix}special({manager}, {leave!r}, {w.py}{kind}, {missing[1]!r})")
-    w.write(f"{exit_}, {entered} = {entered}, {method}()")
+        methods = methods[::-1]
+    manager = w.slot(1)
+    w.new(f"{w.prefix}methods({manager}, {methods!r})")
+    found = w.slot(1)
+    w.write(f"if {found} is None:\n"
+            f"    {'async ' * is_async}with {manager}: pass\n"  # (raises the error)
+            f"{manager}, {found} = {found}[{leave!r}], {found}[{enter!r}]()")
 
 
 @rule(o.WITH_EXCEPT_START)
@@ -528,11 +444,6 @@ def _(w: Writer, op: Op) -> None:
     w.result(1 + len(values), f"{function}({', '.join(arguments)})")
 
 
-@rule(o.CALL_EX)
-def _(w: Writer, op: Op) -> None:
-    fill(w, op, "{0}(*{1}, **{2})" if op.arg else "{0}(*{1})", None)
-
-
 @rule(o.MAKE_FUNCTION)
 def _(w: Writer, op: Op) -> None:
     if not w.tags[-1].startswith(CODE):
@@ -568,8 +479,7 @@ def _(w: Writer, op: Op) -> None:
     if 4 in parts:  # a tuple of names and values on 3.10 and later, a dictionary before
         parts[4] = (f"{w.py}dict({w.py}zip({parts[4]}[::2], {parts[4]}[1::2])) "
                     f"if {w.py}isinstance({parts[4]}, {w.py}tuple) else {parts[4]}")
-    attributes = {1: "__defaults__", 2: "__kwdefaults__", 4: "__annotations__", 16: "__annotate__"}
-    for flag, attribute in attributes.items():
+    for flag, attribute in (1, "defaults"), (2, "kwdefaults"), (4, "annotations"), (16, "annotate"):
         if flag in parts:
-            w.write(f"{function}.{attribute} = {parts[flag]}")
+            w.write(f"{function}.__{attribute}__ = {parts[flag]}")
     w.result(place - 1, function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ...bytecode.code import Code
@@ -32,7 +31,8 @@ class Writer:
         nested: code objects whose definition is ``<prefix>define_<index>`` in the text.
         namespace: names are those of a module or class body, and its text is run by a function.
         mangled: it is in a class, where private names are read as others.
-        has_names: the text has a dictionary of names that no variable can have.
+        names: the dictionary of the names of a module or class body, or of those that no variable can have. (Apart from
+            these only a class body that was given alone has any, which is written as a function.)
     """
 
     def __init__(self, prefix: str, code: Code, namespace: bool = False, mangled: bool = False) -> None:
@@ -40,7 +40,7 @@ class Writer:
         self.py = f"{prefix}py."
         self.namespace = namespace
         self.mangled = mangled
-        self.has_names = namespace
+        self.names = f"{prefix}names"
         self.code = code
         self.lines: list[tuple[int, str]] = []
         self.tags: list[str] = []
@@ -78,17 +78,14 @@ class Writer:
         self.new(expression, tag)
 
     def constant(self, value: Any) -> str:
-        """Return the text of a constant, or a placeholder for one that text cannot say."""
-        if type(value) is int and value.bit_length() > 2000:
-            return hex(value)  # base 10 takes quadratic time, and Python refuses it above 4300 digits
-        if type(value) in (int, str, bytes, bool, type(None)) or type(value) is float and math.isfinite(value):
-            return repr(value)
+        """Return the text of a constant, with placeholders for the texts and numbers in it."""
+        if type(value) is tuple:
+            return f"({''.join(self.constant(item) + ', ' for item in value)})"
         if type(value) is frozenset:
             # In an order that does not differ from process to process; and the program may have its own ``frozenset``.
-            items = ", ".join(self.constant(item) for item in sorted(value, key=repr))
-            return f"{self.py}frozenset({f'{{{items}}}' if items else ''})"
-        if type(value) is tuple and any(type(item) in (tuple, frozenset) for item in value):
-            return f"({', '.join(map(self.constant, value))},)"
+            return f"{self.py}frozenset({self.constant((*sorted(value, key=repr),))})"
+        if type(value) is slice:
+            return f"{self.py}slice(*{self.constant((value.start, value.stop, value.step))})"
         self.constants.append(value)
         return f"{self.prefix}constant_{len(self.constants) - 1}"
 
@@ -102,14 +99,6 @@ class Writer:
         """Return whether a name can be written and means itself here: as a global, an attribute, a keyword."""
         return is_name(name) and not (self.mangled and is_private(name))
 
-    def names_aside(self) -> str:
-        """Return the dictionary of names that no variable can have.
-
-        (Outside of modules and classes only a class body that was given alone has any, which is written as a function.)
-        """
-        self.has_names = True
-        return f"{self.prefix}names"
-
     def mapping(self) -> str:
         """Return the mapping that contains the program's names."""
-        return f"{self.prefix}names" if self.namespace else f"{self.py}locals()"
+        return self.names if self.namespace else f"{self.py}locals()"

@@ -198,9 +198,6 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         if stmt.orelse and is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
-        if not stmt.orelse and at + 2 == len(stmts) and leaves_by(stmts[-1], end) and not folds_not(stmt.test) and (
-                is_before(stmts[-1:], stmt.body)):  # (The exit was written above the branch, which ends as it does.)
-            stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[-1:], stmt.body
         only = stmt.body[0] if len(stmt.body) == 1 and not stmt.orelse else None
         if isinstance(only, ast.Continue) and line_of(only) is None and not folds_not(stmt.test) and (
                 stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt)) and (
@@ -402,29 +399,9 @@ class _Arrangement:
         """Arrange ``if a: return`` with an ``else``: that, or the statements of the ``else`` after it."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        behind = self._behind_elifs(stmt.orelse, end)
-        if len(behind) > 1 and (count := self.evidence.count_in_else(ast.If(stmt.test, stmt.body, []), behind)):
-            if count < len(behind):
-                for each in behind[:count]:
-                    if isinstance(each, ast.If):
-                        each.orelse = []
-                stmts[at + 1:at + 1] = behind[count:]
-                stmt.orelse = behind[:count]
-                return
         count = self._in_else(stmt, stmt.orelse, end)
         stmts[at + 1:at + 1] = stmt.orelse[count:]
         del stmt.orelse[count:]
-
-    def _behind_elifs(self, stmts: list[ast.stmt], end: str) -> list[ast.stmt]:
-        """Return the statements of an ``else`` with those that may as well follow it.
-
-        They are in the ``else`` of an ``if`` in it that control never falls out of.
-        """
-        only = stmts[0]
-        if len(stmts) > 1 or not isinstance(only, ast.If) or not only.orelse:
-            return stmts
-        self._add_exit(only.body, end, first_line(only.orelse), ("continue", ""))
-        return [only, *self._behind_elifs(only.orelse, end)] if never_falls(only.body) else stmts
 
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:

@@ -267,13 +267,8 @@ def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
         if len(first.body) == 1 and isinstance(first.body[0], ast.Break):
             if not first.orelse and not folds_not(first.test):
                 return [ast.While(negate(first.test), stmts[1:] or [ast.Pass()], [])]
-            if first.orelse and not folds_not(first.test) and len(stmts) == 1:
-                return [ast.While(negate(first.test), first.orelse, [])]
         elif len(first.orelse) == 1 and isinstance(first.orelse[0], ast.Break):
             return [ast.While(first.test, [*first.body, *stmts[1:]], [])]
-        elif len(stmts) == 2 and isinstance(stmts[1], ast.Break) and not first.orelse:
-            if isinstance(first.body[-1], ast.Continue):
-                return [ast.While(first.test, first.body[:-1] or [ast.Pass()], [])]
     return [ast.While(ast.Constant(True), stmts or [ast.Pass()], [])]
 
 
