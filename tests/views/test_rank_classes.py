@@ -9,8 +9,8 @@ from test_ranks import of_rank
 
 from depyf import page, report
 from depyf.records import store
-from depyf.records.alike_files import AlikeFiles
 from depyf.records.model import CompileId, GraphBreak, SourceFile
+from depyf.torch_text.alike_files import AlikeFiles
 from depyf.views import ranks
 
 

@@ -24,7 +24,6 @@ from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance
 from ..reading import contents, json_value, lines
 from ..records import naming
-from ..records.alike_files import AlikeFiles
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -41,6 +40,7 @@ from ..records.model import (
     UnreadEvent,
 )
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
+from ..torch_text.alike_files import AlikeFiles
 from ..torch_text.events import (
     EventReader,
     phases,

@@ -6,7 +6,6 @@
     "__compiled_fn_1.Captured_Graph.0.py"                                naming.py: files that records name; stages
     {"record":"schema",...}  {"record":"end"}                            run_directory.py: other lines
     dump/rank_0/                                                         run_directory.py: the folder of this run
-    two ranks that say the same                                          alike_files.py: found without parsing
 
 Nothing here needs torch.
 """

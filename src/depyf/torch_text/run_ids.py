@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 _IDS = re.compile(
     r"0x[0-9a-f]+|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?\b|\b[a-z0-9]{40,}\b|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?"
     r"|(?<=__builtins_dict__)_\d+|(?<=__resume_at_)\d+_\d+")
-#: Differences between ranks that run the same program.
-_IDS_OF_RANK = re.compile(
-    r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=/rank_)\d+|(?<=\bstream)\d+"
-    r"|(?<=_DeviceGuard\()\d+|(?<=set_device\()\d+|(?<=get_raw_stream\()\d+|__compiled_fn_\d+(?:_[0-9a-f_]{36,})?"
-    r"|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?|(?<![\w.])\d{9,}(?![\w]|\.\d)")
+#: Differences between ranks that run the same program: addresses, devices, streams, numbers of graphs, ids of objects
+#: (not the digits of a fraction).
+IDS_OF_RANK = (
+    r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=, device=)\d+|(?<=/rank_)\d+|(?<=\bstream)\d+"
+    r"|(?<=_DeviceGuard\()\d+|(?<=set_device\()\d+|(?<=get_raw_stream\()\d+"
+    r"|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?|(?<![\d.])\d{9,}(?:_\d{9,})*(?:_c\w+)?(?!\d|\.\d)")
+_IDS_OF_RANK = re.compile(IDS_OF_RANK)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _VALUE = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
 #: Torch's numbers of guarded objects, different in each compilation.

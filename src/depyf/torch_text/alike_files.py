@@ -15,6 +15,8 @@ from __future__ import annotations
 import functools
 import re
 
+from .run_ids import IDS_OF_RANK
+
 #: Parts of records that differ between processes which do the same.
 _IN_RECORDS = (
     rb'(?<="start":)[-+.\deE]+|(?<="seconds":)[-+.\deE]+|(?<="guard_microseconds":)\d+|(?<="date":)"[^"]*"'
@@ -23,14 +25,9 @@ _IN_RECORDS = (
 _IN_LOGS = (
     rb'^[VDIWEF]\d{4} [\d:.]+ \d+ |(?<="rank": )\d+|(?<="has_payload": ")[0-9a-f]{32}|(?<="ts": )[\d.]+'
     rb'|(?:(?<=_us": )|(?<=_ms": )|(?<=_s": )|(?<=_time": ))(?:[-+.\de]+|null)|(?<="time_taken_ns": )\d+'
-    rb'|(?<=_us": ")(?:[^"\\\n]|\\.)*|(?<=Guard latency = )[\d.]+|(?<=, device=)\d+'
+    rb'|(?<=_us": ")(?:[^"\\\n]|\\.)*|(?<=Guard latency = )[\d.]+'
     rb"|(?<=os\.environ\[)[^\n]+|\b[a-z0-9]{2}/(?=[a-z0-9]{40,}\.)|\b[a-z0-9]{40,}\b")
-_IN_BOTH = (
-    rb"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=\bstream)\d+|(?<=_DeviceGuard\()\d+|(?<=set_device\()\d+"
-    rb"|(?<=get_raw_stream\()\d+|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?|(?<=/rank_)\d+"
-    # (ids of objects; not the digits of a fraction)
-    rb"|(?<![\d.])\d{9,}(?:_\d{9,})*(?:_c\w+)?(?!\d|\.\d)")
-_VARIES = re.compile(b"|".join((_IN_RECORDS, _IN_LOGS, _IN_BOTH)), re.M)
+_VARIES = re.compile(b"|".join((_IN_RECORDS, _IN_LOGS, IDS_OF_RANK.encode())), re.M)
 #: How many templates are tried.
 _TRIED = 16
 
