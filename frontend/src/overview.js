@@ -72,8 +72,8 @@ function flow(run, unit, app) {
     unit.wrappers?.length ? h("p", { class: "soft" }, `called through ${count(unit.wrappers.length, "wrapper")}: `, unit.wrappers.map(
       ([place, name], index) => [index ? ", " : "", code(name), " ", placeLink(run, app, place)])) : null,
     body, rest.map((frame) => frameFlow(run, frame, frames, shown, app)),
-    unit.open.length ? h("div", { class: "row" }, h("span", { class: "soft" }, "still being compiled when the block ended "),
-      arrow(), unit.open.map((number) => graphChip(run, run.graphs[number], app))) : null,
+    unit.open.map(([number, words]) => h("div", { class: "row" }, h("span", { class: "soft" }, `${words} `),
+      arrow(), graphChip(run, run.graphs[number], app))),
     unit.lost.length ? h("p", { class: "broke" }, h("span", { class: "sign break" }, "\u2716"),
       h("a", { href: app.link("overview", { to: "lost" }) }, "not compiled"), ": ", unit.lost.slice(0, 8).map(
         ([id, outcome], index) => [index ? ", " : "", code(id), ` ${LOST[outcome] ?? outcome}`]),

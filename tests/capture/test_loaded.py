@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.records.store import read  # noqa: E402
+from depyf.views.page.assemble import unpacked
 from torch_forks import torch_python
 
 pytestmark = pytest.mark.torch_since((2, 11), "saved functions and packages are experimental")
@@ -44,27 +45,30 @@ SAVED = textwrap.dedent("""
 
 
 def run(tmp_path, program):
-    """Run a program with a cache of its own; return the records and the index."""
+    """Run a program with a cache of its own; return the records, the index and the summary."""
     (tmp_path / "program.py").write_text(program)
     dump = tmp_path / "dump"
-    subprocess.run([*torch_python(), "-m", "depyf", "run", "-o", str(dump), str(tmp_path / "program.py"),
+    ended = subprocess.run([*torch_python(), "-m", "depyf", "run", "--page", "-o", str(dump), str(tmp_path / "program.py"),
                     str(tmp_path / "saved")], check=True, capture_output=True, text=True,
                    env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")})
-    return read(str(dump)), (dump / "index.md").read_text()
+    return read(str(dump)), (dump / "index.md").read_text(), ended.stderr
 
 
 def test_versions_of_a_package(tmp_path):
-    capture, text = run(tmp_path, PRECOMPILED)
+    capture, text, summary = run(tmp_path, PRECOMPILED)
+    assert "2 loaded from a package" in summary
     assert [each.outcome for each in capture.compilations] == ["compiled", "compiled", "loaded", "loaded"]
     assert "Loaded from a package of versions that were compiled before: `scaled`, `scaled` from line 6 on." in text
     assert "Not compiled" not in text and "not finished" not in text
     shown = subprocess.run([*torch_python(), "-m", "depyf", "explain", "--json", str(tmp_path / "dump")], check=True,
                            capture_output=True, text=True).stdout
     assert json.loads(shown)["runs"][0]["not_compiled"] == []
+    page, = unpacked((tmp_path / "dump" / "index.html").read_text())["runs"]
+    assert {words for unit in page["units"] for _, words in unit["open"]} == {"loaded from a package"}
 
 
 def test_a_saved_function(tmp_path):
-    _, text = run(tmp_path, SAVED)
+    _, text, _ = run(tmp_path, SAVED)
     assert "Compiled by `aot_compile` at `program.py:8`" in text
     assert "Loaded by `load_compiled_function` at `program.py:10`" in text
     assert "does not read" not in text

@@ -74,6 +74,8 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
     totals = [Totals.of(run) for run in runs.values()]
     functions = {(each.title, each.location) for run in runs.values() for each in run.summaries if each.done}
     other = {word: sum(each.outcomes.get(outcome, 0) for each in totals) for outcome, word in OUTCOMES.items()}
+    other[OUTCOMES["loaded"]] = sum(
+        each.outcome == "loaded" for capture in processes.values() for each in capture.compilations)
     ranks = [folder for folder in processes if os.path.basename(folder).startswith(RANK)]
     calls = total(graph for capture in processes.values() for graph in capture.graphs)
     where = ""

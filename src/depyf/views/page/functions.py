@@ -18,7 +18,7 @@ from ..dump import outline
 from ..dump.graph_file import stage_view
 from ..dump.guards.versions import Version, by_compile_id, nearest, versions
 from ..dump.guards.whole import guard_groups, guard_lines
-from ..formatting import NOT_LOST, on_branch, what_called
+from ..formatting import NOT_LOST, OUTCOMES, on_branch, what_called
 from ..function_summary import FunctionSummary
 from ..markdown import spans
 from .run import Json, Run, plain_lines
@@ -27,6 +27,7 @@ from .run import Json, Run, plain_lines
 def function_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Json:
     """Return a function with its frames and versions; the texts of guards are added to ``guards``."""
     frames = []
+    outcomes = {each.compile_id.key: each.outcome for each in summary.compilations}
     for frame in summary.function.frames if summary.function else ():
         frames.append(_frame(run, summary, frame, guards))
     return {
@@ -35,8 +36,9 @@ def function_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Jso
         "versions": len(summary.done), "breaks": sum(len(c.breaks) for c in summary.compilations),
         "recompiles": len(summary.recompiles), "seconds": sum(c.seconds for c in summary.compilations),
         "graphs": len({name for c in summary.done for name in run.index.graph_names(c)}),
-        "open": [number for number, graph in enumerate(run.capture.graphs) if graph.compile_id.key in {
-            c.compile_id.key for c in summary.compilations if c.outcome in ("open", "loaded")}],
+        "open": [[number, OUTCOMES[outcomes[graph.compile_id.key]]]
+                 for number, graph in enumerate(run.capture.graphs)
+                 if outcomes.get(graph.compile_id.key) in ("open", "loaded")],
         "lost": [[str(c.compile_id), c.outcome] for c in summary.compilations
                  if c.outcome not in NOT_LOST]}
 
