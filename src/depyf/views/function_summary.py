@@ -128,7 +128,7 @@ def arguments_section(summaries: Sequence[FunctionSummary]) -> list[str]:
     same = " (of Inductor, options that are those of a mode are shown as that mode)" * any(
         "mode" in (each.arguments or {}) for summary in summaries for each in summary.compilations)
     return [f"Arguments of `torch.compile` that were not at their default{same}:", "",
-            *(f"* {some(of, 3)}: {code(arguments)}" for arguments, of in functions.items())]
+            *(f"* {some(list(dict.fromkeys(of)), 3)}: {code(arguments)}" for arguments, of in functions.items())]
 
 
 def is_among(option: str, arguments: Mapping[str, str] | None) -> bool:
