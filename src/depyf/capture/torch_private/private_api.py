@@ -373,10 +373,10 @@ KERNEL_MODULE = PrivateApi(
     ("torch._inductor.codecache:PyCodeCache.load_by_key_path",),
     "modules that Inductor wrote", "2.0", "kernels, and breakpoints in them", takes("key", "path"))
 UNFUSED = PrivateApi(
-    ("torch._inductor.debug:log_ir_pre_fusion",), "logs Inductor's operations before it fuses them", "2.1",
+    ("torch._inductor.debug:log_ir_pre_fusion",), "logs Inductor's operations before it fuses them", "2.6",
     "the operations of Inductor before it fuses them, among the internal stages", takes("nodes"))
 FUSED = PrivateApi(
-    ("torch._inductor.debug:log_ir_post_fusion",), "logs Inductor's operations after it fused them", "2.1",
+    ("torch._inductor.debug:log_ir_post_fusion",), "logs Inductor's operations after it fused them", "2.6",
     "the operations of Inductor after it fused them, among the internal stages", takes("nodes"))
 UNIQUE_IDS = PrivateApi(
     ("torch._dynamo.bytecode_transformation:_unique_id_counter",), "counts the names that Dynamo gives", "2.0",
