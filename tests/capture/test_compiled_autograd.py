@@ -22,3 +22,5 @@ def test_it_is_called_by_the_line_of_the_program(tmp_path):
     assert [each.user_function.name for each in capture.compilations] == [f"backward at line {line}"]
     text = (tmp_path / f"full_code_for_backward_at_line_{line}_0.py").read_text()
     assert "# the original function, as torch.fx wrote it" in text
+    captured, = tmp_path.glob("*.Captured_Graph.0.py")
+    assert "# node of autograd: SinBackward0 (NodeCall " in captured.read_text()

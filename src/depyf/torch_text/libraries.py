@@ -75,6 +75,11 @@ def wrapper_class(filename: str) -> str:
     return next((name for file, name in _WRAPPERS.items() if path.endswith(file)), "")
 
 
+def is_of_compiled_autograd(filename: str) -> bool:
+    """Return whether a path is of the file whose line torch gives to each node of autograd's in a backward graph."""
+    return _with_slashes(filename).endswith("torch/_dynamo/compiled_autograd.py")
+
+
 def is_of_dynamo(filename: str) -> bool:
     """Return whether a path is of a file of Dynamo's, which wraps functions itself."""
     return "torch/_dynamo/" in _with_slashes(filename)
