@@ -165,7 +165,10 @@ def of_one(log: pathlib.Path, megabytes: float) -> list[tuple[str, str]]:
         with open(path, "w", encoding="utf-8") as file:
             for number in itertools.takewhile(lambda _: file.tell() < megabytes * 1e6, itertools.count()):
                 own = re.sub(r'(?<="frame_id": )\d+', lambda found: str(int(found[0]) + number * frames), text)
-                file.write(_with_digests(own.replace("primals_", f"primals_of_{number}_"), None))
+                named = re.sub(r"\b(arg|primals)(?=_?\d+\b|\d+_\d+\b)", rf"\1_of_{number}_", own)
+                if named == own:
+                    raise SystemExit(f"{log} has no input of a graph that can be renamed; its copies would be alike")
+                file.write(_with_digests(named, None))
         return reported(path.parent)
 
 

@@ -32,7 +32,7 @@ from depyf.capture.trace_log import events
 from depyf.model.graph_text import read_graph
 from depyf.records import store
 from depyf.records.model import Capture
-from depyf.torch_text.trace_table import GRAPH, row_of
+from depyf.torch_text.trace_table import Has, row_of
 
 LIMIT = 300  # seconds
 MARK = "<!-- measured -->"
@@ -77,7 +77,7 @@ def traced(directory: pathlib.Path) -> Counter[Key]:
             seen = set()
             for metadata, payload in events(file):
                 what, stage = row_of(metadata)
-                if what == GRAPH and payload:
+                if what == Has.GRAPH and payload:
                     key = stage, operations(payload)
                     ids = stage, metadata.get("frame_id"), metadata.get("frame_compile_id"), payload
                     if stage != "AFTER_POST_GRAD" or ids not in seen:

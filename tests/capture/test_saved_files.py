@@ -76,6 +76,7 @@ def test_no_torch_is_needed(program, tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     index = (tmp_path / "dump" / "index.md").read_text()
+    assert index.startswith("# What is in the file\n")
     assert "1 graph in the file." in index and "no function was compiled" not in index
     assert "ExportedProgram:" in (tmp_path / "dump" / "exported_model.exported_program.0.txt").read_text()
 

@@ -277,7 +277,13 @@ def test_which_artifacts_are_written_on_request():
     assert stage("before_post_grad_graph", "{}") == ""
 
 
-@pytest.mark.parametrize("name", ["fx_cache_miss", "graph_sizes"])
+@pytest.mark.parametrize("name", ["recompile_reasons", "fx_graph_cache_miss", "dynamo_error", "dynamo_started"])
+def test_a_kind_of_event_that_nothing_reads(name):
+    """Some have the name of an artifact, which is read otherwise."""
+    assert unread_name({name: {}, "frame_id": 0}) == name
+
+
+@pytest.mark.parametrize("name", ["fx_cache_miss", "graph_sizes", "dynamo_start", "compilation_metrics", "link"])
 def test_an_artifact_that_nothing_reads(name):
     metadata = {"artifact": {"name": name}}
     assert unread_name(metadata) == name and text_of(metadata, "class A: 1").stage == ""

@@ -41,6 +41,7 @@ from ..torch_text import events, trace_table
 from ..torch_text.graph_facts import export_failure, graph_facts
 from ..torch_text.libraries import is_library
 from ..torch_text.modules import callers, module_calls
+from ..torch_text.trace_table import Has
 from ..torch_text.wrapping import legal_graph
 from . import apart
 from .codes import Codes, names_without_ids
@@ -63,7 +64,10 @@ from .user_function import Meant, of_frame, record_of
 
 #: The folder of this package.
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-#: Names of artifacts that are recorded.
+#: What records graphs when torch makes them, by their stages or the names by which torch shows them.
+_SEEN_BY = {
+    "Captured_Graph": "captured graphs", naming.OF_EXPORTS[naming.EXPORTED]: "exports",
+    naming.BEFORE_PRE_GRAD: "graphs that a backend shows", naming.POST_SPLIT: "graphs that a backend shows"}
 
 
 class Session:
@@ -139,8 +143,10 @@ class Session:
             (private_api.EXPORT, "exports", lambda: hooks.on_export(
                 self._safely(current_compilation.begin_export), self._safely(self._on_export))),
             (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
-            (private_api.FUSED, "Inductor's operations", lambda: (
-                hooks.on_fusion(self._safely(self._on_fusion)) if self.internal_stages else None)),
+            (private_api.UNFUSED, "Inductor's operations before fusion", lambda: self._watch_operations(
+                private_api.UNFUSED, "IR before fusion")),
+            (private_api.FUSED, "Inductor's operations after fusion", lambda: self._watch_operations(
+                private_api.FUSED, "IR after fusion")),
             (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
                 pipeline.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
         ):
@@ -389,8 +395,13 @@ class Session:
     def _add_shown(self, graph: GraphBuilder, name: str, text: str, internal: bool = False) -> None:
         self.graphs.add_stage(graph, naming.shown_stage(name), text, internal, shown_as=naming.shown_name(name))
 
-    def _on_fusion(self, when: str, text: Callable[[], str]) -> None:
-        self._add_shown(self._graph(), f"IR {when}", f"{self._text(text()).rstrip()}\n")
+    def _watch_operations(self, api: private_api.PrivateApi, name: str) -> hooks.Undo | None:
+        """Record Inductor's operations, each time that it logs them by a function, as a stage of a name; on request."""
+
+        def record(text: Callable[[], str]) -> None:
+            self._add_shown(self._graph(), name, f"{self._text(text()).rstrip()}\n")
+
+        return hooks.on_operations(api, self._safely(record)) if self.internal_stages else None
 
     def show(self, name: str, shown: Any, of: Any = None) -> None:
         """Record a graph module or a text as a stage (:func:`depyf.stage`)."""
@@ -415,22 +426,17 @@ class Session:
     # --- torch's trace ----------------------------------------------------------------------------
     def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
         what, stage = trace_table.row(artifact or event, event == "artifact")
-        if what == trace_table.REPEATED or self._is_printed_by_us(stage):
+        if what == Has.REPEATED or _SEEN_BY.get(stage) in self.on:
             return False
-        if what == trace_table.ALSO_SHOWN and "graphs that a backend shows" in self.on:
-            return False
-        if what in (trace_table.INNER, trace_table.AROUND, trace_table.ALSO_SHOWN):
+        if what in (Has.INNER, Has.AROUND, Has.ALSO_SHOWN):
             return self.internal_stages
         if artifact == trace_table.WITHOUT_PAYLOAD and not self.internal_stages:
             return "metadata"
         if stage == "Forward_graph" and self._is_printed_later(stage):
             return "metadata"
-        if what == trace_table.OBJECT:
+        if what == Has.OBJECT:
             return "object"
-        return "payload" if what == trace_table.GRAPH and event != "artifact" else True
-
-    def _is_printed_by_us(self, stage: str) -> bool:
-        return stage == "Captured_Graph" and "captured graphs" in self.on
+        return "payload" if what == Has.GRAPH and event != "artifact" else True
 
     def _is_printed_later(self, stage: str) -> bool:
         return stage in ("Forward_graph", "Backward_graph") and stage in self._graph().printed_later
@@ -452,7 +458,7 @@ class Session:
             self._on_unread(name, metadata, payload)
             return
         what, stage = trace_table.row_of(metadata)
-        if what == trace_table.GRAPH and self._is_printed_later(stage):
+        if what == Has.GRAPH and self._is_printed_later(stage):
             if isinstance(payload, str) and payload:  # (of a backward graph, which is compiled only if it runs)
                 self._graph().later = stage, payload
             return
@@ -494,19 +500,16 @@ class Session:
 
     def _on_text(self, metadata: dict[str, Any], payload: str) -> None:
         """Record what the text of an event is: facts about a graph, or a stage of it."""
-        what, text = trace_table.row_of(metadata).what, trace_table.text_of(metadata, payload)
-        if what == trace_table.OF_GRAPH:
+        (what, stage), text = trace_table.row_of(metadata), trace_table.text_of(metadata, payload)
+        if what == Has.OF_GRAPH:
             self.graphs.add_facts(self._graph(), **graph_facts(trace_table.name_of(metadata), payload))
-        is_seen = what == trace_table.ALSO_SHOWN and "graphs that a backend shows" in self.on or (
-            trace_table.name_of(metadata) == naming.EXPORTED and "exports" in self.on)
-        if not text.stage or is_seen or text.internal and not self.internal_stages or (
-                self._is_printed_by_us(text.stage)):
+        if not text.stage or _SEEN_BY.get(stage) in self.on or text.internal and not self.internal_stages:
             return
-        of_call = text.internal and self._compile_id() is None
-        graph = of_call and self.graphs.at_work(current_compilation.current()) or (
-            self._graph(new=text.stage == "Captured_Graph"))
-        printed = self._text(payload)
-        if what == trace_table.DUMP or not self.graphs.has(graph, text.stage, printed):
+        graph = None
+        if text.internal and self._compile_id() is None:
+            graph = self.graphs.at_work(current_compilation.current())
+        graph, printed = graph or self._graph(new=text.stage == "Captured_Graph"), self._text(payload)
+        if what == Has.DUMP or not self.graphs.has(graph, text.stage, printed):
             self.graphs.add_stage(graph, text.stage, printed, text.internal, shown_as=text.shown_as)
 
     def _ended(self, compile_id: CompileId) -> None:

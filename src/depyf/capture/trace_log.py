@@ -53,10 +53,8 @@ from ..torch_text.global_names import resumed_function, without_ids
 from ..torch_text.graph_facts import add_facts, graph_facts
 from ..torch_text.guards import GuardReader
 from ..torch_text.trace_table import (
-    ALSO_TEXT,
     DDP_PIECE,
-    EXPORT,
-    OF_GRAPH,
+    Has,
     kind_of,
     name_of,
     row_of,
@@ -247,7 +245,7 @@ class _Log:
 
     def _take_text(self, ids: CompileId, metadata: dict[str, Any], payload: str) -> None:
         # (Since torch 2.15 a call of torch.export has numbers, too.)
-        if "artifact" in metadata and row_of(metadata).what == EXPORT and not self.reader.is_begun(ids.key):
+        if "artifact" in metadata and row_of(metadata).what == Has.EXPORT and not self.reader.is_begun(ids.key):
             self.reader.without_frame(ids)
             self.calls.append(_Graph(CompileId(-1, len(self.calls)), 0))
             self.calls[-1].call = SourceLocation("", 0, "export")
@@ -270,7 +268,7 @@ class _Log:
         about, issue = metadata.get(kind), self.reader.export_issue(metadata)
         ends = kind in ("compilation_metrics", naming.EXPORTED) or (
             self._in_call and kind == "compilation_metrics_runtime")
-        begins = issue or payload and row_of(metadata).what != ALSO_TEXT and text_of(metadata, payload).stage
+        begins = issue or payload and row_of(metadata).what != Has.ALSO_TEXT and text_of(metadata, payload).stage
         if self._in_call and begins and metadata.get("stack"):  # (a call that fails reports no end)
             self._in_call = self.reader.direct_call(metadata) == self.calls[-1].call
         if not self._in_call and (begins or ends):
@@ -320,10 +318,10 @@ class _Log:
         what, text = row_of(metadata).what, text_of(metadata, payload)
         if graph.piece and text.shown_as == f"vllm_{graph.piece}":
             graph.stage("Captured_Graph", payload, "", kind)
-        if what == OF_GRAPH:
+        if what == Has.OF_GRAPH:
             add_facts(graph.facts, graph_facts(name_of(metadata), payload))
         elif text.internal and not self.internal_stages:
-            self._leaves_out_internal |= what != ALSO_TEXT
+            self._leaves_out_internal |= what != Has.ALSO_TEXT
         elif text.stage and not (text.shown_as == naming.BEFORE_PRE_GRAD and graph.is_captured_as(payload)):
             graph.stage(text.stage, payload, text.shown_as, kind, text.internal)
 

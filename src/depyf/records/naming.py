@@ -191,6 +191,8 @@ AROUND = frozenset({
     "inductor_provenance_tracking_kernel_stack_traces"})
 #: What Inductor is given: mostly the captured graph once more.
 BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
+#: A graph of calls of the pieces that a graph was split into.
+POST_SPLIT = "post split_module"
 #: What ``torch.export`` returns, and its kind of event.
 EXPORTED = "exported_program"
 #: Kinds of events with a text of an export, and what that is called.
@@ -199,7 +201,7 @@ OF_EXPORTS = {EXPORTED: "exported program", "make_fx_fail_partial": "graph up to
 AOT_CODE = "inductor_aot_wrapper_code"
 #: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what Inductor is
 #: given, and what a graph is split into. The others are in the trace, or internal.
-SHOWN_BY_TORCH = frozenset({BEFORE_PRE_GRAD, "pre split_module", "post split_module"})
+SHOWN_BY_TORCH = frozenset({BEFORE_PRE_GRAD, "pre split_module", POST_SPLIT})
 #: How names of stages begin that the trace has, too.
 _TRACED = ("AFTER POST GRAD", "Joint graph", "Forward graph", "Backward graph", "__compiled_fn")
 #: Characters of a name that a backend gives a stage.

@@ -48,15 +48,11 @@ from .libraries import (
 )
 from .met import FRAME, IN_LOOP
 from .modules import cache_bypass_reason, cache_key_parts
-from .trace_table import BUNDLED, kind_of
+from .trace_table import BUNDLED, OF_A_COMPILATION, kind_of
 
 if TYPE_CHECKING:
     from .guard_failures import Seen
 
-#: Kinds of events about a compilation.
-_OF_A_COMPILATION = (
-    "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
-    "symbolic_shape_specialization", "guard_added", "guard_added_fast")
 #: Fields of an event's metadata that say which compilation of a frame it is of.
 OF_A_FRAME = ("frame_id", "frame_compile_id", "attempt")
 #: Events inside of which the frame that is compiled can be seen.
@@ -404,7 +400,7 @@ class EventReader:
                     self._wrapped[known.compile_id.key] = function.name, function.location
             if arguments is not None and known.arguments is None and (given := arguments()) is not None:
                 builder.update(arguments=dict(given))
-        kind = next((kind for kind in _OF_A_COMPILATION if isinstance(metadata.get(kind), dict)), "")
+        kind = next((kind for kind in OF_A_COMPILATION if isinstance(metadata.get(kind), dict)), "")
         event = metadata.get(kind, {})
         if kind == "dynamo_start":
             self._start(builder, event)

@@ -5,26 +5,42 @@ An event that the table lacks is recorded as it is, and counted in the notes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import enum
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..records import naming
 from .graph_facts import FACTS, FIXED, ISSUES
 
-#: What an event has: something about a compilation; the same once more, or data for other tools; an object that is
-#: taken before torch makes JSON of it; a graph of a stage that everybody wants; a graph that a session sees when it is
-#: made; a text of an export; a graph that a backend shows; one of torch's inner graphs, or a text around the graphs,
-#: both written on request; guards and look-ups in caches, which are read, and written on request; facts about a graph;
-#: what an export could not know.
-READ, REPEATED, OBJECT, GRAPH, ALSO_SHOWN, EXPORT, DUMP, INNER, AROUND, ALSO_TEXT, OF_GRAPH, ISSUE = range(12)
-#: Not in the table.
-UNREAD = -1
+
+class Has(enum.Enum):
+    """What an event has."""
+
+    READ = "something about a compilation"
+    REPEATED = "what another event has, or data for other tools"
+    OBJECT = "an object, which is taken before torch makes JSON of it"
+    GRAPH = "a graph of a stage that everybody wants"
+    ALSO_SHOWN = "a graph that a session sees when torch shows it"
+    EXPORT = "a text of an export"
+    DUMP = "a graph that a backend shows"
+    INNER = "one of torch's inner graphs, written on request"
+    AROUND = "a text around the graphs, written on request"
+    ALSO_TEXT = "guards, or a look-up in a cache: read, and written on request"
+    OF_GRAPH = "facts about a graph"
+    ISSUE = "what an export could not know"
+    UNREAD = "nothing that the table knows"
+
+
+#: Kinds of events about a compilation.
+OF_A_COMPILATION = (
+    "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol", FIXED,
+    "guard_added", "guard_added_fast")
 #: The graph that DDPOptimizer made of calls of pieces, and one of the pieces. (A session that watches the process sees
 #: both when they are made.)
 DDP_SPLIT, DDP_PIECE = "optimize_ddp_split_graph", "optimize_ddp_split_child"
 #: The cache of graphs that are in a saved package of Dynamo's versions, or in a saved function.
 BUNDLED = "fx_graph_bundled"
-#: Artifacts of which it is enough to know that they were: their texts say no more.
+#: An artifact of which it is enough to know that it was there: its text says no more.
 WITHOUT_PAYLOAD = "aotautograd_cache_miss"
 #: Fields that every event may have, beside the one that names its kind.
 _GENERAL = frozenset({
@@ -37,45 +53,47 @@ class Row(NamedTuple):
     """What an event has.
 
     Attributes:
-        what: one of the constants above.
+        what: what kind of content.
         stage: that of its graph, or the name by which its text is shown.
     """
 
-    what: int
+    what: Has
     stage: str = ""
 
 
-_ROWS: dict[int, tuple[str, ...]] = {
-    READ: (
-        "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
-        "guard_added", "guard_added_fast", FIXED, "str", DDP_PIECE, "dynamo_graph_break_reason", "recompile_reasons"),
-    REPEATED: (
-        "describe_source", "describe_storage", "describe_tensor", "link", "dump_file", "inductor_output_code", "export",
-        "propagate_real_tensors", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime", "torch_version"),
-    OBJECT: ("chromium_event",),
-    DUMP: ("graph_dump",),
-    INNER: (
-        # (of compiled autograd, and those before and after passes up to torch 2.7)
-        "compiled_autograd_graph", "before_recompile_pre_grad", "after_recompile_pre_grad",
-        "before_recompile_post_grad", "after_recompile_post_grad", "inductor_pre_grad_graph"),
-    AROUND: (*naming.AROUND, "dynamo_guards"),
-    ALSO_TEXT: (
-        "dynamo_cpp_guards_str", f"{BUNDLED}_cache_hit",
-        "fx_graph_cache_hit", "fx_graph_cache_miss", "fx_graph_cache_bypass",
-        "aotautograd_cache_hit", WITHOUT_PAYLOAD, "aotautograd_cache_bypass"),
-    OF_GRAPH: tuple(FACTS),
-    ISSUE: tuple(name for name in ISSUES if name != FIXED),
+def _rows(names: Mapping[Has, Iterable[str]]) -> dict[str, Row]:
+    return {name: Row(what) for what, each in names.items() for name in each}
+
+
+#: Of compiled autograd, and those before and after passes up to torch 2.7 (also artifacts).
+_INNER = ("compiled_autograd_graph", "before_recompile_pre_grad", "after_recompile_pre_grad",
+          "before_recompile_post_grad", "after_recompile_post_grad", "inductor_pre_grad_graph")
+_EXPORTS = {name: Row(Has.EXPORT, title) for name, title in naming.OF_EXPORTS.items()}
+_KINDS = {
+    **_rows({
+        Has.READ: (*OF_A_COMPILATION, "str", DDP_PIECE),
+        Has.REPEATED: (
+            "describe_source", "describe_storage", "describe_tensor", "link", "dump_file", "inductor_output_code",
+            "export", "propagate_real_tensors", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"),
+        Has.OBJECT: ("chromium_event",), Has.DUMP: ("graph_dump",), Has.INNER: _INNER, Has.AROUND: ("dynamo_guards",),
+        Has.ALSO_TEXT: ("dynamo_cpp_guards_str",), Has.ISSUE: ISSUES.keys() - {FIXED}}),
+    **{name: Row(Has.GRAPH, stage) for name, stage in naming.GRAPHS.items()},
+    **_EXPORTS, DDP_SPLIT: Row(Has.ALSO_SHOWN, naming.POST_SPLIT),
 }
-_TABLE = {
-    **{name: Row(what) for what, names in _ROWS.items() for name in names},
-    **{name: Row(GRAPH, stage) for name, stage in naming.GRAPHS.items()},
-    **{name: Row(EXPORT, title) for name, title in naming.OF_EXPORTS.items()},
-    "before_pre_grad_graph": Row(ALSO_SHOWN, naming.BEFORE_PRE_GRAD), DDP_SPLIT: Row(ALSO_SHOWN, "post split_module"),
+_ARTIFACTS = {
+    **_rows({
+        Has.READ: ("dynamo_graph_break_reason", "recompile_reasons"), Has.INNER: _INNER, Has.AROUND: naming.AROUND,
+        Has.ALSO_TEXT: (
+            "fx_graph_cache_hit", "fx_graph_cache_miss", "fx_graph_cache_bypass", "aotautograd_cache_hit",
+            WITHOUT_PAYLOAD, "aotautograd_cache_bypass", f"{BUNDLED}_cache_hit"),
+        Has.OF_GRAPH: FACTS}),
+    **{name: Row(Has.GRAPH, naming.GRAPHS[name]) for name in ("inductor_post_grad_graph", "after_post_grad_graph")},
+    **_EXPORTS, "before_pre_grad_graph": Row(Has.ALSO_SHOWN, naming.BEFORE_PRE_GRAD),
 }
-#: Ends of names of artifacts: inner graphs, and side effects and bytecode of transformed code once more.
+#: Ends of names of artifacts: inner graphs; side effects and bytecode of transformed code once more.
 _ENDS = {
-    INNER: ("graph", "graphs", "graph_before", "graph_after", "graph_pre_reordering", "graph_after_hop_passes"),
-    REPEATED: ("_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE", "_code_state")}
+    Has.INNER: ("graph", "graphs", "graph_before", "graph_after", "graph_pre_reordering", "graph_after_hop_passes"),
+    Has.REPEATED: ("torch_version", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE", "_code_state")}
 
 
 def kind_of(metadata: Mapping[str, Any]) -> str:
@@ -92,12 +110,10 @@ def name_of(metadata: Mapping[str, Any]) -> str:
 
 def row(name: str, is_artifact: bool) -> Row:
     """Return the row of a kind of event, or of an artifact."""
-    known = _TABLE.get(name.removeprefix(_TORCH))
-    if known is not None:
-        return known
-    if is_artifact:
-        return next((Row(what) for what, ends in _ENDS.items() if name.endswith(ends)), Row(UNREAD))
-    return Row(UNREAD if name else READ)
+    if not is_artifact:
+        return _KINDS.get(name, Row(Has.UNREAD if name else Has.READ))
+    return _ARTIFACTS.get(name.removeprefix(_TORCH)) or next(
+        (Row(what) for what, ends in _ENDS.items() if name.endswith(ends)), Row(Has.UNREAD))
 
 
 def row_of(metadata: Mapping[str, Any]) -> Row:
@@ -122,14 +138,14 @@ class Text(NamedTuple):
 def text_of(metadata: Mapping[str, Any], payload: str) -> Text:
     """Return what the text of an event is."""
     what, stage = row_of(metadata)
-    if what == GRAPH:
+    if what == Has.GRAPH:
         return Text(stage)
-    if what == DUMP:
+    if what == Has.DUMP:
         about = metadata["graph_dump"]
         stage = str(isinstance(about, dict) and about.get("name") or "graph_dump")
-    if what in (DUMP, EXPORT, ALSO_SHOWN):
+    if what in (Has.DUMP, Has.EXPORT, Has.ALSO_SHOWN):
         return Text(naming.shown_stage(stage), naming.shown_name(stage))
-    if what in (AROUND, ALSO_TEXT) or what == INNER and "class " in payload:
+    if what in (Has.AROUND, Has.ALSO_TEXT) or what == Has.INNER and "class " in payload:
         return Text(name_of(metadata), internal=True)
     return Text()
 
@@ -137,4 +153,4 @@ def text_of(metadata: Mapping[str, Any], payload: str) -> Text:
 def unread_name(metadata: Mapping[str, Any]) -> str:
     """Return the name of an event, or of its artifact, if nothing of depyf reads it; ``""`` otherwise."""
     name = name_of(metadata)
-    return (name or kind_of(metadata)) if row_of(metadata).what == UNREAD else ""
+    return (name or kind_of(metadata)) if row_of(metadata).what == Has.UNREAD else ""

@@ -301,21 +301,19 @@ def shown_graph(frame: FrameType) -> tuple[str, Any, str] | None:
     return None
 
 
-def on_fusion(hook: Callable[[str, Callable[[], str]], None]) -> Undo:
-    """``hook("before fusion" or "after fusion", text)``; ``text()`` has Inductor's operations as torch prints them."""
+def on_operations(api: private_api.PrivateApi, hook: Callable[[Callable[[], str]], None]) -> Undo:
+    """``hook(text)`` each time that Inductor logs its operations; ``text()`` has them as torch prints them.
 
-    def log_ir(when: str, original: Any, nodes: Any) -> Any:
-        hook(when, lambda: "\n\n".join(str(node.debug_str()) for node in nodes))
+    Args:
+        api: ``UNFUSED`` or ``FUSED``: the operations before Inductor fuses them, or after it.
+        hook: the hook.
+    """
+
+    def log_ir(original: Any, nodes: Any) -> Any:
+        hook(lambda: "\n\n".join(str(node.debug_str()) for node in nodes))
         return original(nodes)
 
-    before = replaced(private_api.UNFUSED, functools.partial(log_ir, "before fusion"))
-    after = replaced(private_api.FUSED, functools.partial(log_ir, "after fusion"))
-
-    def undo() -> None:
-        after()
-        before()
-
-    return undo
+    return replaced(api, log_ir)
 
 
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
