@@ -41,8 +41,10 @@ function first(run) {
 }
 
 function head(run, summary) {
-  const facts = [[summary.functions, "function"], [summary.versions, "version"], [summary.graphs, "graph"],
-                 [summary.breaks, "graph break", "breaks"], [summary.recompiles, "recompile", "recompiles"]];
+  // (A file that torch saved does not say how its versions came to be.)
+  const happened = summary.saved ? [] : [[summary.breaks, "graph break", "breaks"],
+                                         [summary.recompiles, "recompile", "recompiles"]];
+  const facts = [[summary.functions, "function"], [summary.versions, "version"], [summary.graphs, "graph"], ...happened];
   const direct = run.graphs.filter((graph) => graph.from).length;
   if (direct) facts.push([direct, "graph without a function", "", "graphs without a function"]);
   const bad = [[summary.limit, "at the recompile limit"], [summary.failed, "failed"], [summary.skipped, "skipped"],
@@ -54,7 +56,7 @@ function head(run, summary) {
     facts.map(([number, word, to, many]) => h("li", { class: to && number ? "bad" : null },
       h("b", {}, String(number)), " ", number === 1 ? word : many ?? `${word}s`)),
     bad.map(([number, words]) => h("li", { class: "bad" }, h("b", {}, String(number)), " ", words)),
-    run.units.some((unit) => unit.open.length) && !summary.seconds ? null
+    (summary.saved || run.units.some((unit) => unit.open.length)) && !summary.seconds ? null
       : h("li", {}, h("b", {}, seconds(summary.seconds)), " compiling"));
 }
 
@@ -66,9 +68,9 @@ function flow(run, unit, app) {
   const rest = unit.frames.filter((frame) => !shown.has(frame.name));
   return h("article", { class: "unit" },
     h("h3", {}, code(unit.title), " ", placeLink(run, app, unit.place),
-      h("span", { class: "soft" }, ` ${count(unit.versions, "version")}, ${count(unit.graphs, "graph")}, ` +
-        `${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}` +
-        (unit.open.length && !unit.seconds ? "" : `, ${seconds(unit.seconds)}`))),
+      h("span", { class: "soft" }, ` ${count(unit.versions, "version")}, ${count(unit.graphs, "graph")}` +
+        (run.summary.saved ? "" : `, ${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}`) +
+        ((run.summary.saved || unit.open.length) && !unit.seconds ? "" : `, ${seconds(unit.seconds)}`))),
     unit.wrappers?.length ? h("p", { class: "soft" }, `called through ${count(unit.wrappers.length, "wrapper")}: `, unit.wrappers.map(
       ([place, name], index) => [index ? ", " : "", code(name), " ", placeLink(run, app, place)])) : null,
     body, rest.map((frame) => frameFlow(run, frame, frames, shown, app)),
@@ -124,7 +126,7 @@ function entryFlow(run, entry, frames, shown, app) {
   const guards = run.docs[entry.guardsDoc];
   const compilation = run.compilationsById.get(entry.id);
   const row = [h("span", { class: "id", title: "torch's compile id: frame / recompile" }, entry.id),
-               compilation ? h("span", { class: "soft time" }, seconds(compilation.seconds)) : null, chip("guards", "guards", String(entry.guards), app.link("guards", { id: entry.id }),
+               compilation && !run.summary.saved ? h("span", { class: "soft time" }, seconds(compilation.seconds)) : null, chip("guards", "guards", String(entry.guards), app.link("guards", { id: entry.id }),
                     `${guards.title}: they decide whether this version is used`)];
   if (entry.transformed >= 0) {
     const doc = run.docs[entry.transformed];

@@ -1,7 +1,8 @@
 """A file that torch saved (``model.pt2``) -> :class:`~depyf.records.model.Capture`.
 
-A package of AOTInductor, or an archive of ``torch.export.save``: a zip. No torch is needed; nothing of the file is
-imported or run. Formats: torch/export/pt2_archive, torch/_export/serde/schema.py.
+A package of AOTInductor, or an archive of ``torch.export.save``: a zip. Others are pickles, or several of them
+(:mod:`depyf.capture.saved_caches`). No torch is needed; nothing of the file is imported or run. Formats:
+torch/export/pt2_archive, torch/_export/serde/schema.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..records.store import FROM_FILE, RecordsError
 from .exported_program import exported_program
 
 _ZIP = b"PK"
+_HEAD = 16  # bytes by which a format is known
 #: What reading raises where a file is damaged, or has a value of another type than torch writes.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, TypeError,
             KeyError, IndexError, AttributeError, OverflowError)
@@ -49,11 +51,17 @@ def read(path: str) -> Capture | None:
     """
     try:
         with opened(path, budgets.RUN) as file:
-            head = file.read(len(_ZIP))
-            if head != _ZIP:
-                return None
-            with zipfile.ZipFile(file) as archive:
-                return _archive(path, archive)
+            head = file.read(_HEAD)
+            if head.startswith(_ZIP):
+                with zipfile.ZipFile(file) as archive:
+                    return _archive(path, archive)
+            from . import saved_caches  # (most files are none)
+
+            if saved_caches.is_artifacts(head):
+                return saved_caches.read_artifacts(path, head + file.read())
+            if saved_caches.is_pickle(head):
+                return saved_caches.read_entry(path, head + file.read())
+            return None
     except _DAMAGED as error:
         if isinstance(error, RecordsError):
             raise
@@ -80,13 +88,13 @@ def _archive(path: str, archive: zipfile.ZipFile) -> Capture:
             weights = [each for each in sizes if "/data/" in f"/{each}"]
             graphs.append(_graph(f"exported_{model}", "torch.export", [
                 (naming.EXPORTED, exported_program(program)),
-                ("contents", _contents(_exported_facts(program), {
+                ("contents", contents(_exported_facts(program), {
                     "guards": program.get("guards_code", []), "files": _sized(sizes, [name, *weights])}))]))
             notes.append(_version_note(str(program.get("torch_version", ""))))
     for model, names in packages.items():
         package = _Package(archive, names)
         graphs.append(_graph(f"aoti_{model}", "AOTInductor", [
-            *package.codes, ("contents", _contents(package.facts(), {
+            *package.codes, ("contents", contents(package.facts(), {
                 _CHECKED: package.inputs(), "constants": package.constants(), "files": _sized(sizes, names)}))]))
         notes += package.notes(model)
     if not graphs:
@@ -119,7 +127,7 @@ def _sized(sizes: Mapping[str, int], names: Iterable[str]) -> list[str]:
     return [f"{name}  {sizes[name]:,} bytes" for name in names]
 
 
-def _contents(facts: Mapping[str, str], lists: Mapping[str, list[str]]) -> str:
+def contents(facts: Mapping[str, str], lists: Mapping[str, list[str]]) -> str:
     """Return what a file has, as a text: facts, and lists with their headings."""
     lines = [f"{name}: {value}" for name, value in facts.items() if value]
     for heading, each in lists.items():
@@ -167,7 +175,7 @@ def _tree(spec: Mapping[str, Any]) -> str:
 
 def _version_note(version: str) -> str:
     """Return the note on whether a file of a version of torch can be loaded by the one that is installed."""
-    here = _installed_torch()
+    here = installed_torch()
     if not version or not here:
         return ""
     return (f"saved by torch {version}, which is the version here" if version == here else
@@ -175,7 +183,7 @@ def _version_note(version: str) -> str:
             "version; whether it loads this one was not tried")
 
 
-def _installed_torch() -> str:
+def installed_torch() -> str:
     """Return the version of the torch that is installed, which is not imported; ``""`` for none."""
     from importlib.metadata import PackageNotFoundError, version
 

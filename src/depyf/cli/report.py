@@ -14,7 +14,8 @@ def add(commands: Any) -> None:
         "report", help="make the files of a run from its records, a log of TORCH_TRACE or a file that torch saved",
         description="Makes the index and the page of a run again (of a run that was killed, or of all its ranks). With "
                     "-o, makes all files that the records give, also from a log that TORCH_TRACE wrote, or from a "
-                    "package of AOTInductor or of torch.export.save (.pt2). Needs no torch.",
+                    "package of AOTInductor or torch.export.save (.pt2), from caches or compiled functions that "
+                    "torch saved. Needs no torch.",
         epilog="Exit status: 0 done, 2 there is nothing that can be read or the output cannot be written.")
     command.add_argument("path", metavar="PATH",
                          help="directory that depyf.prepare_debug wrote, its records.jsonl, a log of TORCH_TRACE, or a "

@@ -139,7 +139,11 @@ def read_records(path: str) -> Capture:
     Raises:
         RecordsError: as :func:`depyf.records.store.read`.
     """
-    capture = store.read(path)
+    return written(store.read(path))
+
+
+def written(capture: Capture) -> Capture:
+    """Return a run with its texts, which are written now if they are not."""
     if capture.unwritten is None:
         return capture
     from .functions import finished  # (the decompiler: few need it)

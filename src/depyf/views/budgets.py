@@ -21,6 +21,7 @@ from ..records.store import NOT_ENDED
 from .causes import statement
 from .choice import fits
 from .findings import KINDS, Finding, findings
+from .formatting import is_from_file
 from .markdown import code, some, unmarked
 from .run_index import RunIndex
 
@@ -119,7 +120,7 @@ def judge(captures: Mapping[str, Capture], budgets: Sequence[Budget]) -> Judgeme
         BudgetError: there is nothing to judge: a pattern matches no function, nothing was compiled.
     """
     runs = {folder: RunIndex(capture) for folder, capture in captures.items()}
-    if not any(run.capture.compilations for run in runs.values()):
+    if not any(run.capture.compilations and not is_from_file(run.capture) for run in runs.values()):
         raise BudgetError("nothing was compiled in this run, so no budget says anything about it"
                           if not any(run.capture.functions for run in runs.values()) else
                           "this dump does not say what was compiled when, so it cannot be compared with a budget")

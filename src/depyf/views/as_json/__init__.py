@@ -23,7 +23,7 @@ from ...torch_text.met import in_order
 from ..budgets import Budget, Judgement, Result, sentences
 from ..diff.difference import Difference, FunctionDifference, Number, items
 from ..findings import Finding, Totals, findings, is_lost, seconds_by_phase
-from ..formatting import NOT_LOST, without_frame
+from ..formatting import NOT_LOST, is_from_file, without_frame
 from ..function_summary import arguments_of
 from ..index.overview import SectionContext, first_changes
 from ..markdown import plain, unmarked
@@ -154,9 +154,8 @@ def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
         "first_changes": [unmarked(text) for text in first_changes(run, run.advice, run.place)[0]],
         "totals": {
             "functions": totals.functions, "versions": totals.versions, "graphs": totals.graphs,
-            "breaks": totals.breaks, "recompiles": totals.recompiles,
-            "skipped": totals.skipped,
-            "seconds": seconds(totals.seconds)},
+            **_happened(run, totals.breaks, totals.recompiles, totals.seconds),
+            "skipped": None if is_from_file(capture) else totals.skipped},
         "functions": _functions(run),
         "graphs_without_function": [_graph(each) for each in without_frame(capture.graphs)],
         "pieces": [{"name": each.name, "graph": each.piece_of, "files": _files(each),
@@ -169,14 +168,21 @@ def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
         "notes": list(capture.notes)}
 
 
+def _happened(run: SectionContext, breaks: int, recompiles: int, time: float) -> dict[str, Any]:
+    """Return numbers of what happened; ``null`` for each of a file that torch saved, which does not say."""
+    if is_from_file(run.capture):
+        return {"breaks": None, "recompiles": None, "seconds": None}
+    return {"breaks": breaks, "recompiles": recompiles, "seconds": seconds(time)}
+
+
 def _functions(run: SectionContext) -> list[dict[str, Any]]:
     return [{
         "name": summary.title, "place": place(summary.location), "file": summary.file or None,
         "arguments": list(sets.values()) if (sets := arguments_of(summary)) is not None else None,
         "versions": len(summary.done),
         "graphs": list(dict.fromkeys(name for each in summary.done for name in run.graph_names(each))),
-        "breaks": sum(len(each.breaks) for each in summary.compilations), "recompiles": len(summary.recompiles),
-        "seconds": seconds(sum(each.seconds for each in summary.compilations)),
+        **_happened(run, sum(len(each.breaks) for each in summary.compilations), len(summary.recompiles),
+                    sum(each.seconds for each in summary.compilations)),
         "advice": [unmarked(text) for text in run.advice.on(summary.recompiles)]} for summary in run.summaries]
 
 

@@ -7,6 +7,7 @@ The text is Markdown, as that of ``index.md``.
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -279,7 +280,7 @@ class _Comparison:
         if changed:
             stage, other = changed[0]
             more = [stage_name(each) for each, _ in changed[1:]]
-            lines.append(f"* {which} changed: the {stage_name(stage)} one"
+            lines.append(f"* {which} changed: the {stage_name(stage)} {'one' if stage.is_python else 'text'}"
                          + (f", and so {some(more, 8)}" if more and stage.stage == "Captured_Graph" else
                             f", also {some(more, 8)}" if more else ""))
             lines += self._changed_operations(stage, other)
@@ -289,6 +290,10 @@ class _Comparison:
         return lines + self._kernels(old, new, which)
 
     def _changed_operations(self, old: GraphStage, new: GraphStage) -> list[str]:
+        if not old.is_python:
+            differing = difflib.unified_diff(shown_lines(old), shown_lines(new), n=0, lineterm="")
+            return self._block([f"{line[0]} {line[1:]}" for line in itertools.islice(differing, 2, None)
+                                if not line.startswith("@@")])
         changed = changed_operations(old, new)
         if changed:
             return self._cut([f"  * {each}" for each in changed])
@@ -401,7 +406,9 @@ def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
 
 
 def _place(run: RunIndex, where: SourceLocation | None, comma: str = ", ") -> str:
-    return f"{comma}{code(f'{run.short.get(where.filename, where.filename)}:{where.line}')}" if where else ""
+    if where is None or not where.filename:
+        return ""
+    return f"{comma}{code(f'{run.short.get(where.filename, where.filename)}:{where.line}')}"
 
 
 def _piece(graph: CompiledGraph | None) -> str:

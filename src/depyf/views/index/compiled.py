@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...model.graph_text import read_graph
-from ...records.model import Compilation, CompiledGraph, SourceLocation
+from ...records.model import CacheEntry, Compilation, CompiledGraph, SourceLocation
 from ...records.naming import direction
 from ...torch_text.global_names import resumed_function
 from ..causes import cause, path_to
@@ -21,6 +21,8 @@ from .written import IN_ORDER
 def functions(run: SectionContext) -> list[str]:
     """Return the table of functions: versions, graphs, breaks, times, and the backends where these differ."""
     # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
+    if is_from_file(run.capture):  # (which says nothing of breaks, reasons and times)
+        return []
     summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
     options = functions_by_setting(summaries, _options)
     arguments = arguments_section(summaries)
@@ -72,6 +74,8 @@ def _versions(summary: FunctionSummary) -> str:
 def timeline(run: SectionContext) -> list[str]:
     """Return the table of compilations, each with its files."""
     compilations = run.capture.compilations
+    if is_from_file(run.capture):
+        return _saved_versions(run)
     if not compilations:
         return []
     rows = [(code(str(each.compile_id)), run.subject(each), _came_of_it(run, each), _graph_links(run, each),
@@ -79,6 +83,16 @@ def timeline(run: SectionContext) -> list[str]:
             for each in compilations[:ROWS]]
     heads = "compilation", "of", "what came of it", "graph", "code", "time"
     return [f"## {IN_ORDER}", "", *table(heads, rows), *left_out(len(compilations) - ROWS, "compilation")]
+
+
+def _saved_versions(run: SectionContext) -> list[str]:
+    """Return the table of the versions in a file that torch saved, which says nothing of how they were compiled."""
+    rows = [(link(code(frame.name if resumed_function(frame.code_name) else frame.title or frame.name), function.file),
+             code(str(entry.compile_id)),
+             _links([run.graphs[name] for name in entry.graph_names if name in run.graphs]), _code_of(entry))
+            for function in run.capture.functions for frame in function.frames for entry in frame.entries]
+    return ["## Functions", "", *table(("function", "version", "graph", "code"), rows[:ROWS]),
+            *left_out(len(rows) - ROWS, "version")] if rows else []
 
 
 def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
@@ -230,8 +244,10 @@ def _links(graphs: Sequence[CompiledGraph]) -> str:
 
 def _code_link(run: SectionContext, compilation: Compilation) -> str:
     entry = run.entry(compilation)
-    if entry is None:
-        return ""
+    return _code_of(entry) if entry is not None else ""
+
+
+def _code_of(entry: CacheEntry) -> str:
     transformed = entry.transformed
     if not transformed.known:
         return "not in the log"

@@ -71,10 +71,12 @@ def head(run: SectionContext) -> list[str]:
     totals = Totals.of(run)
     where = versions(capture.environment)
     from_file = is_from_file(capture)
-    calls = f"{count(len(capture.graphs), 'graph')} in the file" if from_file else total(capture.graphs)
+    calls = total(capture.graphs)
     going_on = [compilation for compilation in capture.compilations if compilation.outcome == "open"]
-    if len(going_on) == len(capture.compilations) and not _compiled(run):
-        summary = f"{calls}{'; no function was compiled' * (not from_file)}." if calls else "" if going_on else (
+    if from_file:
+        summary = _in_file(capture)
+    elif len(going_on) == len(capture.compilations) and not _compiled(run):
+        summary = f"{calls}; no function was compiled." if calls else "" if going_on else (
             "The records have no compilation." if NOT_ENDED in capture.notes else NOTHING)
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
@@ -108,10 +110,17 @@ def head(run: SectionContext) -> list[str]:
         lines += ["", "**" + "**, **".join(problems) + "**."]
     elif any(compilation.outcome not in NOT_LOST for compilation in capture.compilations):
         lines += ["", "No graph breaks, no recompiles; what has no tensor operation is [not compiled](#not-compiled)."]
-    elif any(compilation.outcome == "compiled" for compilation in capture.compilations):
+    elif any(compilation.outcome == "compiled" for compilation in capture.compilations) and not from_file:
         known = not any(note.startswith(UNDER_STANCE) for note in capture.notes)
         lines += ["", f"No graph breaks, no recompiles{', nothing skipped' * known}."]
     return lines
+
+
+def _in_file(capture: Capture) -> str:
+    """Return ``1 function with 4 versions, 4 graphs in the file.``: what a file that torch saved has."""
+    versions = sum(len(frame.entries) for function in capture.functions for frame in function.frames)
+    functions = f"{count(len(capture.functions), 'function')} with {count(versions, 'version')}, "
+    return f"{functions * bool(capture.functions)}{count(len(capture.graphs), 'graph')} in the file."
 
 
 def _compiled(run: SectionContext) -> list[FunctionSummary]:

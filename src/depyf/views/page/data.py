@@ -26,6 +26,7 @@ from ...torch_text.run_ids import without_addresses
 from ..causes import breaks_by_place, breaks_by_reason, cause, failures_by_kind, heading, not_compiled, path_to
 from ..changes import in_words, row
 from ..findings import Totals, seconds_by_phase
+from ..formatting import is_from_file
 from ..function_summary import FunctionSummary
 from ..index.overview import first_changes
 from ..index.recompiles import is_of_program, is_used, range_of
@@ -166,7 +167,7 @@ def summary_data(run: Run) -> Json:
         "functions": totals.functions,
         "versions": totals.versions or sum(len(f.entries) for u in run.capture.functions for f in u.frames),
         "graphs": totals.graphs, "seconds": totals.seconds, "breaks": totals.breaks, "places": totals.places,
-        "recompiles": totals.recompiles,
+        "recompiles": totals.recompiles, "saved": is_from_file(run.capture),
         **{outcome: totals.outcomes.get(outcome, 0) for outcome in ("limit", "failed", "skipped", "unknown")}}
 
 

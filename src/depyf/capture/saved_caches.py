@@ -1,0 +1,510 @@
+"""What torch's caches and packages of compiled functions have -> :class:`~depyf.records.model.Capture`.
+
+    torch.compiler.save_cache_artifacts()          entries of all caches, one after another
+    f.aot_compile(...).save_compiled_function(p)   a function that was compiled ahead of time
+    $TORCHINDUCTOR_CACHE_DIR/fxgraph/..., aotautograd/..., dynamo/.../entry        one entry
+
+Nothing of the file is imported or run, and no torch is needed (:mod:`depyf.capture.pickled`). Formats, in torch/:
+compiler/_cache.py, utils/_appending_byte_serializer.py, _dynamo/package.py, _dynamo/aot_compile.py,
+_functorch/_aot_autograd/aot_autograd_result.py, _inductor/output_code.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import platform
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .. import budgets
+from ..bytecode.packed import ObjectConstant, packed_fields
+from ..records import naming
+from ..records.model import (
+    Bytecode,
+    Capture,
+    CodeObject,
+    Compilation,
+    CompiledGraph,
+    CompileId,
+    EndOfRecording,
+    GraphStage,
+    GuardsOfEntry,
+    Kernel,
+    MeantFunction,
+    Phase,
+    ResumeOfBytecode,
+    SourceFile,
+    SourceLocation,
+    Unwritten,
+)
+from ..records.store import FROM_FILE, GUARDS_OF_FILE
+from ..torch_text.global_names import plain_name
+from ..torch_text.user_expressions import user_expression
+from .pickled import Object, is_a, read_pickle
+from .saved_files import contents, installed_torch
+
+_VERSION = (1).to_bytes(8, "big")  # of the format of artifacts, after a checksum
+_CHECKSUM = 4
+_GRAPH_NAME = "__compiled_fn_"
+#: Kinds of entries, in words, in the order in which they are read; those whose content is shown.
+_KINDS = {
+    "inductor": "Inductor's cache", "precompile": "packages of compiled functions",
+    "aot_autograd": "AOTAutograd's cache", "pgo": "sizes that changed in earlier runs",
+    "autotune": "results of autotuning"}
+_READ = frozenset({"inductor", "precompile", "aot_autograd"})
+
+
+def is_artifacts(data: bytes) -> bool:
+    """Return whether a file begins as the result of ``torch.compiler.save_cache_artifacts()``."""
+    return data[_CHECKSUM : _CHECKSUM + len(_VERSION)] == _VERSION
+
+
+def is_pickle(data: bytes) -> bool:
+    """Return whether a file begins as a pickle."""
+    return data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")
+
+
+def read_artifacts(path: str, data: bytes) -> Capture:
+    """Read entries of caches that were saved together.
+
+    Raises:
+        ValueError and what reading a value of another type raises: it is damaged, or of a format that is not known.
+    """
+    if zlib.crc32(data[_CHECKSUM:]).to_bytes(_CHECKSUM, "big") != data[:_CHECKSUM]:
+        raise ValueError("its checksum is another")
+    file = _File(path)
+    # (The others name entries of Inductor's cache, and packages have some of AOTAutograd's.)
+    order = {kind: place for place, kind in enumerate(_KINDS)}
+    for kind, key, content in sorted(_entries(data), key=lambda each: order.get(each[0], len(order))):
+        file.count(kind, kind in _READ and file.add(read_pickle(content), key))
+    return file.capture()
+
+
+def read_entry(path: str, data: bytes) -> Capture | None:
+    """Read a pickle of torch's: one entry of a cache, or a compiled function; ``None`` for any other pickle.
+
+    Raises: as :func:`read_artifacts`.
+    """
+    file = _File(path)
+    return file.capture() if file.add(read_pickle(data), "") else None
+
+
+def _entries(data: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """Yield the kind, the key and the content of each entry."""
+    at = _CHECKSUM + len(_VERSION)
+
+    def number() -> int:
+        nonlocal at
+        at += 8
+        if at > len(data):
+            raise ValueError("it ends too early")
+        return int.from_bytes(data[at - 8 : at], "big")
+
+    def content() -> bytes:
+        nonlocal at
+        size = number()
+        at += size
+        if at > len(data):
+            raise ValueError("it ends too early")
+        return data[at - size : at]
+
+    while at < len(data):
+        kind = base64.b64decode(content()).decode()
+        for _ in range(number()):
+            yield kind, base64.b64decode(content()).decode(), content()
+
+
+class _Resume(NamedTuple):
+    """A resume function: the name by which code calls it, the shown one, its number and its code."""
+
+    name: str
+    shown: str
+    number: int
+    code: Object
+
+
+class _Function(NamedTuple):
+    """A function that was compiled: its code, the number of that, the name of a resume function, its Python."""
+
+    code: Object
+    number: int
+    resume_name: str
+    python: tuple[int, int]
+
+    @property
+    def meant(self) -> str:
+        """The function in the user's words; of a resume function the one that it continues."""
+        return plain_name(self.code.text("co_name")) if self.resume_name else \
+            self.code.text("co_qualname") or self.code.text("co_name")
+
+
+class _File:
+    """What was read of a file so far."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._kinds: dict[str, int] = {}
+        self._unread: dict[str, int] = {}
+        self._files = naming.FileNames()
+        self._names = naming.FunctionNames()
+        self._graphs: dict[str, CompiledGraph] = {}
+        self._inductor: dict[str, Object] = {}  # by key
+        self._shown: set[str] = set()  # keys of Inductor's that a graph has
+        self._codes: list[CodeObject] = []
+        self._bytecodes: list[Bytecode] = []
+        self._guards: list[GuardsOfEntry] = []
+        self._compilations: list[Compilation] = []
+        self._sources: dict[str, str] = {}
+        self._systems: list[dict[str, str]] = []
+        self._notes: list[str] = []
+
+    def count(self, kind: str, is_shown: bool) -> None:
+        """Count an entry of a kind."""
+        self._kinds[kind] = self._kinds.get(kind, 0) + 1
+        if not is_shown:
+            self._unread[kind] = self._unread.get(kind, 0) + 1
+
+    def add(self, value: Any, key: str) -> bool:
+        """Add an entry; return whether it is one of torch's."""
+        if is_a(value, "CompiledFxGraph"):
+            self._inductor[_key(value) or key] = value
+        elif is_a(value, "AOTAutogradResult") or is_a(value, "BundledAOTAutogradResult"):
+            if not {_key(each) for each in self._compiled(value)} & self._shown:  # (a package may have it)
+                self._add_graph(f"aot_{len(self._graphs)}", _ids(value), value, "AOTAutograd", key)
+        elif is_a(value, "PrecompileCacheEntry"):
+            graphs = {name: each.get("content") for name, each in value.get("backends").items()}
+            self._add_package(value.get("dynamo"), graphs)
+        elif is_a(value, "_DynamoCacheEntry"):
+            self._add_package(value, {})
+        elif isinstance(value, dict) and is_a(value.get("runtime_env"), "GraphRuntimeEnv"):
+            self._add_compiled_function(value)
+        else:
+            return False
+        return True
+
+    def capture(self) -> Capture:
+        """Return the records."""
+        for key, entry in self._inductor.items():
+            if key not in self._shown:
+                self._add_graph(f"inductor_{len(self._graphs)}", None, entry, "Inductor", key)
+        for words, kinds in (("it has entries of", self._kinds), ("not shown are entries of", self._unread)):
+            if kinds:
+                self._notes.append(f"{words} " + ", ".join(
+                    f"{_KINDS.get(kind, kind)} ({number})" for kind, number in kinds.items()))
+        systems = [dict(each) for each in dict.fromkeys(tuple(each.items()) for each in self._systems)]
+        self._notes += [_would_load(each) for each in systems]
+        if not systems:
+            self._notes.append("it names the torch that made it by a digest of torch's sources only, so that is not "
+                               "compared with the torch here")
+        if self._guards:
+            self._notes.append(GUARDS_OF_FILE)
+        if self._bytecodes:
+            self._notes.append("the file does not have torch's numbers of compilations: `[0/1]` is the second version "
+                               "of the first function in it")
+        return Capture(
+            graphs=tuple(self._graphs.values()), notes=(f"{FROM_FILE}{self._path}", *dict.fromkeys(self._notes)),
+            environment=systems[0] if systems else {}, compilations=tuple(self._compilations),
+            sources=tuple(SourceFile(path, text) for path, text in self._sources.items()),
+            unwritten=Unwritten(tuple(self._codes), tuple(self._bytecodes), tuple(self._guards),
+                                recorded=EndOfRecording({})) if self._bytecodes else None)
+
+    # --- graphs -----------------------------------------------------------------------------------
+    def _add_graph(self, name: str, ids: CompileId | None, entry: Object, by: str, key: str = "",
+                   torch_name: str = "", of_frame: bool = False) -> None:
+        """Add the graph of an entry of AOTAutograd's or Inductor's cache.
+
+        Args:
+            name: the shown one.
+            ids: of its compilation, where that is known.
+            entry: the entry.
+            by: whose cache it is.
+            key: of the entry.
+            torch_name: the name by which transformed code calls it.
+            of_frame: transformed code calls it.
+        """
+        stages: list[tuple[str, str]] = []
+        compiled = self._compiled(entry)
+        self._shown.update(map(_key, compiled))
+        facts = {"compilation": str(ids)} if ids and not of_frame else {}
+        if not is_a(entry, "CompiledFxGraph"):
+            for field, stage in (("aot_joint_graph_str", "Joint_graph"), ("aot_forward_graph_str", "Forward_graph"),
+                                 ("aot_backward_graph_str", "Backward_graph")):
+                if entry.text(field):
+                    stages.append((stage, entry.text(field)))
+            config = entry.get("sanitized_aot_config")
+            sources = config.get("aot_autograd_arg_pos_to_source") if isinstance(config, Object) else None
+            facts["inputs"] = ", ".join(user_expression(_source(each)) for each in sources or ())
+        kernels = []
+        for number, each in enumerate(compiled):
+            if each.text("inductor_post_grad_graph_str"):
+                stages.append(("AFTER_POST_GRAD", each.text("inductor_post_grad_graph_str")))
+            if each.text("source_code"):
+                kernels.append(Kernel(
+                    number, each.text("source_code"), compile_id=ids if of_frame else None,
+                    file=self._files.of_kernel(name, number),
+                    stage=f"AFTER_POST_GRAD.{number}" if each.text("inductor_post_grad_graph_str") else ""))
+            facts |= _facts(each, "backward" if number else "")
+            if parts := _key_parts(each):
+                stages.append(("key", parts))
+        stages.append(("contents", contents(facts | {"key": key}, {})))
+        records: list[GraphStage] = []
+        for stage, text in stages:
+            index = sum(known.stage == stage for known in records)
+            is_python = stage not in ("contents", "key")
+            records.append(GraphStage(
+                stage, index, text, compile_id=ids if of_frame else None, shown_as="" if is_python else stage,
+                file=self._files.of_stage(name, stage, index, is_python=is_python)))
+        self._graphs[torch_name or name] = CompiledGraph(
+            name, torch_name, ids if ids and of_frame else CompileId(-1, len(self._graphs)), "", tuple(records),
+            tuple(kernels), call=None if of_frame else SourceLocation("", 0, by), phases=tuple(
+                Phase(("forward", "backward")[number > 0] if len(compiled) > 1 else "Inductor", nanoseconds / 1e9)
+                for number, each in enumerate(compiled) if (nanoseconds := each.get("_time_taken_ns"))))
+
+    def _compiled(self, entry: Object) -> list[Object]:
+        """Return what Inductor made of the graphs of an entry: forward, backward."""
+        if is_a(entry, "CompiledFxGraph"):
+            return [entry]
+        result: list[Object] = []
+        for half in (entry.get("compiled_fw"), entry.get("compiled_bw")):
+            if isinstance(half, Object):
+                key, *_ = half.get("fx_graph_cache_info") or ("",)
+                found = half.get("result") or self._inductor.get(key)
+                if isinstance(found, Object) and is_a(found, "CompiledFxGraph"):
+                    result.append(found)
+        return result
+
+    # --- functions --------------------------------------------------------------------------------
+    def _add_package(self, entry: Object, graphs: Mapping[str, Object]) -> None:
+        """Add the functions and versions that Dynamo compiled: a package of ``torch.compile``."""
+        python = self._add_system(entry.get("system_info"))
+        codes = entry.get("codes")
+        modules = {each.text("python_module"): each.get("python_code").text("co_filename") for each in codes}
+        self._add_sources(entry.get("source_info"), lambda source: modules.get(source.text("module"), ""))
+        numbers = [self._number(each.get("python_code"), python) for each in codes]
+        # (Each compilation calls a resume function by another name; the first is shown.)
+        resumes = {name: _Resume(name, each.get("function_names")[0], number, each.get("python_code"))
+                   for each, number in zip(codes, numbers) for name in each.get("function_names")}
+        begin = max((each.compile_id.frame for each in self._bytecodes), default=-1) + 1
+        for frame, (each, number) in enumerate(zip(codes, numbers), begin):
+            original = each.get("python_code")
+            for recompile, version in enumerate(each.get("guarded_codes")):
+                function = _Function(original, number, next(iter(each.get("function_names")), ""), python)
+                self._add_version(CompileId(frame, recompile), function, version.get("dynamo_code"), graphs, resumes,
+                                  version.get("guards_state"))
+            if each.get("bypassed"):
+                self._notes.append(f"`{original.text('co_name')}` was left out of the package by torch (bypassed)")
+
+    def _add_compiled_function(self, saved: Mapping[str, Any]) -> None:
+        """Add a function that was compiled ahead of time."""
+        python = self._add_system(saved["system_info"])
+        code = saved["original_code"]
+        self._add_sources(saved["source_info"], lambda source: code.text("co_filename"))
+        results = [read_pickle(each) for each in saved["compiled_fn"] if isinstance(each, bytes)]  # (after its class)
+        parts = [part for each in results for part in (each if isinstance(each, tuple) else (each,))]
+        graphs = dict(zip([saved["backend_id"]], (each for each in parts if is_a(each, "BundledAOTAutogradResult"))))
+        self._add_version(CompileId(0, 0), _Function(code, self._number(code, python), "", python),
+                          saved["runtime_env"].get("bytecode"), graphs, {}, saved["guards_state"])
+
+    def _add_version(
+        self, ids: CompileId, function: _Function, transformed: Object, graphs: Mapping[str, Object],
+        resumes: Mapping[str, _Resume], guards: bytes | None,
+    ) -> None:
+        """Add a version of a function.
+
+        Args:
+            ids: its numbers.
+            function: what was compiled.
+            transformed: what Dynamo made of it.
+            graphs: entries of AOTAutograd's cache by the names by which code calls graphs.
+            resumes: resume functions by the names by which code calls them.
+            guards: pickled, as torch saved them.
+        """
+        names = transformed.get("co_names")
+        called = [name for name in names if name.startswith(_GRAPH_NAME)]
+        shown = {name: "_".join(name.split("_")[:5]) for name in called}
+        for name in called:
+            if name in graphs and name not in self._graphs:
+                self._add_graph(shown[name], ids, graphs[name], "", torch_name=name, of_frame=True)
+        shown |= {name: resumes[name].shown for name in names if name in resumes}
+        code_name = function.code.text("co_name")
+        name = function.resume_name or naming.function_identifier(function.meant)
+        text_name = self._names.transformed(code_name if function.resume_name else function.meant)
+        self._bytecodes.append(Bytecode(
+            ids, name, text_name, self._files.of_transformed(text_name, ids, name), function.number,
+            MeantFunction(function.meant, function.number), packed_fields(_fields(transformed), function.python), shown,
+            tuple(shown[each] for each in called), tuple(
+                ResumeOfBytecode(each.name, each.shown, each.number, _parameters(each.code), function.meant)
+                for each in (resumes[name] for name in names if name in resumes))))
+        if guards:
+            self._guards.append(GuardsOfEntry(ids, _guard_tree(read_pickle(guards))))
+        place = SourceLocation(function.code.text("co_filename"), function.code.get("co_firstlineno"), code_name)
+        self._compilations.append(Compilation(ids, code_name, place, outcome="compiled"))
+
+    def _number(self, code: Object, python: tuple[int, int]) -> int:
+        """Return the number of a code object, which is recorded now."""
+        self._codes.append(CodeObject(len(self._codes), packed_fields(_fields(code), python)))
+        return len(self._codes) - 1
+
+    def _add_system(self, system: Object) -> tuple[int, int]:
+        """Add what a package was made with; return the version of Python."""
+        torch = system.get("torch_version")
+        python = system.text("python_version")
+        self._systems.append({
+            "python": python, "torch": "".join(torch.arguments) if isinstance(torch, Object) else torch,
+            **{name: system.text(field) for name, field in (("toolkit", "toolkit_version"), ("GPU", "gpu_name"))
+               if system.text(field)}})
+        major, minor, *_ = python.split(".")
+        return int(major), int(minor)
+
+    def _add_sources(self, info: Any, file_of: Any) -> None:
+        lines = []
+        for source in info.get("inlined_sources") if isinstance(info, Object) else ():
+            lines.append(f"lines {source.get('firstlineno')} to {source.get('lastlineno') - 1} of module "
+                         f"`{source.text('module')}`")
+            if path := file_of(source):
+                self._sources.setdefault(path, source.text("content"))
+        if lines:
+            self._notes.append(f"torch loads it only where these are as they were: {', '.join(lines)}; "
+                               "that was not compared")
+
+
+# --- values ------------------------------------------------------------------------------------------
+def _key(entry: Object) -> str:
+    """Return the key of an entry of Inductor's cache."""
+    return entry.text("_fx_graph_cache_key")
+
+
+def _ids(entry: Object) -> CompileId | None:
+    """Return torch's numbers of the compilation that an entry of AOTAutograd's cache is of."""
+    metadata = entry.get("runtime_metadata")
+    text = metadata.text("compile_id_str") if isinstance(metadata, Object) else ""
+    frame, _, recompile = text.partition("/")
+    return CompileId(int(frame), int(recompile)) if frame.isdecimal() and recompile.isdecimal() else None
+
+
+def _fields(code: Object) -> dict[str, Any]:
+    """Return the attributes of a code object as :func:`~depyf.bytecode.packed.packed_fields` takes them."""
+    numbers = itertools.count()
+
+    def constant(value: Any) -> Any:
+        if too_many := budgets.CONSTANTS.exceeded(next(numbers)):  # (a tuple can be in itself many times)
+            raise ValueError(too_many)
+        if isinstance(value, Object):
+            return {**value.state, "co_consts": tuple(map(constant, value.get("co_consts")))} if is_a(
+                value, "SerializedCode") else ObjectConstant("object", value.name)
+        if isinstance(value, list):
+            return frozenset(map(constant, value))
+        return tuple(map(constant, value)) if isinstance(value, tuple) else value
+
+    fields: dict[str, Any] = constant(code)
+    return fields
+
+
+def _parameters(code: Object) -> tuple[str, ...]:
+    return tuple(code.get("co_varnames")[: code.get("co_argcount") + code.get("co_kwonlyargcount")])
+
+
+def _facts(entry: Object, which: str) -> dict[str, str]:
+    """Return what is known of what Inductor compiled; ``which`` graph it is, where there are several."""
+    devices = entry.get("device_types")
+    facts = {
+        "compiled for": ", ".join((devices.arguments or ((),))[0]) if isinstance(devices, Object) else "",
+        "holds where": entry.text("guards_expr"),
+        "no CUDA graph, since": entry.text("disabled_cudagraphs_reason")}
+    return {f"{which} {name}".strip(): value for name, value in facts.items()}
+
+
+def _key_parts(entry: Object) -> str:
+    """Return what the key of an entry of Inductor's cache is made of, a line each, without the graph; ``""`` for none.
+
+    (A part is ``[digest] name: value``. The value of some is a digest, which is no text.)
+    """
+    parts = [line.partition("] ")[2] for line in entry.get("_fx_graph_cache_debug_lines") or ()]
+    return "\n".join(part if part.isprintable() else f"{part.partition(': ')[0]}: ..." for part in parts
+                     if not part.startswith("gm: "))
+
+
+def _would_load(system: Mapping[str, str]) -> str:
+    """Return whether torch would load what a system made, as far as that can be compared here."""
+    here = {"python": platform.python_version(), "torch": installed_torch()}
+    named = {name: f"{name.replace('python', 'Python')} {value}" for name, value in system.items()}
+    other = [f"{named[name]} (here {here[name]})" for name, value in system.items()
+             if here.get(name) not in (None, "", value)]
+    same = [named[name] for name, value in system.items() if here.get(name) == value]
+    unknown = [named[name] for name in system if not here.get(name)]
+    words = [f"torch refuses it here, as it was made with {', '.join(other)}"] if other else []
+    words += [f"made with the same as is here: {', '.join(same)}"] if same else []
+    words += [f"made with what was not compared with this machine: {', '.join(unknown)}"] if unknown else []
+    return "; ".join(words)
+
+
+def _source(value: Any) -> str:
+    """Return how torch reads a value from the frame, ``L['self'].weight``; ``?`` in it for what is not known here."""
+    if not isinstance(value, Object):
+        return "?"
+    kind = value.name.rpartition(".")[2]
+    base, index = (*value.arguments, *value.state.values(), None, None)[:2]
+    if kind in ("LocalSource", "GlobalSource"):
+        return f"{kind[0]}[{base!r}]"
+    inner = _source(base)
+    if kind in ("AttrSource", "UnspecializedParamBufferSource"):
+        return f"{inner}.{index}"
+    if kind in ("DictGetItemSource", "GetItemSource", "ListGetItemSource", "TupleGetItemSource"):
+        return f"{inner}[{index!r}]" if isinstance(index, (str, int)) else f"{inner}[?]"
+    if kind == "TensorPropertySource":
+        number = index.arguments[0] if isinstance(index, Object) and index.arguments else None
+        what = "size()" if number == 0 else "stride()" if number == 1 else "?"
+        return f"{inner}.{what}[{(*value.arguments, *value.state.values())[2]}]"
+    return inner if kind.endswith("ModuleSource") else "?"
+
+
+def _guard_tree(state: Object) -> str:
+    """Return saved guards as torch prints a tree of guards (:mod:`depyf.torch_text.guards`)."""
+    graph = state.get("output_graph")
+    sizes = {_source(source): each for source, each in (graph.get("input_source_to_sizes_strides") or {}).items()}
+    lines = []
+    for guard in graph.get("_guards").get("inner").arguments[0]:
+        source = _source(guard.get("originating_source"))
+        create = guard.get("create_fn")
+        kind = (create.arguments[0] if create.arguments else create).name.rpartition(".")[2]
+        texts = list(dict.fromkeys(guard.get("code_list") or ()))
+        if kind == "TENSOR_MATCH":
+            texts.insert(0, _tensor_check(source, create.get("value"), sizes.get(source)))
+        elif kind == "GLOBAL_STATE":
+            texts = [f"___check_global_state() against {each}" for each in graph.get("global_state_guard").items]
+        depth = "| "
+        if texts and source != "?":
+            lines.append(f"| +- GuardManager: source={source}, accessed_by=, type=")
+            depth = "| | "
+        stack = guard.get("user_stack")
+        frames = stack.items if isinstance(stack, Object) else []
+        cause = ""
+        if frames:
+            last = frames[-1]
+            cause = (f"  # {last.text('_line').strip()}  # {last.text('filename')}:{last.get('lineno')} in "
+                     f"{last.text('name')}")
+        lines += [f"{depth}+- {_leaf(kind, text)}: {text}{cause}" for text in texts]
+    return "\n".join(lines)
+
+
+def _leaf(kind: str, text: str) -> str:
+    """Return the kind by which torch prints a guard's condition."""
+    if kind == "TENSOR_MATCH":
+        return kind if text.startswith("check_tensor(") else "DIMENSION_DYNAMIC_MARKING_GUARD"
+    return "LAMBDA_GUARD" if kind == "SHAPE_ENV" else kind
+
+
+def _tensor_check(source: str, value: Any, sizes: Any) -> str:
+    """Return the condition on a tensor as torch prints it, or with ``...`` where the file lacks what it compares."""
+    try:
+        rebuilt, device, cls = value.arguments[:3]
+        dtype, *_, grad = rebuilt.arguments
+        where, *number = device.arguments
+        size, stride = ([each if each is None else int(each) for each in sizes[what]] for what in ("size", "stride"))
+    except (AttributeError, TypeError, ValueError, KeyError):
+        return f"check_tensor({source}, ...)"
+    keys = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}.get(where, where)
+    return (f"check_tensor({source}, {cls.name.rpartition('.')[2]}, DispatchKeySet({keys}), {dtype.name}, "
+            f"device={number[0] if number else None}, requires_grad={grad}, size={size}, stride={stride})")
