@@ -47,9 +47,12 @@ LABELS = frozenset(
 #: Of numbers that count as equal: they are times and estimates, in seconds or in another unit.
 _PRECISION, _MICROSECOND = 1e-5, 1e-6
 _NUMBER = re.compile(r"(?:_[a-z0-9]{20,})?_\d+(?=\.\w+$|_readable\.html$)")
+#: (Stacks in pages have torch where it was not installed, too.)
 _IN_LIBRARY = re.compile(
     r'(?m)^ *File "[^"\n]*/(?:lib/python3|depyf/)[^"\n]*", line .*\n(?!\s*File ")(?: .*\n)?(?: *[\^~]+\n)?'
-    r"|<li>[^<\n]*/(?:lib/python3|depyf/)[^\n]*?(?:</li>|$)|<br>&nbsp;.*?</li>|\(unknown\)")
+    r"|<li>(?:[^<\n]*/)?(?:lib/python3|depyf/|torch/(?:_\w+|fx|utils|nn|export)/)[^\n]*?(?:</li>|$)"
+    r"|<br>&nbsp;.*?</li>"
+    r"|\(unknown\)")
 _WORD = re.compile(r"[A-Za-z_]{3,}\w*|\d+\.\d+|\d{2,}")
 
 
@@ -81,6 +84,7 @@ class Records:
     """The records of a run, in the forms in which facts are looked up."""
 
     def __init__(self, capture: Capture) -> None:
+        """Take them of a capture; of an empty one for a log that is refused."""
         stages = [stage for graph in capture.graphs for stage in graph.stages]
         self.graphs = {operations(stage.text) for stage in stages}
         self.texts = {squeezed(stage.text) for stage in stages}
@@ -135,8 +139,8 @@ def logs(folder: str) -> list[str]:
                   if name.endswith((".log", "_log.txt", "_log_old.txt")))
 
 
-def read(log: str) -> tuple[list[tuple[str, str]], Records | None]:
-    """Return tlparse's facts of a log, and the records that depyf reads in it; ``None`` where it is refused."""
+def read(log: str) -> tuple[list[tuple[str, str]], Records]:
+    """Return tlparse's facts of a log, and the records that depyf reads in it; empty ones where it is refused."""
     with tempfile.TemporaryDirectory() as folder:
         with open(log, "rb") as file:
             export = ["--export"] if b'{"exported_program"' in file.read() else []
@@ -147,7 +151,7 @@ def read(log: str) -> tuple[list[tuple[str, str]], Records | None]:
         capture, = logged(log, internal_stages=True).values()
     except RecordsError as error:
         print(f"{log}: {error}", file=sys.stderr)
-        return found, None
+        return found, Records(Capture())  # (a page of tlparse's own words is no fact)
     return found, Records(capture)
 
 
@@ -158,7 +162,7 @@ def document(folder: str) -> str:
     rows, total, lost = [], 0, 0
     for log, (found, records) in known.items():
         missing = collections.Counter(
-            name for name, text in found if records is None or not records.has(name, text, labels.get(name, set())))
+            name for name, text in found if not records.has(name, text, labels.get(name, set())))
         total, lost = total + len(found), lost + sum(missing.values())
         shown = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in sorted(missing.items()))
         rows.append(f"| {os.path.relpath(log, folder)} | {len(found)} | {shown or 'none'} |")

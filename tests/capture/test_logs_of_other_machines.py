@@ -104,9 +104,12 @@ def test_an_export_says_what_it_decided(tmp_path):
     user = [place(3, "forward", loc="return z[:a]")]
     stack = [place(9, "<module>"), place(1, "draft_export", FILES[3]), place(3, "forward")]
     log = write_log(tmp_path / "a.log", [
-        ({"expression_created": {"result": "u0"}, "stack": stack}, None),
+        ({"expression_created": {"result": "-u0", "result_id": 1, "method": "neg", "arguments": ["u0"],
+                                 "argument_ids": [7], "user_stack": [place(2, "forward")]}, "stack": stack}, None),
+        ({"expression_created": {"result": "-u0 // 3", "result_id": 2, "method": "floordiv", "arguments": ["-u0", "3"],
+                                 "argument_ids": [1], "user_stack": user}, "stack": stack}, None),
         ({"propagate_real_tensors_provenance": {"expr": "Eq(u0, 0)", "result": "False", "user_stack": user,
-                                                "frame_locals": {"symbols": {"u0": "x.item()"}}}, "stack": stack}, None),
+                                                "expr_node_id": 2, "frame_locals": {"symbols": {"u0": "x.item()"}}}, "stack": stack}, None),
         ({"guard_added": {"expr": "Eq(s0, 3)", "prefix": "eval", "user_stack": user}, "stack": stack}, None),
         ({"guard_added": {"expr": "s0 < 9", "user_stack": user}, "stack": stack}, None),
         ({"missing_fake_kernel": {"op": "mine.op"}, "stack": stack}, None),
@@ -114,7 +117,7 @@ def test_an_export_says_what_it_decided(tmp_path):
     text = index_of(log, tmp_path)
     assert "| `draft_export_1` | Exported by `draft_export` at `app.py:9` |" in text
     assert ("* `app.py:3`, `return z[:a]`: `Eq(u0, 0)` depends on data; it was taken to be `False`, as in this run, and "
-            "the exported program checks that (`u0` is `x.item()`)") in text
+            "the exported program checks that (`u0` is `x.item()`, `-u0` was computed at `app.py:2`)") in text
     assert "`Eq(s0, 3)` was evaluated; what is exported is for sizes with this outcome alone" in text
     assert "* the operator `mine.op` has no fake kernel" in text and "s0 < 9" not in text
     program, = stages_of(tmp_path / "out")

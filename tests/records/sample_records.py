@@ -14,6 +14,7 @@ from depyf.records.model import (
     CompiledGraph,
     CompileId,
     ExportIssue,
+    ExpressionStep,
     Failure,
     Frame,
     GraphBreak,
@@ -55,14 +56,15 @@ GRAPH = CompiledGraph(
             (KernelCall("triton_poi_fused_add_0", "Triton", 1, 3, ("mm",), False, ("linear",)),), "k.outline.txt"),), PLACE, False,
     "__compiled_fn_0", ("all_reduce_",), (ScheduledOperation("op1", True, 1e-6, ("float16[4]",)),),
     (TritonKernel("triton_poi_0", "miss", 2, ("XBLOCK 1",), 0.5),),
-    (ExportIssue("data", "u0 > 3", "False", PLACE, (("u0", "x.item()"),)),), (Phase("inductor", 0.5),))
+    (ExportIssue("data", "u0 > 3", "False", PLACE, (("u0", "x.item()"),),
+                 (ExpressionStep("-u0", "neg", ("u0",), PLACE),)),), (Phase("inductor", 0.5),))
 COMPILATION = Compilation(
     IDS, "f", PLACE, (PLACE, PLACE), "failed", Failure("Unsupported", "no", None), ("again",),
     (GraphBreak(IDS, "why", "because", ("do", "don't"), "c", "GB0001", "https://x", (PLACE,), True, "raw", 1,
                 "graph break in loop",
                 (NamedValue("x", "Tensor", ("4", "s27"), "float32", "cpu", True, "L['x']", "y", True),)),),
     (GuardFailure(CompileId(0, 0), "x == 1", "x", "1", "2", PLACE, "len(x)", "make it longer", "parameter"),),
-    (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE),),
+    (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE, (PLACE,)),),
     (CacheLookup("fx_graph", "bypass", "cannot be pickled", (CacheKeyPart("gm", "1a2b"),), ("max_autotune = True",)),),
     (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
     (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",),

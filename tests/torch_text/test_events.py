@@ -8,6 +8,7 @@ from depyf.records.model import CompileId
 from depyf.torch_text.events import EventReader, graph_break
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.torch_text.trace_table import text_of, unread_name
+from depyf.views.findings import seconds_by_phase
 
 IDS = CompileId(0, 0)
 
@@ -191,7 +192,9 @@ def test_a_limit_names_the_function_of_its_frame():
 def test_backward_counts_into_the_same_compilation():
     compilation, = feed(metrics(has_guarded_code=True, entire_frame_compile_time_s=2.0, inductor_cumulative_compile_time_us=1e6),
                         {"bwd_compilation_metrics": {"duration_us": 500_000, "inductor_cumulative_compile_time_us": 250_000}})
-    assert compilation.seconds == 2.5 and compilation.phases[0].seconds == 1.25
+    assert compilation.seconds == 2.5
+    assert [phase.seconds for phase in compilation.phases] == [1.0, 0.25], "as torch reported them"
+    assert seconds_by_phase([compilation]) == {compilation.phases[0].name: 1.25}
 
 
 def test_symbols_of_an_attempt_that_was_given_up_are_void():
@@ -201,6 +204,23 @@ def test_symbols_of_an_attempt_that_was_given_up_are_void():
             "user_stack": [{"line": 8, "name": "f", "filename": 0, "loc": "x = a"}]}}
     compilation, = feed({"str": ["/p.py", 0]}, symbol(0), symbol(1))
     assert [(s.kind, s.symbol, s.location.filename) for s in compilation.symbols] == [("created", "s1", "/p.py")]
+
+
+def test_a_condition_that_the_backend_of_the_program_evaluates():
+    """Torch names no line of the user's for it, but its own stack has the lines of the backend."""
+    def frame(file, line):
+        return {"line": line, "name": "f", "filename": file, "loc": ""}
+
+    torch = "/lib/python3.11/site-packages/torch"
+    files = ["/app/main.py", f"{torch}/_dynamo/convert_frame.py", "/app/backend.py", f"{torch}/fx/interpreter.py",
+             f"{torch}/_inductor/graph.py", f"{torch}/fx/experimental/symbolic_shapes.py"]
+    names = [{"str": [file, number]} for number, file in enumerate(files)]
+    stack = [frame(0, 9), frame(1, 1), frame(2, 19), frame(3, 1), frame(2, 17), frame(3, 2), frame(5, 3)]
+    compilation, = feed(*names, {"guard_added_fast": {"expr": "Eq(s2, 4)", "user_stack": [], "stack": stack}},
+                        {"guard_added_fast": {"expr": "s2 < 9", "user_stack": [], "stack": [*stack[:-1], frame(4, 5)]}})
+    backends, inductors = compilation.symbols
+    assert (backends.location.line, [each.line for each in backends.stack]) == (17, [19])
+    assert (inductors.location.filename, inductors.stack) == (f"{torch}/_inductor/graph.py", ())
 
 
 def test_cache_lookups():

@@ -309,6 +309,16 @@ class TritonKernel:
 
 
 @dataclass(frozen=True)
+class ExpressionStep:
+    """How an expression on sizes was computed."""
+
+    result: str  # `"-u0"`
+    method: str  # torch's: `"neg"`
+    arguments: tuple[str, ...] = ()
+    location: SourceLocation | None = None  # the user's line
+
+
+@dataclass(frozen=True)
 class ExportIssue:
     """Something that ``torch.export`` could not know, and decided."""
 
@@ -321,6 +331,7 @@ class ExportIssue:
     outcome: str = ""
     location: SourceLocation | None = None  # the user's line
     values: tuple[tuple[str, str], ...] = ()  # local variables there, and what symbols are
+    steps: tuple[ExpressionStep, ...] = ()  # of a condition: how it was computed, the last step first
 
 
 @dataclass(frozen=True)
@@ -440,7 +451,9 @@ class SymbolDecision:
     value: str = ""  # the value seen when compiling; `""` where there is none
     range: str = ""  # torch's value range, `"[2, int_oo]"`
     reason: str = ""  # torch's word for why it was fixed
-    location: SourceLocation | None = None  # the user's line; of a condition that Inductor asks for, that of Inductor's
+    # the user's line; of a condition that a backend asks for, that of Inductor's or of the program's backend
+    location: SourceLocation | None = None
+    stack: tuple[SourceLocation, ...] = ()  # the places in the program's backend that led to its line, outermost first
 
 
 @dataclass(frozen=True)

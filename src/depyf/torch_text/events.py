@@ -36,12 +36,14 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from .graph_facts import EXECUTIONS, FIXED, ISSUES, export_issue
+from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue
 from .libraries import (
     asks_for_sizes,
+    is_generated,
     is_library,
     is_of_backend,
     is_of_compiler,
+    is_of_dynamo,
     is_of_export,
     is_polyfill,
     torch_folder,
@@ -146,7 +148,7 @@ class _Builder:
     def __init__(self, known: Compilation) -> None:
         self.known = known
         self.symbols = [*known.symbols]
-        self.phases = {phase.name: phase.seconds for phase in known.phases}
+        self.phases = [*known.phases]
         self.spans: list[Span | None] = [*known.timeline]
         self.open_spans: dict[Any, list[tuple[str, float, int]]] = {}
         self.finished = known.outcome != "unknown"  # (then its backward graph is compiled now)
@@ -161,7 +163,7 @@ class _Builder:
     def record(self) -> Compilation:
         return replace(
             self.known, outcome=self._outcome(), failure=None if self.guarded else self.known.failure,
-            symbols=tuple(self.symbols), phases=tuple(Phase(*each) for each in self.phases.items()),
+            symbols=tuple(self.symbols), phases=tuple(self.phases),
             timeline=tuple(span for span in self.spans if span is not None))
 
     def _outcome(self) -> str:
@@ -194,6 +196,7 @@ class EventReader:
     ) -> None:
         self._string_of = string_of
         self._strings: dict[int, str] = {}
+        self._expressions: dict[Any, tuple[Mapping[str, Any], SourceLocation | None]] = {}  # by torch's number
         self._torch_folders: set[str] = set()
         self._full_path = full_path
         self._spill = spill
@@ -237,7 +240,10 @@ class EventReader:
                     is_of_export(place.filename) for place in self._stack(metadata.get("stack"))):
             return None
         places = [each for each in self._stack(event.get("user_stack")) if not self._is_torchs(each.filename)]
-        return export_issue(kind, event, places[-1] if places else None)
+        place = places[-1] if places else None
+        if kind == CREATED:
+            self._expressions[event.get("result_id")] = event, place
+        return export_issue(kind, event, place, self._expressions)
 
     def _is_torchs(self, filename: str) -> bool:
         """Return whether a file is torch's or the standard library's, on the machine of the log."""
@@ -465,17 +471,13 @@ class EventReader:
             counts={**known.counts, **{ours: event[name] for name, ours in _COUNTS.items()
                                        if isinstance(event.get(name), int)}})
         self._know_function(builder.known)
-        self._add_times(builder, event)
+        builder.phases += phases(event)
 
     def _backward_metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
         known = builder.known
         builder.update(seconds=known.seconds + _backward_seconds(event),
                        backward_failure=_failure(event) or known.backward_failure)
-        self._add_times(builder, event)
-
-    def _add_times(self, builder: _Builder, event: Mapping[str, Any]) -> None:
-        for phase in phases(event):
-            builder.phases[phase.name] = builder.phases.get(phase.name, 0.0) + phase.seconds
+        builder.phases += phases(event)
 
     def _time(self, builder: _Builder, payload: Any) -> None:
         """Read one event of torch's timeline: a part begins or ends.
@@ -523,8 +525,9 @@ class EventReader:
                 reason=text("reason"), location=location)
         else:
             # (A backend has no line of the user's.)
+            places = () if location else self._places_in_backend(event.get("stack"))
             decision = SymbolDecision(
-                "guarded", text("expr"), location=location or self._place_in_backend(event.get("stack")))
+                "guarded", text("expr"), location=location or (places[-1] if places else None), stack=places[:-1])
         if decision not in builder.symbols:
             builder.symbols.append(decision)
 
@@ -556,10 +559,18 @@ class EventReader:
                 replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
                 if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen)))
 
-    def _place_in_backend(self, frames: Any) -> SourceLocation | None:
-        """Return the place in Inductor that evaluates a condition, of torch's stack; ``None`` where another does."""
-        asks = next((place for place in reversed(self._stack(frames)) if asks_for_sizes(place.filename)), None)
-        return asks if asks is not None and is_of_backend(asks.filename) else None
+    def _places_in_backend(self, frames: Any) -> tuple[SourceLocation, ...]:
+        """Return the place in Inductor that evaluates a condition, or those in the program's backend, of torch's stack.
+
+        The latter outermost first; none where another part of torch evaluates it.
+        """
+        stack = self._stack(frames)
+        asks = next((place for place in reversed(stack) if asks_for_sizes(place.filename)), None)
+        if asks is not None and is_of_backend(asks.filename):
+            return (asks,)
+        from_dynamo = itertools.dropwhile(lambda place: not is_of_dynamo(place.filename), stack)
+        return tuple(place for place in from_dynamo if not is_library(place.filename) and not is_generated(
+            place.filename) and "/depyf/capture/" not in place.filename)
 
     def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
         if not isinstance(frames, list):

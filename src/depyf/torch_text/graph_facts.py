@@ -20,16 +20,20 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..records.model import ExportIssue, ScheduledOperation, SourceLocation, TritonKernel, UnreadEvent
+from ..records.model import ExportIssue, ExpressionStep, ScheduledOperation, SourceLocation, TritonKernel, UnreadEvent
 
 #: Names of artifacts with facts about a graph.
 FACTS = frozenset({"inductor_collective_schedule", "inductor_runtime_and_tensor_meta", "triton_kernel_info"})
 #: The kind of event of a size that has one value only.
 FIXED = "symbolic_shape_specialization"
+#: The kind of event of an expression on sizes that was computed.
+CREATED = "expression_created"
+#: Steps of a computation that are recorded.
+_MOST_STEPS = 20
 #: Kinds of events with what an export could not know. (A guard is one only while a program is exported.)
 ISSUES = {
     "propagate_real_tensors_provenance": "data", "missing_fake_kernel": "no fake kernel",
-    "mismatched_fake_kernel": "wrong fake kernel", FIXED: "fixed", "expression_created": ""}
+    "mismatched_fake_kernel": "wrong fake kernel", FIXED: "fixed", CREATED: ""}
 
 
 #: Names of artifacts with graphs that ran, which are recorded as torch wrote them.
@@ -94,8 +98,18 @@ def _tensor(value: Mapping[str, Any]) -> str:
     return f"{value.get('dtype', '')}{shape}{strides}"
 
 
-def export_issue(kind: str, event: Mapping[str, Any], location: SourceLocation | None) -> ExportIssue | None:
-    """Return the issue of an event; ``None`` for one that only names an expression."""
+def export_issue(
+    kind: str, event: Mapping[str, Any], location: SourceLocation | None,
+    expressions: Mapping[Any, tuple[Mapping[str, Any], SourceLocation | None]],
+) -> ExportIssue | None:
+    """Return the issue of an event; ``None`` for one that only names an expression.
+
+    Args:
+        kind: of the event.
+        event: what it has.
+        location: the program's line.
+        expressions: the events of expressions on sizes so far, by torch's number of the result, with their lines.
+    """
     what = ISSUES.get(kind, "guard")
     if not what:
         return None
@@ -106,7 +120,16 @@ def export_issue(kind: str, event: Mapping[str, Any], location: SourceLocation |
     if kind == FIXED:
         return ExportIssue(what, ", ".join(map(str, event.get("sources") or ())), str(event.get("value", "")), location)
     subject, outcome = str(event.get("expr") or event.get("op") or ""), event.get("result") or event.get("reason")
-    return ExportIssue(what, subject, str(outcome or ""), location, values)
+    steps: dict[Any, ExpressionStep] = {}
+    pending = [event.get("expr_node_id")]
+    while pending and len(steps) < _MOST_STEPS:
+        number = pending.pop(0)
+        if number in expressions and number not in steps:
+            created, place = expressions[number]
+            steps[number] = ExpressionStep(str(created.get("result", "")), str(created.get("method", "")),
+                                           tuple(map(str, created.get("arguments") or ())), place)
+            pending += created.get("argument_ids") or ()
+    return ExportIssue(what, subject, str(outcome or ""), location, values, tuple(steps.values()))
 
 
 def export_failure(kind: str, message: str, location: SourceLocation | None) -> ExportIssue:

@@ -202,7 +202,9 @@ def _issues(run: SectionContext, graph: CompiledGraph) -> list[str]:
     failed: list[str] = []
     for each in graph.issues[:ROWS]:
         place = f"{run.place(each.location)}, {code(each.location.text)}: " if each.location is not None else ""
-        known = some([f"{code(name)} is {code(value)}" for name, value in each.values], _VALUES)
+        known = some([f"{code(name)} is {code(value)}" for name, value in each.values] + [
+            f"{code(step.result)} was computed at {run.place(step.location)}" for step in each.steps
+            if step.location is not None and step.location != each.location], _VALUES)
         known = f"torch suggests: {known}" if known and each.kind == "failed" else known
         what = _ISSUES.get(each.kind, "{subject}").format(subject=code(each.subject), outcome=code(each.outcome))
         (failed if each.kind == "failed" else decided).append(f"* {place}{what}" + (f" ({known})" if known else ""))

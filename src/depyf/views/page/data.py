@@ -48,7 +48,6 @@ def compilation_data(run: Run, compilation: Compilation) -> Json:
         "restarts": len(compilation.restarts),
         "graphs": [run.graph_numbers[name] for name in run.index.graph_names(compilation)
                    if name in run.graph_numbers],
-        "phases": [[phase.name, phase.seconds] for phase in compilation.phases],
         "counts": dict(compilation.counts)}
 
 
