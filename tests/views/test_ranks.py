@@ -9,6 +9,8 @@ from test_index import anchors, capture_of, check, compilation, frame_of, stack
 
 from depyf.records import store
 from depyf.records.model import (
+    CacheKeyPart,
+    CacheLookup,
     CompiledFunction,
     CompiledGraph,
     CompileId,
@@ -179,6 +181,19 @@ def test_one_rank_recompiled(tmp_path):
     text = written(tmp_path, of_rank(0), of_rank(1, compilation(), compilation(0, 1, guard_failures=(failure,))))
     assert "### `f`, `model.py:3`, from rank 0 to rank 1\n" in text
     assert "* recompile **new**: `x.shape[0]`: 4 → 6 in `f`\n" in text
+
+
+def test_why_one_rank_did_not_find_what_another_has_in_the_cache(tmp_path):
+    def looked_up(outcome, config, inputs, *options):
+        key = (CacheKeyPart("gm", "1"), CacheKeyPart("example_inputs", inputs), CacheKeyPart("inductor_config", config))
+        return compilation(caches=(CacheLookup("fx_graph", outcome, "", key, options),))
+
+    text = written(tmp_path, of_rank(0, looked_up("hit", "2", "cuda:0"), world=3),
+                   of_rank(1, looked_up("miss", "3", "cuda:1", "max_autotune = True"), world=3),
+                   of_rank(2, looked_up("miss", "2", "cuda:2"), world=3))
+    assert "Rank 1 differs from ranks 0, 2 in the key in Inductor's cache of `f`" in text
+    assert "### Inductor's cache, from ranks 0, 2 to rank 1\n" in text
+    assert "as the key is another (the inputs and options of `torch._inductor.config`): `[0/0]`." in text
 
 
 def test_one_rank_broke_elsewhere(tmp_path):

@@ -22,6 +22,8 @@ _NUMBERS = "numbers"
 _TORCHS_OWN = "torch's own"
 #: Part of the key that separates compilations under depyf.
 _OURS = "cache_key_tag"
+#: Parts that differ from graph to graph, or (the number of the device) from rank to rank.
+OF_ONE_GRAPH = frozenset({_GRAPH, _INPUTS, _OURS})
 _WORDS = {
     "gm": "the graph", "example_inputs": "the inputs", "fx_kwargs": "how the graph is compiled",
     "inductor_config": "options of `torch._inductor.config`", "torch_version": "the version of torch",

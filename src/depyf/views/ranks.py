@@ -45,7 +45,7 @@ from ..torch_text.alike_files import AlikeFiles
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.graph_facts import executed
 from ..torch_text.run_ids import guard_text, module_lines, without_rank_ids
-from . import collectives
+from . import cache_keys, collectives
 from .dump.folder import Folder
 from .findings import Totals
 from .formatting import seconds, stage_name
@@ -209,6 +209,9 @@ def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
             value = getattr(compilation, name)
             if value:
                 yield words, subject, (name, _compared(value))
+        for key in filter(None, (lookup.key for lookup in compilation.caches)):
+            yield "the key in Inductor's cache", subject, [
+                (part.name, part.digest) for part in key if part.name not in cache_keys.OF_ONE_GRAPH]
     for function in capture.functions:
         for frame in function.frames:
             subject = code(frame.title or plain_name(frame.name))
@@ -447,8 +450,11 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
     shown = left_out = 0
     for each, _ in differing(classes):
         captures = _without_ids(common.capture), _without_ids(each.capture)
-        functions = difference(*captures, hint="").functions if common.ended and each.ended else (
-            graphs_of_both(*captures))
+        if common.ended and each.ended:
+            whole = difference(*captures, hint="")
+            functions = whole.functions | ({"Inductor's cache": whole.caches[1:]} if whole.caches else {})
+        else:
+            functions = graphs_of_both(*captures)
         for title, items in functions.items():
             if shown == DIFFERENCES:
                 left_out += 1
