@@ -193,7 +193,7 @@ def test_why_one_rank_did_not_find_what_another_has_in_the_cache(tmp_path):
                    of_rank(2, looked_up("miss", "2", "cuda:2"), world=3))
     assert "Rank 1 differs from ranks 0, 2 in the key in Inductor's cache of `f`" in text
     assert "### Inductor's cache, from ranks 0, 2 to rank 1\n" in text
-    assert "as the key is another (the inputs and options of `torch._inductor.config`): `[0/0]`." in text
+    assert "as the key is another (options of `torch._inductor.config`): `[0/0]`." in text
 
 
 def test_one_rank_broke_elsewhere(tmp_path):

@@ -92,14 +92,23 @@ def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, TensorTy
             for node in read_graph(stages[0].text).nodes if node.op == "placeholder"]
 
 
-def between(before: Capture, after: Capture) -> list[str]:
-    """Return lines of Markdown on graphs that a second run did not find: what of the key was another."""
+def between(before: Capture, after: Capture, of_ranks: bool = False) -> list[str]:
+    """Return lines of Markdown on graphs that a second run did not find: what of the key was another.
+
+    Args:
+        before, after: the runs.
+        of_ranks: they are ranks of one run, whose inputs are on devices of their own: these are no reason.
+    """
     pairs = aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
     # (Each graph has its own options: graphs whose keys differ in the same are grouped.)
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[_Lookup, _Lookup]]] = {}
     for old, new in pairs:
         if old is not None and new is not None and new[1].outcome == "miss":
             names = differing(old[1], new[1])
+            if of_ranks and names:
+                names = tuple(name for name in names if name != _INPUTS)
+                if not names:
+                    continue
             advice = tuple(_advice(names, old[1], new[1])) if names else ()
             groups.setdefault((names, advice), []).append((old, new))
     lines = []

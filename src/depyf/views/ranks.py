@@ -451,8 +451,9 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
     for each, _ in differing(classes):
         captures = _without_ids(common.capture), _without_ids(each.capture)
         if common.ended and each.ended:
-            whole = difference(*captures, hint="")
-            functions = whole.functions | ({"Inductor's cache": whole.caches[1:]} if whole.caches else {})
+            functions = difference(*captures, hint="").functions
+            if caches := cache_keys.between(*captures, of_ranks=True):
+                functions["Inductor's cache"] = caches[1:]
         else:
             functions = graphs_of_both(*captures)
         for title, items in functions.items():
