@@ -9,6 +9,7 @@ file are at the bottom of the stack.
 
 import atexit
 import functools
+import importlib.machinery
 import json
 import os
 import signal
@@ -161,8 +162,10 @@ def run(program):
     while True:
         code, file = begin(*program)
         main = sys.modules["__main__"].__dict__
+        # (Torch up to 2.10 takes a function without a loader for one of a library.)
+        main["__loader__"] = importlib.machinery.BuiltinImporter
         if file != "<string>":
-            main["__file__"] = file
+            main |= {"__file__": file, "__loader__": importlib.machinery.SourceFileLoader("__main__", file)}
         try:
             return exec(compile(code, file, "exec"), main)
         except Replaced as new:

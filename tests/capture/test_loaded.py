@@ -67,6 +67,7 @@ def test_versions_of_a_package(tmp_path):
     assert {words for unit in page["units"] for _, words in unit["open"]} == {"loaded from a package"}
 
 
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
 def test_a_saved_function(tmp_path):
     _, text, _ = run(tmp_path, SAVED)
     assert "Compiled by `aot_compile` at `program.py:8`" in text

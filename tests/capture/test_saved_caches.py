@@ -69,7 +69,7 @@ def reported(path, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.torch_since((2, 11), "torch saves functions otherwise")
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
 def test_what_a_saved_cache_has_is_shown(saved, tmp_path):
     files = reported(saved / "training.bin", tmp_path / "dump")
     assert files["index.md"].startswith("# What is in the file\n") and "1 graph in the file." in files["index.md"]
@@ -85,7 +85,7 @@ def test_what_a_saved_cache_has_is_shown(saved, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.torch_since((2, 11), "torch saves functions otherwise")
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
 def test_one_entry_of_a_cache_on_the_disk(saved):
     entry = next((saved / "cache" / "fxgraph").glob("*/*/*"))
     graph, = saved_files.read(str(entry)).graphs
@@ -94,7 +94,7 @@ def test_one_entry_of_a_cache_on_the_disk(saved):
 
 
 @pytest.mark.slow
-@pytest.mark.torch_since((2, 11), "torch saves functions otherwise")
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
 def test_a_package_has_the_code_and_the_guards_of_each_version(saved, tmp_path):
     files = reported(saved / "package.bin", tmp_path / "dump")
     full = files["full_code_for_f_0.py"]
@@ -111,7 +111,7 @@ def test_a_package_has_the_code_and_the_guards_of_each_version(saved, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.torch_since((2, 11), "torch saves functions otherwise")
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
 def test_a_function_that_was_compiled_ahead_of_time(saved, tmp_path):
     files = reported(saved / "function.bin", tmp_path / "dump")
     assert re.search(r"\n    return __compiled_fn_\d+\(x, w\)\[0\]\n", files["full_code_for_train_0.py"])
@@ -119,7 +119,7 @@ def test_a_function_that_was_compiled_ahead_of_time(saved, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.torch_since((2, 11), "torch saves functions otherwise")
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
 def test_what_a_file_does_not_say_is_not_judged(saved, capsys):
     assert main(["check", str(saved / "package.bin"), "--max-breaks", "0"]) == 2
     assert "does not say what was compiled when" in capsys.readouterr().err
@@ -128,7 +128,7 @@ def test_what_a_file_does_not_say_is_not_judged(saved, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.torch_since((2, 11), "torch saves functions otherwise")
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
 @pytest.mark.parametrize("name", ["training.bin", "package.bin", "function.bin"])
 def test_a_damaged_file_is_refused_or_read_in_part(saved, tmp_path, name):
     data = (saved / name).read_bytes()
@@ -142,6 +142,16 @@ def test_a_damaged_file_is_refused_or_read_in_part(saved, tmp_path, name):
                 saved_files.read(str(broken))
             except RecordsError as error:
                 assert "is damaged" in str(error)
+
+
+@pytest.mark.slow
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
+def test_a_function_of_torch_2_15_begins_with_its_format(saved, tmp_path):
+    data = (saved / "function.bin").read_bytes()
+    path = tmp_path / "function.bin"
+    path.write_bytes(data if data.startswith(b"PT2AOT") else b"PT2AOT\x01" + data)
+    capture = saved_files.read(str(path))
+    assert len(capture.unwritten.bytecodes) == 1 and len(capture.graphs) == 1
 
 
 def test_another_checksum_is_a_damaged_file(tmp_path):

@@ -338,6 +338,22 @@ def test_graphs_without_a_captured_one_keep_their_lines():
     assert read_graph("?").nodes == ()
 
 
+def test_a_gradient_of_a_line_that_no_captured_graph_has():
+    """Torch 2.15 marks what computes gradients; of a graph alone (a saved cache) nothing leads to its lines."""
+    text = """class inner_f(torch.nn.Module):
+    def forward(self, primals_1: "f32[2]", tangents_1: "f32[2]"):
+        # File: /app.py:3 in f, code: return x.relu()
+        relu: "f32[2]" = torch.ops.aten.relu.default(primals_1)
+
+        # Backward of forward node: File: /app.py:3 in f, code: return x.relu()
+        alias_1: "f32[2]" = torch.ops.aten.alias.default(relu)
+        le: "b8[2]" = torch.ops.aten.le.Scalar(alias_1, 0)
+        return (relu, le)
+"""
+    stage, = Provenance(CompiledGraph("g", "g", IDS, "x", (GraphStage("Joint_graph", 0, text),))).stages
+    assert (stage.origins["le"].location.line, stage.origins["le"].captured) == (3, "")
+
+
 def test_nodes_that_torchs_own_code_made_lead_to_the_line_that_called_it():
     text = '''\
 class GraphModule(torch.nn.Module):

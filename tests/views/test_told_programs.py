@@ -990,6 +990,7 @@ def test_a_copy_is_not_moved_to_a_caller_that_is_compiled_too(capture_program):
     assert re.match(r"divide `step` at line \d+: .* and call `save\(\{\"w\": w\}, saved\)` between them$", change)
 
 
+@pytest.mark.torch_since((2, 9), "torch names another reason for the break of the caller")
 def test_a_line_at_which_several_functions_break_is_one_change(capture_program):
     """A check in a helper breaks the graph of the helper and of each caller."""
     def check(v):

@@ -50,9 +50,9 @@ class Object:
         return value or ""
 
 
-def is_a(value: Any, name: str) -> bool:
-    """Return whether a value is an object of a class of this name, whatever the module."""
-    return isinstance(value, Object) and value.name.rpartition(".")[2] == name
+def is_a(value: Any, *names: str) -> bool:
+    """Return whether a value is an object of a class of one of these names, whatever the module."""
+    return isinstance(value, Object) and value.name.rpartition(".")[2] in names
 
 
 def read_pickle(data: bytes) -> Any:

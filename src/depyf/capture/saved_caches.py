@@ -47,6 +47,7 @@ from .saved_files import contents, installed_torch
 
 _VERSION = (1).to_bytes(8, "big")  # of the format of artifacts, after a checksum
 _CHECKSUM = 4
+_FUNCTION = b"PT2AOT"  # what a compiled function begins with since torch 2.15; the number of the format follows
 _GRAPH_NAME = "__compiled_fn_"
 #: Kinds of entries, in words, in the order in which they are read; those whose content is shown.
 _KINDS = {
@@ -62,8 +63,8 @@ def is_artifacts(data: bytes) -> bool:
 
 
 def is_pickle(data: bytes) -> bool:
-    """Return whether a file begins as a pickle."""
-    return data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")
+    """Return whether a file begins as a pickle, or as a compiled function of torch 2.15."""
+    return data.startswith(_FUNCTION) or data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")
 
 
 def read_artifacts(path: str, data: bytes) -> Capture:
@@ -88,7 +89,8 @@ def read_entry(path: str, data: bytes) -> Capture | None:
     Raises: as :func:`read_artifacts`.
     """
     file = _File(path)
-    return file.capture() if file.add(read_pickle(data), "") else None
+    start = len(_FUNCTION) + 1 if data.startswith(_FUNCTION) else 0
+    return file.capture() if file.add(read_pickle(data[start:]), "") else None
 
 
 def _entries(data: bytes) -> Iterator[tuple[str, str, bytes]]:
@@ -170,7 +172,7 @@ class _File:
         """Add an entry; return whether it is one of torch's."""
         if is_a(value, "CompiledFxGraph"):
             self._inductor[_key(value) or key] = value
-        elif is_a(value, "AOTAutogradResult") or is_a(value, "BundledAOTAutogradResult"):
+        elif _is_of_aot(value):
             if not {_key(each) for each in self._compiled(value)} & self._shown:  # (a package may have it)
                 self._add_graph(f"aot_{len(self._graphs)}", _ids(value), value, "AOTAutograd", key)
         elif is_a(value, "PrecompileCacheEntry"):
@@ -303,7 +305,7 @@ class _File:
         self._add_sources(saved["source_info"], lambda source: code.text("co_filename"))
         results = [read_pickle(each) for each in saved["compiled_fn"] if isinstance(each, bytes)]  # (after its class)
         parts = [part for each in results for part in (each if isinstance(each, tuple) else (each,))]
-        graphs = dict(zip([saved["backend_id"]], (each for each in parts if is_a(each, "BundledAOTAutogradResult"))))
+        graphs = dict(zip([saved["backend_id"]], (each for each in parts if _is_of_aot(each))))
         self._add_version(CompileId(0, 0), _Function(code, self._number(code, python), "", python),
                           saved["runtime_env"].get("bytecode"), graphs, {}, saved["guards_state"])
 
@@ -371,6 +373,12 @@ class _File:
 
 
 # --- values ------------------------------------------------------------------------------------------
+def _is_of_aot(value: Any) -> bool:
+    """Return whether a value is what AOTAutograd's cache has of a graph (with another name up to torch 2.9)."""
+    return is_a(value, *(f"{bundled}AOTAutograd{what}" for bundled in ("", "Bundled")
+                         for what in ("Result", "CacheEntry")))
+
+
 def _key(entry: Object) -> str:
     """Return the key of an entry of Inductor's cache."""
     return entry.text("_fx_graph_cache_key")

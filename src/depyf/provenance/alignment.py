@@ -285,14 +285,16 @@ class _Placement:
         taken: list[int] = []
         needed: list[int] = []
         for name in node.inputs:
+            if name not in self._places:  # (of no line of the captured graph)
+                continue
             if name in self.gradients:
                 taken.append(self._places[name])
-            elif name in self._places and name not in self._constants:
+            elif name not in self._constants:
                 needed.append(self._places[name])
         if self._constants.issuperset(node.inputs):
             self._constants.add(node.name)
         candidates = self._candidates(node)
-        backward = bool(taken) or self.trusted and node.backward
+        backward = not self.gradients.isdisjoint(node.inputs) or self.trusted and node.backward
         if backward:
             self.gradients.add(node.name)
         if not candidates:
