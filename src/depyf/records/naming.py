@@ -179,14 +179,14 @@ GRAPHS = {
     "after_post_grad_graph": "AFTER_POST_GRAD",
 }
 #: Texts of AOTAutograd and Inductor around the graphs: what is done to inputs and outputs, which are changed or share
-#: memory, the graph as a script, keys of caches, settings.
+#: memory, the graph as a script, keys of caches, settings, what a package of versions has.
 AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
     "backward_prologue", "backward_epilogue", "output_alias_wrapper", "subclass_wrapper",
     "aot_autograd_runtime_wrappers",  # (the last has all of them since 2.15)
     "aot_forward_graph_fw_metadata", "aot_forward_graph_fw_subclass_metadata", "fx_graph_runnable",
     "fx_graph_cache_hash", "aotautograd_cache_hash",
-    "_functorch.config", "dynamo_error", "inductor_post_to_pre_grad_nodes",
+    "_functorch.config", "dynamo_error", "dynamo_cache_entries", "inductor_post_to_pre_grad_nodes",
     "inductor_triton_kernel_to_post_grad_nodes", "inductor_provenance_tracking_node_mappings",
     "inductor_provenance_tracking_kernel_stack_traces"})
 #: What Inductor is given: mostly the captured graph once more.
