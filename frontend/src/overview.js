@@ -42,11 +42,12 @@ function first(run) {
 
 function head(run, summary) {
   // (A file that torch saved does not say how its versions came to be.)
-  const happened = summary.saved ? [] : [[summary.breaks, "graph break", "breaks"],
-                                         [summary.recompiles, "recompile", "recompiles"]];
-  const facts = [[summary.functions, "function"], [summary.versions, "version"], [summary.graphs, "graph"], ...happened];
+  const facts = summary.saved
+    ? [[summary.functions, "function"], [summary.versions, "version"], [run.graphs.length, "graph"]].filter(([number]) => number)
+    : [[summary.functions, "function"], [summary.versions, "version"], [summary.graphs, "graph"],
+       [summary.breaks, "graph break", "breaks"], [summary.recompiles, "recompile", "recompiles"]];
   const direct = run.graphs.filter((graph) => graph.from).length;
-  if (direct) facts.push([direct, "graph without a function", "", "graphs without a function"]);
+  if (direct && !summary.saved) facts.push([direct, "graph without a function", "", "graphs without a function"]);
   const bad = [[summary.limit, "at the recompile limit"], [summary.failed, "failed"], [summary.skipped, "skipped"],
                [summary.unknown, "not finished"]].filter(([number]) => number);
   if (!run.compilations.length && !run.units.length && !run.graphs.length) {
@@ -86,8 +87,8 @@ function flow(run, unit, app) {
 function withoutFunction(run, app) {
   const graphs = run.graphs.filter((graph) => graph.from);
   if (!graphs.length) return null;
-  return h("section", { id: "without" }, h("h2", {}, "Without a function"), graphs.map((graph) => h("article", { class: "unit" },
-    h("h3", {}, code(graph.name), h("span", { class: "soft" }, " ", pieces(graph.from[0]), " at "), placeLink(run, app, graph.from[1])),
+  return h("section", { id: "without" }, h("h2", {}, !run.summary.saved ? "Without a function" : run.units.length ? "Other graphs in the file" : "In the file"), graphs.map((graph) => h("article", { class: "unit" },
+    h("h3", {}, code(graph.name), h("span", { class: "soft" }, " ", pieces(graph.from[0]), run.place(graph.from[1]) ? " at " : ""), placeLink(run, app, graph.from[1])),
     h("div", { class: "frame" }, h("div", { class: "row" }, graphChip(run, graph, app))))));
 }
 
@@ -134,7 +135,7 @@ function entryFlow(run, entry, frames, shown, app) {
                            app.link("side", { panes: [{ key: doc.key, line: 0 }, ...graphPane(run, entry)] }), doc.note));
   }
   for (const number of entry.graphs) row.push(arrow(), graphChip(run, run.graphs[number], app));
-  if (!entry.graphs.length) row.push(arrow(), h("span", { class: "soft" }, "no graph"));
+  if (!entry.graphs.length) row.push(arrow(), h("span", { class: "soft" }, run.summary.saved ? "its graph is not in the file" : "no graph"));
   const broken = run.breaks.flatMap((reason) => reason.places.filter((at) => at.ids.includes(entry.id)).map(
     (at) => [reason, at]));
   const resumes = entry.resumes.map((name) => frames.get(name)).filter(Boolean);

@@ -296,7 +296,8 @@ class _File:
                 self._add_version(CompileId(frame, recompile), function, version.get("dynamo_code"), graphs, resumes,
                                   version.get("guards_state"))
             if each.get("bypassed"):
-                self._notes.append(f"`{original.text('co_name')}` was left out of the package by torch (bypassed)")
+                self._notes.append(f"torch does not load the versions of `{original.text('co_name')}`: it had not all of "
+                                   "their graphs when it saved them")
 
     def _add_compiled_function(self, saved: Mapping[str, Any]) -> None:
         """Add a function that was compiled ahead of time."""

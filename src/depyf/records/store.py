@@ -331,7 +331,7 @@ def _builder(kind: Any) -> _Builder:
         return lambda value: {_text(key): item(each) for key, each in _of(dict, value).items()}
     if kind is float:
         return _number
-    return _text if kind is str else lambda value: _of(kind, value)
+    return _text if kind is str else functools.partial(_of, kind)
 
 
 def _of(kind: type, value: Any) -> Any:
@@ -344,6 +344,8 @@ def _of(kind: type, value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
+    if type(value) is str and len(value) <= budgets.TEXT.most:  # (most; there are thousands)
+        return value
     text: str = _of(str, value)
     excess = budgets.TEXT.exceeded(len(text))
     return f"{text[: budgets.TEXT.allowed]} ... (cut: {excess})" if excess else text

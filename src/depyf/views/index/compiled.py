@@ -89,7 +89,8 @@ def _saved_versions(run: SectionContext) -> list[str]:
     """Return the table of the versions in a file that torch saved, which says nothing of how they were compiled."""
     rows = [(link(code(frame.name if resumed_function(frame.code_name) else frame.title or frame.name), function.file),
              code(str(entry.compile_id)),
-             _links([run.graphs[name] for name in entry.graph_names if name in run.graphs]), _code_of(entry))
+             _links([run.graphs[name] for name in entry.graph_names if name in run.graphs]) or "not in the file",
+             _code_of(entry))
             for function in run.capture.functions for frame in function.frames for entry in frame.entries]
     return ["## Functions", "", *table(("function", "version", "graph", "code"), rows[:ROWS]),
             *left_out(len(rows) - ROWS, "version")] if rows else []
