@@ -296,8 +296,9 @@ class _File:
                 self._add_version(CompileId(frame, recompile), function, version.get("dynamo_code"), graphs, resumes,
                                   version.get("guards_state"))
             if each.get("bypassed"):
-                self._notes.append(f"torch does not load the versions of `{original.text('co_name')}`: it had not all of "
-                                   "their graphs when it saved them")
+                name = original.text("co_name")
+                self._notes.append(f"torch does not load the versions of `{name}`: it had not all of their graphs when it "
+                                   "saved them")
 
     def _add_compiled_function(self, saved: Mapping[str, Any]) -> None:
         """Add a function that was compiled ahead of time."""
