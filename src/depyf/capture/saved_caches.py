@@ -297,8 +297,8 @@ class _File:
                                   version.get("guards_state"))
             if each.get("bypassed"):
                 name = original.text("co_name")
-                self._notes.append(f"torch does not load the versions of `{name}`: it had not all of their graphs when it "
-                                   "saved them")
+                self._notes.append(
+                    f"torch does not load the versions of `{name}`, as it saved them without all of their graphs")
 
     def _add_compiled_function(self, saved: Mapping[str, Any]) -> None:
         """Add a function that was compiled ahead of time."""
