@@ -1,6 +1,7 @@
 """Live: what ``torch.export`` returned, or why it failed, is recorded with the call."""
 
 import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -73,6 +74,7 @@ DRAFT = textwrap.dedent("""
 
 
 @pytest.mark.torch_since((2, 10), "the report of a draft has no variables")
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="torch 2.13 names no variables on Python 3.13")
 def test_a_draft_names_the_same_places_and_variables(tmp_path):
     program, dump = tmp_path / "draft.py", tmp_path / "dump"
     program.write_text(DRAFT)

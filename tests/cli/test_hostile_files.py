@@ -266,7 +266,8 @@ def test_source_lines_are_those_of_linecache(tmp_path):
         linecache.cache.clear()
         found = reading.source_lines(path)
         linecache.cache.clear()
-        assert found == linecache.getlines(path), text
+        # (of an empty file Python 3.13 shows one empty line)
+        assert found == (linecache.getlines(path) if text else []), text
 
 
 def test_what_is_read_of_others_goes_through_one_function():
