@@ -129,6 +129,15 @@ def test_what_a_file_does_not_say_is_not_judged(saved, capsys):
 
 @pytest.mark.slow
 @pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
+def test_which_version_of_a_package_serves_a_call(saved, capsys):
+    for sizes, version in (("3,3", "[0/0]"), ("5,5", "[0/1]")):
+        status = main(["fits", str(saved / "package.bin"), "f", "--same", "--args", f"x=f32[{sizes}]", f"y=f32[{sizes}]"])
+        out = capsys.readouterr().out
+        assert status == 0 and f"version {version} serves" in out and "adds some when it loads a version" in out
+
+
+@pytest.mark.slow
+@pytest.mark.torch_since((2, 13), "torch has no `aot_compile`")
 @pytest.mark.parametrize("name", ["training.bin", "package.bin", "function.bin"])
 def test_a_damaged_file_is_refused_or_read_in_part(saved, tmp_path, name):
     data = (saved / name).read_bytes()

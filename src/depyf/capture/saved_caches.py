@@ -509,12 +509,16 @@ def _leaf(kind: str, text: str) -> str:
 def _tensor_check(source: str, value: Any, sizes: Any) -> str:
     """Return the condition on a tensor as torch prints it, or with ``...`` where the file lacks what it compares."""
     try:
-        rebuilt, device, cls = value.arguments[:3]
+        rebuilt, device, cls, dispatch = value.arguments[:4]
         dtype, *_, grad = rebuilt.arguments
         where, *number = device.arguments
         size, stride = ([each if each is None else int(each) for each in sizes[what]] for what in ("size", "stride"))
     except (AttributeError, TypeError, ValueError, KeyError):
         return f"check_tensor({source}, ...)"
     keys = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}.get(where, where)
+    # Above the bits of backends and Dense, a tensor of inference mode has that of Autocast alone, others have Autograd
+    # and ADInplaceOrView too (c10/core/DispatchKeySet.h; the places of these bits differ between versions).
+    if isinstance(dispatch, int) and (dispatch >> 17).bit_count() > 1:
+        keys += f", Autograd{keys}"
     return (f"check_tensor({source}, {cls.name.rpartition('.')[2]}, DispatchKeySet({keys}), {dtype.name}, "
             f"device={number[0] if number else None}, requires_grad={grad}, size={size}, stride={stride})")

@@ -45,7 +45,7 @@ def fits(given: argparse.Namespace) -> int:
     from ..fitting.written import NotAValue, NotGiven, answers_by_size, arguments
     from ..recorded_runs import captures_of
     from ..records.run_directory import RANK
-    from ..records.store import RecordsError
+    from ..records.store import GUARDS_OF_FILE, RecordsError
 
     try:
         captures = captures_of(given.path)
@@ -69,5 +69,7 @@ def fits(given: argparse.Namespace) -> int:
     hint = "" if sizes else advice(answer, answer if given.same else fit(frame, call, same=True))
     if hint:
         print(f"\n{hint}")
+    if GUARDS_OF_FILE in captures[folder].notes:
+        print(f"\n{GUARDS_OF_FILE[:1].upper()}{GUARDS_OF_FILE[1:]}.")
     asked = [each.served for answers in sizes.values() for each in answers.values()] or [answer.served]
     return NOT_SERVED if False in asked else UNDECIDED if None in asked else DONE
