@@ -25,6 +25,7 @@ from ..records.model import (
     Compilation,
     CompileId,
     ExportIssue,
+    ExpressionStep,
     Failure,
     GraphBreak,
     NamedValue,
@@ -36,7 +37,7 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue
+from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue, expression_step
 from .libraries import (
     asks_for_sizes,
     is_generated,
@@ -196,7 +197,7 @@ class EventReader:
     ) -> None:
         self._string_of = string_of
         self._strings: dict[int, str] = {}
-        self._expressions: dict[Any, tuple[Mapping[str, Any], SourceLocation | None]] = {}  # by torch's number
+        self._expressions: dict[Any, tuple[ExpressionStep, Sequence[Any]]] = {}  # by torch's number
         self._torch_folders: set[str] = set()
         self._full_path = full_path
         self._spill = spill
@@ -241,8 +242,8 @@ class EventReader:
             return None
         places = [each for each in self._stack(event.get("user_stack")) if not self._is_torchs(each.filename)]
         place = places[-1] if places else None
-        if kind == CREATED:
-            self._expressions[event.get("result_id")] = event, place
+        if kind == CREATED and isinstance(number := event.get("result_id"), int):
+            self._expressions[number] = expression_step(event, place), event.get("argument_ids") or ()
         return export_issue(kind, event, place, self._expressions)
 
     def _is_torchs(self, filename: str) -> bool:

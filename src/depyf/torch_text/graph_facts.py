@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..records.model import ExportIssue, ExpressionStep, ScheduledOperation, SourceLocation, TritonKernel, UnreadEvent
@@ -100,7 +100,7 @@ def _tensor(value: Mapping[str, Any]) -> str:
 
 def export_issue(
     kind: str, event: Mapping[str, Any], location: SourceLocation | None,
-    expressions: Mapping[Any, tuple[Mapping[str, Any], SourceLocation | None]],
+    expressions: Mapping[Any, tuple[ExpressionStep, Sequence[Any]]],
 ) -> ExportIssue | None:
     """Return the issue of an event; ``None`` for one that only names an expression.
 
@@ -108,7 +108,8 @@ def export_issue(
         kind: of the event.
         event: what it has.
         location: the program's line.
-        expressions: the events of expressions on sizes so far, by torch's number of the result, with their lines.
+        expressions: those on sizes that were computed so far, by torch's number of the result, with its numbers of what
+            they were computed of.
     """
     what = ISSUES.get(kind, "guard")
     if not what:
@@ -120,16 +121,20 @@ def export_issue(
     if kind == FIXED:
         return ExportIssue(what, ", ".join(map(str, event.get("sources") or ())), str(event.get("value", "")), location)
     subject, outcome = str(event.get("expr") or event.get("op") or ""), event.get("result") or event.get("reason")
-    steps: dict[Any, ExpressionStep] = {}
+    steps: dict[int, ExpressionStep] = {}
     pending = [event.get("expr_node_id")]
     while pending and len(steps) < _MOST_STEPS:
         number = pending.pop(0)
-        if number in expressions and number not in steps:
-            created, place = expressions[number]
-            steps[number] = ExpressionStep(str(created.get("result", "")), str(created.get("method", "")),
-                                           tuple(map(str, created.get("arguments") or ())), place)
-            pending += created.get("argument_ids") or ()
+        if isinstance(number, int) and number in expressions and number not in steps:
+            steps[number], numbers = expressions[number]
+            pending += numbers
     return ExportIssue(what, subject, str(outcome or ""), location, values, tuple(steps.values()))
+
+
+def expression_step(event: Mapping[str, Any], location: SourceLocation | None) -> ExpressionStep:
+    """Return how an expression was computed, of its event and the program's line."""
+    return ExpressionStep(str(event.get("result", "")), str(event.get("method", "")),
+                          tuple(map(str, event.get("arguments") or ())), location)
 
 
 def export_failure(kind: str, message: str, location: SourceLocation | None) -> ExportIssue:
