@@ -37,7 +37,7 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue, expression_step
+from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, argument_numbers, export_issue, expression_step
 from .libraries import (
     asks_for_sizes,
     is_generated,
@@ -243,7 +243,7 @@ class EventReader:
         places = [each for each in self._stack(event.get("user_stack")) if not self._is_torchs(each.filename)]
         place = places[-1] if places else None
         if kind == CREATED and isinstance(number := event.get("result_id"), int):
-            self._expressions[number] = expression_step(event, place), event.get("argument_ids") or ()
+            self._expressions[number] = expression_step(event, place), argument_numbers(event)
         return export_issue(kind, event, place, self._expressions)
 
     def _is_torchs(self, filename: str) -> bool:
