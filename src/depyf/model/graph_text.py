@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from ..decompiler.nodes import dotted_name
 from ..records.model import SourceLocation
+from ..torch_text.libraries import is_generated
 from ..torch_text.wrapping import NOT_PYTHON, items, top_level
 from .graph import DTYPES, AotValue, Graph, Input, Node, TensorType
 
@@ -483,7 +484,8 @@ def aot_value(text: str) -> AotValue | None:
 
 @functools.lru_cache(65536)
 def _location(filename: str, line: int, function: str, text: str) -> SourceLocation:
-    return SourceLocation(filename, line, function, text)
+    # (Generated code releases values at the end of its lines.)
+    return SourceLocation(filename, line, function, _RELEASE.sub("", text) if is_generated(filename) else text)
 
 
 def _type(annotation: ast.expr | None) -> TensorType | None:
