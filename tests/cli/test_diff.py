@@ -109,6 +109,16 @@ def printed_difference(before, after, full=False):
     return [line for lines in difference(before, after, full).functions.values() for line in lines]
 
 
+def test_what_torch_had_made_when_it_failed_is_no_version():
+    """A log does not have it."""
+    live = run(breaks=False)
+    compilations = tuple(dataclasses.replace(each, outcome="failed") for each in live.compilations)
+    function, = live.functions
+    without = dataclasses.replace(function, frames=tuple(dataclasses.replace(frame, entries=()) for frame in function.frames))
+    assert printed_difference(dataclasses.replace(live, compilations=compilations),
+                              dataclasses.replace(live, compilations=compilations, functions=(without,))) == []
+
+
 @pytest.mark.parametrize("other", [
     {}, {"size": "s27", "number": 7}, {"line": 20}, {"mark": "_9"}, {"path": "/elsewhere/model.py"}, {"seconds": 9.0},
     {"torch": "2.15.0"}, {"kernels": ("cpp_fused_add_3",)}, {"value": "12"}, {"held": "140379096755200_c1"}],

@@ -935,7 +935,7 @@ def test_what_runs_in_plain_python_is_named_in_a_statement_of_several_lines(capt
     assert "  * in plain Python: `F.ctc_loss(...)`\n" in text
 
 
-@new_enough
+@before_2_15
 @until_3_12
 def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     def branches(compiled):

@@ -209,13 +209,14 @@ class _Comparison:
         shown = either(old, new)
         where = f" {prose(shown.title)}" if shown.title else ""
         name = f" of {code(shown.name)}{where}" if shown.title else ""
+        before, after = self._versions(self.old, old), self._versions(self.new, new)
         if old is None or new is None:
             run = self.new if new else self.old
             return [f"* version{name} {_state(old, new)}: {self._sizes(run, entry)}"
-                    for entry in shown.frame.entries[:ROWS]]
-        marks = {id(entry): self._mark(run, entry) for run, place in ((self.old, old), (self.new, new))
-                 for entry in place.frame.entries}
-        pairs = entries(old.frame.entries, new.frame.entries, lambda entry: marks[id(entry)])
+                    for entry in (before or after)[:ROWS]]
+        marks = {id(entry): self._mark(run, entry) for run, each in ((self.old, before), (self.new, after))
+                 for entry in each}
+        pairs = entries(before, after, lambda entry: marks[id(entry)])
         # Versions that changed in the same way are shown together.
         changes: dict[tuple[str, ...], list[int]] = {}
         for number, (entry, other) in enumerate(pairs, 1):
@@ -228,6 +229,12 @@ class _Comparison:
             result += [line.replace(_VERSION, version).replace(f" of {version}", "") if version == "version" else
                       line.replace(_VERSION, version) for line in together]
         return result
+
+    @staticmethod
+    def _versions(run: RunIndex, place: Place | None) -> list[CacheEntry]:
+        """Return the versions; what torch had made of a compilation that failed is none, and a log does not have it."""
+        return [entry for entry in (place.frame.entries if place is not None else ())
+                if entry.compile_id.key not in run.capture.lost]
 
     def _version(self, entry: CacheEntry | None, other: CacheEntry | None) -> list[str]:
         """Return items for what changed in a version, which is called :data:`_VERSION`."""
