@@ -243,6 +243,19 @@ def test_dynamic_shapes_and_caches():
         assert part in text, part
 
 
+def test_the_line_of_the_operation_for_which_a_cache_was_bypassed():
+    graph = CompiledGraph("__compiled_fn_1", "__compiled_fn_1", CompileId(0, 0), "inductor", (GraphStage(
+        "Captured_Graph", 0, f"""class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[2]"):
+        # File: {FILE}:7 in f, code: y = F.apply(x)
+        y: "f32[2]" = torch.ops.higher_order.autograd_function_apply(x)
+        return (y,)
+""", False, CompileId(0, 0), "g.py"),))
+    reason = "Unsupported call_function target f. \n Function module: torch, \nFunction name: autograd_function_apply"
+    text = index(capture_of(compilation(caches=(CacheLookup("aotautograd", "bypass", reason),)), graphs=(graph,)))
+    assert "Function name: autograd_function_apply (1, at `model.py:7`)." in text
+
+
 def test_any_value_is_told_in_words():
     assert value("any") == "any" and value("'any'") == "`'any'`"
 

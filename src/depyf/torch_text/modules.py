@@ -114,6 +114,8 @@ def _parts(expression: str) -> list[str] | None:
 # options. They are put together by name.
 _COMPONENT = re.compile(r"\[(?P<digest>\w+)\] (?P<name>\w+)(?P<place>\[[^\]]*\])?")
 _LENGTH = 12
+#: (torch/_functorch/_aot_autograd/autograd_cache.py, ``check_node_safe``)
+_BYPASSING = re.compile(r"\b(?:Function|Method) name: (?P<name>\w+)")
 
 
 def cache_key_parts(payload: str) -> tuple[CacheKeyPart, ...]:
@@ -135,6 +137,12 @@ def cache_key_parts(payload: str) -> tuple[CacheKeyPart, ...]:
 def cache_bypass_reason(payload: str) -> str:
     """Return why the cache was bypassed; ``""`` where it was not."""
     return str(_field(payload, "cache_bypass_reason") or "")
+
+
+def bypassing_operation(reason: str) -> str:
+    """Return the operation that a cache was bypassed for: ``"autograd_function_apply"``; ``""`` for another reason."""
+    match = _BYPASSING.search(reason)
+    return match["name"] if match else ""
 
 
 def _field(payload: str, name: str) -> Any:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from ...advice.source import is_own
 from ...model.folding import fold
+from ...model.graph_text import read_graph
 from ...records.model import Capture, Compilation, SourceLocation
 from ...records.store import NOT_ENDED, UNDER_STANCE
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
+from ...torch_text.modules import bypassing_operation
 from .. import cache_keys
 from ..advice import Adviser
 from ..dump.folder import NOTHING, TITLE, versions
@@ -200,22 +202,32 @@ def cost(run: SectionContext) -> list[str]:
             f"{code(str(c.compile_id))} {run.subject(c)} {seconds(c.seconds)}" for c in slowest) + "."]
     lines += _guards(run)
     caches: dict[str, dict[str, int]] = {}
-    bypassed: dict[str, int] = {}
+    bypassed: dict[str, list[str]] = {}
     for compilation in compilations:
         for lookup in compilation.caches:
             outcomes = caches.setdefault(lookup.cache, {})
             outcomes[lookup.outcome] = outcomes.get(lookup.outcome, 0) + 1
             if lookup.outcome == "bypass" and lookup.reason:
-                bypassed[lookup.reason] = bypassed.get(lookup.reason, 0) + 1
+                bypassed.setdefault(lookup.reason, []).append(_operation_at(run, compilation, lookup.reason))
     if caches:
         plural = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
         lines += ["", "Torch's caches: " + "; ".join(
             f"{code(name)} " + ", ".join(f"{number} {prose(outcome if number == 1 else plural.get(outcome, outcome))}"
                                          for outcome, number in counts.items())
             for name, counts in caches.items()) + "."]
-        lines += [f"Bypassed because: {prose(reason, 200)} ({number})." for reason, number in
-                  list(bypassed.items())[:3]]
+        for reason, places in list(bypassed.items())[:3]:
+            known = some(list(dict.fromkeys(filter(None, places))), 3)
+            lines.append(f"Bypassed because: {prose(reason, 200)} ({len(places)}{f', at {known}' if known else ''}).")
     return [*lines, *cache_keys.within(run.capture)]
+
+
+def _operation_at(run: SectionContext, compilation: Compilation, reason: str) -> str:
+    """Return the user's line of the operation for which a cache was bypassed; ``""`` where it is not known."""
+    name = bypassing_operation(reason)
+    stages = [stage for graph in run.capture.graphs if name and graph.compile_id.key == compilation.compile_id.key
+              for stage in graph.stages if stage.stage == "Captured_Graph"]
+    return next((run.place(node.location) for stage in stages for node in read_graph(stage.text).nodes
+                 if node.location is not None and node.target.endswith(name)), "")
 
 
 def _guards(run: SectionContext) -> list[str]:
