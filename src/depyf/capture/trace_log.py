@@ -231,7 +231,8 @@ class _Log:
             self.environment["rank"] = str(metadata["rank"])
         metrics = metadata.get("compilation_metrics")
         if isinstance(metrics, dict):
-            self.environment.update({key: str(metrics[name]) for key, name in
+            # (``sys.version``, of which the first word is the version.)
+            self.environment.update({key: str(metrics[name]).partition(" ")[0] for key, name in
                                      (("torch", "pytorch_version"), ("python", "python_version")) if metrics.get(name)})
         unknown, ids = unread_name(metadata), None
         if isinstance(metadata.get("frame_id"), int) and (unknown or payload is not None):
