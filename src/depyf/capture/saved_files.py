@@ -34,6 +34,7 @@ _EXPORTED = re.compile(r"(?:^|/)models/([^/]+)\.json$|(?:^|/)(serialized_exporte
 _CONSTANT = re.compile(r"constants_info_\[(\d+)\]\.(\w+) = (.*);")
 _INPUT = re.compile(r'inputs_info_\[(\d+)\]\.name = "(.*)";')
 _SPEC = re.compile(r'(in|out)_spec_ = R"\((.*?)\)"', re.DOTALL)
+_VERSION = re.compile(r"^__version__ = ['\"](.*)['\"]$", re.MULTILINE)
 #: A name in the metadata of a package, in words.
 _FACTS = {"AOTI_DEVICE_KEY": "device", "AOTI_PLATFORM": "platform", "AOTI_MACHINE": "machine",
           "AOTI_CPU_ISA": "CPU instruction set", "AOTI_COMPUTE_CAPABILITY": "compute capability"}
@@ -184,13 +185,14 @@ def _version_note(version: str) -> str:
 
 
 def installed_torch() -> str:
-    """Return the version of the torch that is installed, which is not imported; ``""`` for none."""
-    from importlib.metadata import PackageNotFoundError, version
+    """Return the version of the torch that is installed, which is not imported; ``""`` for none.
 
-    try:
-        return version("torch")
-    except PackageNotFoundError:
-        return ""
+    (That of the package's metadata lacks what it was built for: ``+cu130``.)
+    """
+    paths = (os.path.join(folder, "torch", "version.py") for folder in sys.path)
+    path = next(filter(os.path.isfile, paths), None)
+    found = _VERSION.search(text(path, budgets.WRITTEN, "replace")) if path else None
+    return found[1] if found else ""
 
 
 class _Package:
