@@ -53,7 +53,7 @@ SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
 
 #: A use of a value that depends on the data: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
-#: is looked up) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
+#: is looked up), ``"compared"`` (numbers of a list) or ``"numbers"`` (``.tolist()``), with the expression around it.
 Use = tuple[str, ast.expr]
 
 
@@ -90,8 +90,16 @@ class Facts:
 
     @property
     def is_generator(self) -> bool:
-        """Whether the line is in a generator: torch 2.13 loses the text of what one prints after the graph."""
+        """Whether the line is in a generator, which cannot return what it shows."""
         return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or _NOTHING))
+
+    @property
+    def is_inlined(self) -> bool:
+        """Whether another function than the compiled one has the line: what it prints after the graph is lost (2.13).
+
+        (``InstructionTranslatorBase.debug_locals``; torch's own function around the call of an object is one, too.)
+        """
+        return self.broken.depth > 1
 
     @functools.cached_property
     def loops(self) -> list[Loop]:
@@ -210,7 +218,8 @@ class Facts:
         drawn = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and _draws(each)]
         stack = self.broken.stack
         inner = [each.function for before, each in zip(stack, stack[1:]) if before is self.where]
-        named = [each for name in (self.met.last, *inner[-1:]) if name for each in self.calls(name)]
+        taken = "next" if self.met.kind == "next" else ""
+        named = [each for name in (self.met.last, taken, *inner[-1:]) if name for each in self.calls(name)]
         return next(iter([*named[:1], *drawn, *named]), None)
 
     @property
@@ -461,7 +470,7 @@ class Facts:
                 texts |= names_set(statement)
             match statement:
                 case ast.Assign(targets, value) if (
-                        statement is first and _is_of_data(value) if of_size else
+                        (statement is first or _reads(value, names)) and _is_of_data(value) if of_size else
                         is_number(value, names) and not self._is_of_tensor(value, names)):
                     names.update(each.id for target in targets for each in (
                         target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name))
@@ -498,7 +507,9 @@ class Facts:
                 case ast.Call(ast.Name("range"), bounds) if any(map(is_fixed, bounds)):
                     yield "fixed", each
                 case ast.Call(ast.Name("set" | "frozenset" | "tuple"), [items]) if _is_list_of_numbers(items, names):
-                    yield "fixed", each  # (a set and a key compare them)
+                    yield from (("fixed", each), ("compared", each))  # (a set and a key compare them)
+                case ast.Compare(_, [ast.In() | ast.NotIn()], [items]) if _is_list_of_numbers(items, names):
+                    yield "compared", each
                 case ast.Set(items) if any(map(is_fixed, items)):
                     yield "fixed", each
                 case ast.Call(_, _, [ast.keyword("key", ast.Lambda(_, value))]) if any(map(is_fixed, ast.walk(value))):
@@ -669,14 +680,17 @@ def _compiled(at: Facts) -> str:
 def _grown(at: Facts) -> str:
     loop = at.turned_loop
     counts = names_set(loop.target) if isinstance(loop, ast.For) else set()
+    own, clauses = [*own_parts(at.statement)], dict[str, None]()
     for each in (node for statement in (loop.body if loop else ()) for node in ast.walk(statement)):
         match each:
             case ast.JoinedStr() if _reads(each, counts):
-                return f"; so does what looks up `{at.text(each)}`, whose text needs the value of a number"
+                clauses[f"what looks up `{at.text(each)}`, whose text needs the value of a number"] = None
             case ast.Call(ast.Attribute(owner, "append" | "extend")):
-                return (f"; so does what adds to `{at.text(owner)}` or takes all of it: each length of it would be "
-                        "another graph")
-    return ""
+                clauses[f"what adds to `{at.text(owner)}` or takes all of it: each length of it would be another "
+                        "graph"] = None
+            case ast.Call(ast.Attribute(_, "item"), [], []) if each not in own:
+                clauses[f"what takes the number `{at.text(each)}` out of a tensor"] = None
+    return "".join(f"; so does {each}" for each in clauses)
 
 
 def _logger(at: Facts) -> str:
@@ -783,6 +797,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "logger": _logger,
     "operator": lambda at: f"{at.met.module}.{at.met.name}" if at.met.module else "",
     "fixed_use": lambda at: at.use("fixed"),
+    "compared": lambda at: at.use("compared"),
+    "comparing": lambda at: at.text(at.first("compared")),
     "next_test": lambda at: at.next_test,
     "next_test_of_size": lambda at: at.use("test", of_size=True),
     "numbers_of_size": lambda at: at.use("numbers", of_size=True),

@@ -27,7 +27,7 @@ from ..torch_text.guard_failures import (
     object_type,
 )
 from ..torch_text.parsed import parsed_expression
-from .source import is_only_key
+from .source import is_only_key, is_searched
 
 #: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
 A_VIEW = "a view of another tensor"
@@ -247,7 +247,8 @@ def _is_opened(change: ValueChange, at: Facts) -> bool:
 
 
 def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
-    return _is_opened(change, at) and at.spares is not False and not (at.dynamic or at.others or at.equal_at_first)
+    return _is_opened(change, at) and at.spares is not False and not (
+        at.dynamic or at.others or at.equal_at_first or is_searched(change.cause))
 
 
 def _is_key(change: ValueChange, at: Facts) -> bool:
@@ -323,7 +324,8 @@ ROWS = (
         "it, at {fixed_at} fixes it: that version is for this value alone"),
     Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
         "each value has a version of its own, also with `dynamic=True`", may_raise=True),
-    Row("size number", lambda change, at: bool(at.is_open and at.fixed_at and not at.dynamic), _OPENED + ", but for "
+    Row("size number", lambda change, at: bool(
+        at.is_open and at.fixed_at and not at.dynamic and not is_searched(change.cause)), _OPENED + ", but for "
         "versions in which what is computed with it at {fixed_at} fixes it; with `dynamic=True` in `torch.compile` the "
         "first version leaves it open, too, if nothing fixes it there", True),
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "
@@ -358,7 +360,7 @@ ROWS = (
     Row("number", lambda change, at: change.owner == "module" and not change.of_global,
         "torch fixes whole numbers of modules; with "
         "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
-        "where nothing needs its value while torch compiles (as an index, a key or a `range` does)", True),
+        "where nothing needs its value while torch compiles (as an index, a key, a text or a `range` does)", True),
     Row("number", lambda change, at: at.is_set and not at.is_open and at.values > 2,
         "the compiled function changes it itself, so that each call needs another version; "
         "where nothing else in the function reads it, do that in code that is not compiled", True),
