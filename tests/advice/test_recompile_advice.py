@@ -69,9 +69,8 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (NUMBER, Facts(is_open=True), "torch leaves it open from its second value on; with `dynamic=True`", True),
     # (Torch asks this of any two objects, not of tensors alone.)
     (ValueChange("state is self.last", ("True",), "False"), Facts(), "calls in which two names are one object", False),
-    # (A search in a list of open numbers gives another result in torch 2.13.)
-    (dataclasses.replace(NUMBER, cause="if 9 in [n, 2]:"), Facts(is_open=True), "torch leaves it open from its second value on, so", False),
-    (dataclasses.replace(NUMBER, cause="if n in (9, 2):"), Facts(is_open=True), "torch leaves it open from its second value on; with", True),
+    (NUMBER, Facts(is_open=True, is_own=True), "torch leaves it open from its second value on, so", False),
+    (SIZE, Facts(is_open=True, is_own=True), "torch leaves it open from its second value on; with `dynamic=True`", True),
     # What is set already, what would not be enough, what torch would take for one size: no `dynamic=True`.
     (SIZE, Facts(is_open=True, dynamic="True"), "torch leaves it open from its second value on, so", False),
     (SIZE, Facts(is_open=True, equal_at_first=True), "torch leaves it open from its second value on, so", False),

@@ -27,7 +27,7 @@ from ..torch_text.guard_failures import (
     object_type,
 )
 from ..torch_text.parsed import parsed_expression
-from .source import is_only_key, is_searched
+from .source import is_only_key
 
 #: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
 A_VIEW = "a view of another tensor"
@@ -248,7 +248,12 @@ def _is_opened(change: ValueChange, at: Facts) -> bool:
 
 def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
     return _is_opened(change, at) and at.spares is not False and not (
-        at.dynamic or at.others or at.equal_at_first or is_searched(change.cause))
+        at.dynamic or at.others or at.equal_at_first or _is_made_number(change, at))
+
+
+def _is_made_number(change: ValueChange, at: Facts) -> bool:
+    """Return whether a number comes from before a break: with ``dynamic=True`` torch traces other code with symbols."""
+    return at.is_own and event_of(change) == "number"
 
 
 def _is_key(change: ValueChange, at: Facts) -> bool:
@@ -325,7 +330,7 @@ ROWS = (
     Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
         "each value has a version of its own, also with `dynamic=True`", may_raise=True),
     Row("size number", lambda change, at: bool(
-        at.is_open and at.fixed_at and not at.dynamic and not is_searched(change.cause)), _OPENED + ", but for "
+        at.is_open and at.fixed_at and not at.dynamic and not _is_made_number(change, at)), _OPENED + ", but for "
         "versions in which what is computed with it at {fixed_at} fixes it; with `dynamic=True` in `torch.compile` the "
         "first version leaves it open, too, if nothing fixes it there", True),
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "

@@ -255,14 +255,6 @@ def is_only_key(subject: str, line: str) -> bool:
     return bool(uses) and all(any(use is key for key in keys) for use in uses)
 
 
-def is_searched(line: str) -> bool:
-    """Return whether a line searches in what may be a list: of numbers that are open torch 2.13 finds none."""
-    return any(isinstance(each, ast.Compare) and isinstance(each.ops[0], (ast.In, ast.NotIn))
-               and isinstance(each.comparators[0], (ast.Name, ast.Attribute, ast.List, ast.Tuple))
-               and not all(isinstance(item, ast.Constant) for item in getattr(each.comparators[0], "elts", [None]))
-               for each in ast.walk(parsed_statement(line) or ast.Pass()))
-
-
 def _parts(key: ast.expr) -> list[ast.expr]:
     """Return the parts of a key: ``layer`` and ``expert`` of ``counts[layer, expert]``."""
     return [part for each in key.elts for part in _parts(each)] if isinstance(key, ast.Tuple) else [key]
