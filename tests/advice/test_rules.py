@@ -366,6 +366,8 @@ def test_what_depends_on_an_attribute_that_the_function_sets_is_not_evaluated_be
     ("    for t in p:\n        x = x + 1\n    else:\n        if lib.cond() < p:\n            x = x + 1\n", 5,
      "evaluate `lib.cond() < p` before the compiled function is called, in calls that come to this line, and pass the "
      "result to `f`"),
+    ("    if p > 2 and lib.cond() < p:\n        x = x + 1\n", 2,
+     "evaluate `lib.cond() < p` before the compiled function is called, in calls that come to it, and pass the result to `f`"),
     ("    for t in range(lib.cond()):\n        x = x + 1\n", 2,
      "call `lib.cond()` before the compiled function is called, and pass the result to `f`"),
     ("    y = [lib.cond(v) for v in p]\n", 2, "divide `f` at this line"),

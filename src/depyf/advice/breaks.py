@@ -187,14 +187,12 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "branch item symbol",
          f"{_TURN}the test `{{test}}` and {{plain}} itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.ends_turn),
-    Rule("turn", "size",
-         "compile what one turn of the loop at line {own_loop} computes: a function of its own with `@torch.compile`, "
-         "called in the loop; the loop and {plain} itself stay in plain Python{also_in_turn}", _HOW_OFTEN, _EACH_TURN),
     Rule("turn", "size", f"{_TURN}the loop and {{plain}} itself stay in plain Python{{also_in_turn}}", _HOW_OFTEN,
-         _EACH_TURN, facts=lambda at: at.is_in_loop_of_data),
+         _EACH_TURN, facts=lambda at: isinstance(at.statement, ast.For) or at.is_in_loop_of_data),
     Rule("branch", "branch assertion", edit=_site(branches.on_branch)),
     Rule("branch", "item", facts=lambda at: at.test, edit=_site(branches.on_branch)),
-    Rule("branch", "operator", facts=lambda at: at.is_number and at.tests_array, edit=_site(branches.on_branch)),
+    Rule("branch", "operator", edit=_site(branches.on_branch), facts=lambda at: at.is_number and at.test and any(
+        isinstance(each, ast.Name) and at.values.type_of(each.id) == "ndarray" for each in ast.walk(at.test))),
 
     # Numbers out of tensors.
     Rule("packed", "operator", f"give the module the padded batch, not the packed one, and set `{_RNN}`",
@@ -325,7 +323,9 @@ RULES: tuple[Rule, ...] = (
          "{passed_to}", _NOT_TRACED, f"{_PARAMETER}; each text or object that it gives has a version of its own"),
     Rule("skipped", "skipped builtin", "if `{outer_call}` gives the same at each call: call it once, outside of what "
          "is compiled, and read what it gave from a global variable", f"{_NOT_TRACED}, which that call leads to",
-         "what it gives is not looked up again", facts=lambda at: at.is_outer_call_alone),
+         "what it gives is not looked up again",
+         facts=lambda at: at.outer_call is not None and ast.unparse(at.outer_call).endswith("()") and isinstance(
+             at.outer_call.func, ast.Name)),
     Rule("generator", "generator",
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,

@@ -117,12 +117,6 @@ class Facts:
         return self.statement.test if isinstance(self.statement, (ast.If, ast.While, ast.Assert)) else None
 
     @property
-    def tests_array(self) -> bool:
-        """Whether the statement tests a NumPy array."""
-        return any(isinstance(each, ast.Name) and self.values.type_of(each.id) == "ndarray"
-                   for each in ast.walk(self.test or _NOTHING))
-
-    @property
     def loop_test(self) -> ast.expr | None:
         """The test of the innermost loop, a ``while``."""
         return self.loops[-1].test if self.loops and isinstance(self.loops[-1], ast.While) else None
@@ -153,11 +147,18 @@ class Facts:
         return False
 
     @property
+    def is_lazy(self) -> bool:
+        """Whether another part of the statement decides if the call is made: ``n > 0 and draw()``."""
+        return any(inner is self.call for each in own_parts(self.statement) if isinstance(each, ast.BoolOp)
+                   for part in each.values[1:] for inner in ast.walk(part))
+
+    @property
     def ends_turn(self) -> bool:
         """Whether a branch of the statement may end a turn of the loop, or the loop; also the test of a ``while``."""
-        return self.loop_computes and (isinstance(self.statement, ast.While) or self.skips_rest or isinstance(
-            self.statement, ast.If) and any(isinstance(each, (ast.Break, ast.Return))
-                                            for part in self.statement.body for each in ast.walk(part)))
+        turn = [part for loop in self.loops[-1:] for part in loop.body]
+        return any(map(self.computes, turn)) and (
+            isinstance(self.statement, ast.While) or self.skips_rest or isinstance(self.statement, ast.If) and any(
+                isinstance(each, (ast.Break, ast.Return)) for part in self.statement.body for each in ast.walk(part)))
 
     @property
     def warns_of_class(self) -> bool:
@@ -178,11 +179,6 @@ class Facts:
         body: list[ast.stmt] = self.loops[-1].body if self.loops else []
         at = body.index(self.statement) if self.statement in body else 0
         return any(map(self.computes, body[:at])) and any(map(self.computes, body[at + 1:]))
-
-    @property
-    def loop_computes(self) -> bool:
-        """Whether a turn of the innermost loop computes with more than Python numbers."""
-        return any(self.computes(part) for loop in self.loops[-1:] for part in loop.body)
 
     @property
     def skips_rest(self) -> bool:
@@ -233,14 +229,6 @@ class Facts:
         calls = [each for each in own_parts(outer.statement) if isinstance(each, ast.Call)]
         named = [each for each in calls if called(each) in inner]
         return named[0] if len(named) == 1 else calls[0] if len(calls) == 1 else None
-
-    @property
-    def is_outer_call_alone(self) -> bool:
-        """Whether the call in the compiled function that leads to the line is of a function without arguments."""
-        match self.outer_call:
-            case ast.Call(ast.Name(), [], []):
-                return True
-        return False
 
     @property
     def draws(self) -> list[ast.Call]:
@@ -386,15 +374,11 @@ class Facts:
                      and any(isinstance(each, ast.Call) and called(each) in _TESTS for each in ast.walk(test))), "")
 
     @property
-    def _shows_number(self) -> bool:
-        """Whether the statement itself takes a number out of a tensor, or a list of numbers."""
-        return any(is_number(each) or isinstance(each, ast.Call) and called(each) == "tolist"
-                   for each in own_parts(self.statement))
-
-    @property
     def _is_taken_by_torch(self) -> bool:
         """Whether torch itself takes the number of a tensor that is an index or a size."""
-        return self.met.name == "_local_scalar_dense" and not self._shows_number
+        return self.met.name == "_local_scalar_dense" and not any(
+            is_number(each) or isinstance(each, ast.Call) and called(each) == "tolist"
+            for each in own_parts(self.statement))
 
     @property
     def index(self) -> ast.expr | None:
@@ -708,7 +692,7 @@ def _how_often(at: Facts) -> str:
     if at.loops:
         which = " that comes to it" * at.is_conditional
         return f", once for each turn of the loop at line {at.loops[-1].lineno}{which}"
-    return ", in calls that come to this line" if at.is_conditional else ""
+    return ", in calls that come to it" if at.is_lazy else ", in calls that come to this line" * at.is_conditional
 
 
 def _in_turn(at: Facts) -> str:
@@ -749,10 +733,6 @@ def _library_method(at: Facts) -> str:
     return name if "." in name else ""
 
 
-def _library_module(at: Facts) -> str:
-    return installed_module(at.where.filename) if at.where is not None else ""
-
-
 #: How each is read. A row of whose sentence one is ``""`` is silent, but for those whose names begin with ``also_``,
 #: which are clauses that may be left out.
 NAMED: Mapping[str, Callable[[Facts], str]] = {
@@ -765,8 +745,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "plain": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
         f"`{qualified_name(at.site.module, at.function)}`, so `{_compiled(at)}`,"),
     "line": lambda at: at.where.text.strip() if at.where is not None else "",
-    "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
-    "own_loop": lambda at: str(at.statement.lineno) if isinstance(at.statement, ast.For) else "",
+    "loop": lambda at: str(loop.lineno) if (loop := at.turned_loop if at.met.event == "size" else (
+        at.loops[-1] if at.loops else None)) else "",
     "test": lambda at: at.text(at.test),
     "skip_of_size": lambda at: at.text(at.skip_of_size.test) if at.skip_of_size is not None else "",
     "loop_test": lambda at: at.text(at.loop_test),
@@ -818,5 +798,5 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_lost": lambda at: "; through such a tensor no gradient flows on, without an error" * bool(_given(at)),
     "library_method": _library_method,
     "library_class": lambda at: _library_method(at).partition(".")[0],
-    "library_module": _library_module,
+    "library_module": lambda at: installed_module(at.where.filename) if at.where is not None else "",
 }

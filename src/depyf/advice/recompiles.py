@@ -256,15 +256,6 @@ def _is_made_number(change: ValueChange, at: Facts) -> bool:
     return at.is_own and event_of(change) == "number"
 
 
-def _is_key(change: ValueChange, at: Facts) -> bool:
-    return is_only_key(change.subject, change.cause)
-
-
-def _grows(change: ValueChange, at: Facts) -> bool:
-    """Return whether each version is for a greater length than the one before, of three versions at least."""
-    return not at.is_own and len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
-
-
 def _is_of_variable(change: ValueChange, at: Facts) -> bool:
     """Return whether an iterator is a variable or an attribute, and no loop's own."""
     match parsed_expression(change.subject):
@@ -360,8 +351,8 @@ ROWS = (
     Row("number", lambda change, at: change.subject.endswith("param_groups[0]['lr']"), "each of its values has a "
         "version of its own; an optimizer made with a tensor, `lr=torch.tensor(...)`, has one for all (as float32 the "
         "rate is rounded)", True),
-    Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
-        "its own", may_raise=True),
+    Row("number", lambda change, at: is_only_key(change.subject, change.cause), "it is a key or an index at {cause}, "
+        "which needs its value, so each value has a version of its own", may_raise=True),
     Row("number", lambda change, at: change.owner == "module" and not change.of_global,
         "torch fixes whole numbers of modules; with "
         "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
@@ -397,9 +388,10 @@ ROWS = (
         "makes share it), and so has what is called and is no Python function"),
     Row("object", _always, "the version is for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
-    Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
-        "({lengths}); where each call makes it longer, no version serves the next call: do that in code "
-        "that is not compiled, and pass what the function reads of it", True),
+    Row("length", lambda change, at: not at.is_own and len(at.lengths) > 2 and (
+        all(one < other for one, other in zip(at.lengths, at.lengths[1:]))), "each length has a version of its own, and "
+        "in this run each is greater than the one before ({lengths}); where each call makes it longer, no version serves "
+        "the next call: do that in code that is not compiled, and pass what the function reads of it", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version is for several "
