@@ -428,8 +428,10 @@ def test_nothing_is_moved_before_a_call_that_a_library_makes(caller, change):
 def test_of_a_turn_that_makes_a_text_of_its_number_the_search_stays_outside():
     """In a function of its own the number is open from the second turn on, and an f-string breaks the graph."""
     text = ("def f(self, x):\n    for i in range(4):\n        x = getattr(self, f'layer{i}')(x)\n"
-            "        if x.max() > 1:\n            break\n    return x\n")
-    assert "so does what looks up `f'layer{i}'`" in on_break(broken_at(text, 4)).change
+            "        log.append(x.mean().item())\n        if x.max().item() > 1:\n            break\n    return x\n")
+    change = on_break(broken_at(text, 5)).change
+    assert "so does what looks up `f'layer{i}'`" in change and "so does what adds to `log` or takes all of it" in change
+    assert "so does what takes the number `x.mean().item()`" in change and "`x.max().item()` out of" not in change
 
 
 @pytest.mark.parametrize(("call", "change"), [

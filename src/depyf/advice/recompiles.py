@@ -389,9 +389,9 @@ ROWS = (
     Row("object", _always, "the version is for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
     Row("length", lambda change, at: not at.is_own and len(at.lengths) > 2 and (
-        all(one < other for one, other in zip(at.lengths, at.lengths[1:]))), "each length has a version of its own, and "
-        "in this run each is greater than the one before ({lengths}); where each call makes it longer, no version serves "
-        "the next call: do that in code that is not compiled, and pass what the function reads of it", True),
+        all(one < other for one, other in zip(at.lengths, at.lengths[1:]))), "each length has a version of its own, "
+        "and in this run each is greater than the one before ({lengths}); where each call makes it longer, no version "
+        "serves the next call: do that in code that is not compiled, and pass what the function reads of it", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version is for several "
