@@ -67,7 +67,7 @@ _NOT_TRACED = "torch does not trace `{call}`"
 _PARAMETER = "`{function}`, and each compiled function that calls it, has one more parameter"
 _TEST_BEFORE = ("evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result "
                 "to {passed_to}: `True` or `False`")
-_VERSIONS = f"a version for each combination of results; {_PARAMETER}"
+_VERSIONS = f"a version for each combination of results; {_PARAMETER}{{also_logs}}"
 _DIVIDED = "two compiled functions in place of one; what both need is returned by the first"
 _OUTSIDE = "what follows the line is no part of the graph"
 _ENTERED = "torch does not trace how this context is entered and left"
@@ -279,8 +279,8 @@ RULES: tuple[Rule, ...] = (
     Rule("warning", "skipped", "return what it warns of, and warn where the function is called",
          "torch can warn after a graph, but only where it is given texts, numbers and tensors, and no class, and not "
          "from a function that a compiled one calls: that warning is lost",
-         "the warning comes after the call",
-         facts=lambda at: at.met.last == "warn" and (at.is_inlined or at.warns_of_class)),
+         "the warning comes after the call", facts=lambda at: at.met.last == "warn" and (
+             at.is_inlined or at.warns_of_class)),
     Rule("warning", "skipped", why="torch then warns after the graph instead of ending it here",
          cost="the warning comes when the graph is done", setting=f"{REORDER}(warnings.warn)",
          facts=lambda at: at.met.last == "warn"),
@@ -323,9 +323,8 @@ RULES: tuple[Rule, ...] = (
          "{passed_to}", _NOT_TRACED, f"{_PARAMETER}; each text or object that it gives has a version of its own"),
     Rule("skipped", "skipped builtin", "if `{outer_call}` gives the same at each call: call it once, outside of what "
          "is compiled, and read what it gave from a global variable", f"{_NOT_TRACED}, which that call leads to",
-         "what it gives is not looked up again",
-         facts=lambda at: at.outer_call is not None and ast.unparse(at.outer_call).endswith("()") and isinstance(
-             at.outer_call.func, ast.Name)),
+         "what it gives is not looked up again", facts=lambda at: isinstance(
+             getattr(at.outer_call, "func", None), ast.Name) and at.text(at.outer_call).endswith("()")),
     Rule("generator", "generator",
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,

@@ -775,6 +775,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_passed": lambda at: f", and pass it what its lines need of `{at.text(at.entered_as)}`" if (
         at.entered_as is not None) else "",
     "logger": _logger,
+    "also_logs": lambda at: "; where it is `True`, what logs breaks the graph" * (at.met.event == "logger"),
     "operator": lambda at: f"{at.met.module}.{at.met.name}" if at.met.module else "",
     "fixed_use": lambda at: at.use("fixed"),
     "compared": lambda at: at.use("compared"),
