@@ -69,6 +69,8 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (NUMBER, Facts(is_open=True), "torch leaves it open from its second value on; with `dynamic=True`", True),
     # (Torch asks this of any two objects, not of tensors alone.)
     (ValueChange("state is self.last", ("True",), "False"), Facts(), "calls in which two names are one object", False),
+    (NUMBER, Facts(is_open=True, is_own=True), "torch leaves it open from its second value on, so", False),
+    (SIZE, Facts(is_open=True, is_own=True), "torch leaves it open from its second value on; with `dynamic=True`", True),
     # What is set already, what would not be enough, what torch would take for one size: no `dynamic=True`.
     (SIZE, Facts(is_open=True, dynamic="True"), "torch leaves it open from its second value on, so", False),
     (SIZE, Facts(is_open=True, equal_at_first=True), "torch leaves it open from its second value on, so", False),
@@ -319,17 +321,20 @@ def test_a_break_in_a_loop_after_another_break_is_named_there(skips, begins):
     assert adviser.change_on(item[0]).startswith(f"{begins}set `torch._dynamo.config.capture_scalar_outputs = True`")
 
 
-def test_a_global_number_that_the_compiled_code_sets():
-    code = CodeText("def f():\n    global calls\n    calls = 1\n", "exact")
+@pytest.mark.parametrize(("change", "begins"), [(1, "the compiled function changes it itself"), (0, "torch fixes a whole number")])
+def test_a_global_number_that_the_compiled_code_sets(change, begins):
+    """Code that a context has set back stores the value that its version expects."""
+    codes = [CodeText(f"def f():\n    global calls\n    calls = {at + change}\n", "exact") for at in range(3)]
+    code = codes[0]
     failures = [(), *((GuardFailure(CompileId(0, at), "", "G['calls']", str(at), str(at + 1), subject="G['calls']"),)
                       for at in range(2))]
     entries = tuple(CacheEntry(CompileId(0, at), (Guard(f"G['calls'] == {at}", "G['calls']", "EQUALS_MATCH", ""),),
-                               TransformedCode(CompileId(0, at), "f", code, None, ()), ()) for at in range(3))
+                               TransformedCode(CompileId(0, at), "f", codes[at], None, ()), ()) for at in range(3))
     compilations = tuple(Compilation(CompileId(0, at), "f", PLACE, outcome="compiled", guard_failures=failed)
                          for at, failed in enumerate(failures))
     frame = Frame("f", "f", PLACE, code, False, (), (), entries)
     (text,) = Adviser(RunIndex(Capture((CompiledFunction("f", (frame,)),), compilations=compilations))).on(compilations)
-    assert text.startswith("`calls`: the compiled function changes it itself")
+    assert text.startswith(f"`calls`: {begins}")
 
 
 def test_a_string_that_the_new_version_does_not_look_at_has_no_version_for_each_value():

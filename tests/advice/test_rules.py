@@ -113,6 +113,8 @@ def test_no_symbol_is_advised_for_a_number_whose_text_is_looked_up(lines, search
     (["for i in range(int(x.max()) + 1):", "    x = x * i", "return x"], "compute the number before the compiled function is"),
     (["n = int(x.max())", "for i in range(n):", "    x = x * i", "return x"], "compute the number before the compiled function"),
     (["seen = x.tolist()", "return words.get(tuple(seen[:2]))"], "compute the number before the compiled function is"),
+    (["seen = x.tolist()", "return x if 9 in seen else x * 2"], "end what is compiled before this line: return the tensor, "
+     "take the numbers and do `9 in seen` in plain Python, and pass no list of them"),
 ])
 def test_a_symbol_is_advised_on_the_condition_that_nothing_needs_the_value(lines, begins):
     """With a symbol torch 2.13 breaks the graph again at ``str``, at a member of a set, and at a key, also in callers."""
@@ -364,6 +366,8 @@ def test_what_depends_on_an_attribute_that_the_function_sets_is_not_evaluated_be
     ("    for t in p:\n        x = x + 1\n    else:\n        if lib.cond() < p:\n            x = x + 1\n", 5,
      "evaluate `lib.cond() < p` before the compiled function is called, in calls that come to this line, and pass the "
      "result to `f`"),
+    ("    if p > 2 and lib.cond() < p:\n        x = x + 1\n", 2,
+     "evaluate `lib.cond() < p` before the compiled function is called, in calls that come to it, and pass the result to `f`"),
     ("    for t in range(lib.cond()):\n        x = x + 1\n", 2,
      "call `lib.cond()` before the compiled function is called, and pass the result to `f`"),
     ("    y = [lib.cond(v) for v in p]\n", 2, "divide `f` at this line"),
@@ -424,8 +428,10 @@ def test_nothing_is_moved_before_a_call_that_a_library_makes(caller, change):
 def test_of_a_turn_that_makes_a_text_of_its_number_the_search_stays_outside():
     """In a function of its own the number is open from the second turn on, and an f-string breaks the graph."""
     text = ("def f(self, x):\n    for i in range(4):\n        x = getattr(self, f'layer{i}')(x)\n"
-            "        if x.max() > 1:\n            break\n    return x\n")
-    assert "so does what looks up `f'layer{i}'`" in on_break(broken_at(text, 4)).change
+            "        log.append(x.mean().item())\n        if x.max().item() > 1:\n            break\n    return x\n")
+    change = on_break(broken_at(text, 5)).change
+    assert "so does what looks up `f'layer{i}'`" in change and "so does what adds to `log` or takes all of it" in change
+    assert "so does what takes the number `x.mean().item()`" in change and "`x.max().item()` out of" not in change
 
 
 @pytest.mark.parametrize(("call", "change"), [
@@ -459,7 +465,8 @@ def test_a_librarys_function_that_torch_compiles_by_itself_is_not_changed(compil
     ("logger.warning('a')", "add(logging.Logger.warning)"),
     ("logger.warning_once('a')", "add(type(logger).warning_once)"),
     ("self.log.success('a')", "add(type(self.log).success)"),
-    ("on = logger.isEnabledFor(10)", "add(logging.Logger.isEnabledFor)"),
+    ("on = logger.isEnabledFor(10)", "call `logger.isEnabledFor(10)` before the compiled function is called"),
+    ("if logger.isEnabledFor(10) and x is not None:\n        pass", "evaluate `logger.isEnabledFor(10)` before the compiled"),
 ])
 def test_a_method_that_the_program_gives_its_loggers_is_one_of_their_class(line, setting):
     method = line.partition("(")[0].rpartition(".")[2]
@@ -527,6 +534,42 @@ def test_nothing_is_said_of_a_print_in_a_generator():
     explanation = "Dynamo does not know how to trace builtin operator `print` with argument types ['str'] (has_kwargs False)"
     text = "def f(x):\n    for row in x:\n        print('row')\n        yield row\n"
     assert on_break(broken_at(text, 3, "GB0059", "Failed to trace builtin operator", explanation)) is None
+
+
+@pytest.mark.parametrize(("lines", "registry_id", "heading", "begins"), [
+    (["for row in x:", "    ids = row.tolist()", "    x = x * table.get(tuple(ids[:2]), 1)"], "GB0033", "Data dependent operator",
+     "leave the loop at line 2 as it is"),
+    (["for k in range(3):", "    at = torch.nonzero(x == k)", "    rows = x[at]", "    if rows.shape[0] == 0:", "        break"],
+     "GB0036", "Dynamic shape operator", "set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`"),
+    (["x = x * 2", "return [row for row in x if row.sum() > 0]"], "GB0170", "Data-dependent branching",
+     "leave the branch as it is: how many elements are taken depends on the values"),
+    (["x = x * 2", "rate = next(table)"], "GB4347", "Missing tp_iternext", "call `next(table)` before the compiled function is"),
+    (["x = x * 2", "y = x @ x"], "GB0015", "Attempted to wrap sparse Tensor", "keep calls with sparse tensors from `f`: test for"),
+    (["x = x * 2", "x.requires_grad_()"], "GB8985", "requires_grad_() intermediate leaked as output", "leave the line as it is"),
+])
+def test_what_follows_from_values_of_a_list_or_of_a_size(lines, registry_id, heading, begins):
+    text = "\n    ".join(["def f(x, table):", *lines]) + "\n"
+    context = {"GB0033": "aten._local_scalar_dense.default", "GB0036": "aten.nonzero.default"}.get(registry_id, "")
+    broken = GraphBreak(CompileId(0, 0), heading, registry_id=registry_id, context=context, depth=1,
+                        stack=(SourceLocation("m.py", 3, "f", lines[1].strip()),))
+    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+    assert advice.change.startswith(begins)
+    assert advice.next_break == ("line 5 (`rows.shape[0] == 0`)" if registry_id == "GB0036" else "")
+
+
+def test_what_a_called_function_prints_or_warns_is_lost_after_the_graph():
+    """Torch 2.13 prints after a graph what the compiled function itself prints, and nothing of what it calls."""
+    explanation = "Dynamo does not know how to trace builtin operator `print` with argument types ['str'] (has_kwargs False)"
+    text = "import warnings\ndef helper(x):\n    print('row')\n    warnings.warn('row')\ndef f(x):\n    helper(x)\n"
+    for line, registry_id, heading, context in ((3, "GB0059", "Failed to trace builtin operator", ""), (
+            4, "GB0007", "Attempted to call function marked as skipped", "module: _warnings, qualname: warn, skip reason: x")):
+        inner = SourceLocation("m.py", line, "helper", text.splitlines()[line - 1].strip())
+        own, called = (GraphBreak(CompileId(0, 0), heading, explanation=explanation * (line == 3), context=context,
+                                  registry_id=registry_id, stack=stack, depth=len(stack)) for stack in (
+            (inner,), (SourceLocation("m.py", 6, "f", "helper(x)"), inner)))
+        sources = Sources([SourceFile("m.py", text)])
+        assert on_break(sources.site(own)).settings
+        assert not on_break(sources.site(called)).settings
 
 
 @pytest.mark.parametrize("line, registry_id, change", [
@@ -810,7 +853,7 @@ def test_a_function_that_is_given_up_is_told_where_it_breaks_next(way_out, expec
 
 @pytest.mark.parametrize(("first", "ends"), [
     ("best = int(scores.argmax())", "; first do what is advised at `m.py:2`: the setting is for the whole program, which may "
-     "end in an error there"),
+     "end in an error or another result there"),
     ("best = len(scores)", ""),
 ])
 def test_a_setting_for_the_whole_program_waits_for_the_line_that_needs_the_number(first, ends):

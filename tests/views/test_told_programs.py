@@ -442,7 +442,8 @@ def test_a_method_is_told_from_another_of_its_name(capture_program):
 @before_2_15
 def test_a_test_by_a_random_number_is_to_be_passed_as_its_outcome(capture_program):
     text = index(capture_program(told_programs.choice_by_a_random_number))
-    assert "**change**: evaluate `random.random() < 0.5` before the compiled function is called, and pass the result to `augment`" in text
+    assert ("**change**: evaluate `random.random() < 0.5` before the compiled function is called, in calls that come to it, and "
+            "pass the result to `augment`") in text  # (it comes after `on and`)
     assert "in plain Python: the choice by `on`" not in text  # (a guard decides that)
     assert "why: torch does not trace `Random.random`" in text
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .model import Advice, Edit, indented
-from .source import Function, Site, called, path_to
+from .source import Function, Site, called, own_parts, path_to
 from .tensor_values import NAN_OF_NAN, Unproven, Values, is_total, may_be_steep, to_compute, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
@@ -77,7 +77,8 @@ def on_branch(site: Site) -> Advice | None:
                       "the test alone ends the graph", "none")
     choice = _choice(site, node) if node is not None else None
     if choice is None and not isinstance(node, ast.If):
-        return None
+        filters = [each for each in own_parts(node or ast.Pass()) if isinstance(each, ast.comprehension) and each.ifs]
+        return _left_alone(site, "how many elements are taken depends on the values") if filters else None
     assert node is not None
     prevented = _prevented(site, node, choice)
     if prevented:

@@ -29,6 +29,8 @@ _GIVE_SYMBOLS = frozenset({
     "nonzero", "nonzero_numpy", "_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive",
     "repeat_interleave", "masked_select", "bincount", "index", "argwhere", "_pack_padded_sequence",
     "_padded_dense_to_jagged_forward"})
+#: Methods of a logger that log nothing.
+_ASKING = frozenset({"isEnabledFor", "getEffectiveLevel", "hasHandlers"})
 #: Operators of torch's that give a truth value of Python's.
 _TRUTHS = frozenset({"allclose", "equal", "is_nonzero"})
 _RNN = "torch._dynamo.config.allow_rnn = True"
@@ -51,6 +53,8 @@ _EACH_TURN = "one call of compiled code for each turn"
 _DRAWN = "torch represents a random number as a tensor while it traces; a number from outside is an input of the graph"
 _NEEDS_NUMBER = ("{fixed_use} needs its value; with a symbol of the graph there (the setting "
                  "`capture_scalar_outputs`) torch 2.13 may break the graph again, or end in an error")
+_COMPARED = ("{compared} compares numbers of a list: a graph is for these values alone, or (of a search in a list of "
+             "symbols torch 2.13 takes none for equal, without an error) gives another result")
 #: (A symbol for the number, or `.format`, would be no help: torch 2.13 goes on as if the text were not there.)
 _IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{compiled}` is called"
 _NO_TEXT = ("outside of a graph the number has a value; inside, torch makes its text only when the graph is done, and "
@@ -63,7 +67,7 @@ _NOT_TRACED = "torch does not trace `{call}`"
 _PARAMETER = "`{function}`, and each compiled function that calls it, has one more parameter"
 _TEST_BEFORE = ("evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result "
                 "to {passed_to}: `True` or `False`")
-_VERSIONS = f"a version for each combination of results; {_PARAMETER}"
+_VERSIONS = f"a version for each combination of results; {_PARAMETER}{{also_logs}}"
 _DIVIDED = "two compiled functions in place of one; what both need is returned by the first"
 _OUTSIDE = "what follows the line is no part of the graph"
 _ENTERED = "torch does not trace how this context is entered and left"
@@ -183,14 +187,12 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "branch item symbol",
          f"{_TURN}the test `{{test}}` and {{plain}} itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.ends_turn),
-    Rule("turn", "size",
-         "compile what one turn of the loop at line {own_loop} computes: a function of its own with `@torch.compile`, "
-         "called in the loop; the loop and {plain} itself stay in plain Python{also_in_turn}", _HOW_OFTEN, _EACH_TURN),
     Rule("turn", "size", f"{_TURN}the loop and {{plain}} itself stay in plain Python{{also_in_turn}}", _HOW_OFTEN,
-         _EACH_TURN, facts=lambda at: at.is_in_loop_of_data),
+         _EACH_TURN, facts=lambda at: isinstance(at.statement, ast.For) or at.is_in_loop_of_data),
     Rule("branch", "branch assertion", edit=_site(branches.on_branch)),
     Rule("branch", "item", facts=lambda at: at.test, edit=_site(branches.on_branch)),
-    Rule("branch", "operator", facts=lambda at: at.is_number and at.tests_array, edit=_site(branches.on_branch)),
+    Rule("branch", "operator", edit=_site(branches.on_branch), facts=lambda at: at.is_number and at.test and any(
+        isinstance(each, ast.Name) and at.values.type_of(each.id) == "ndarray" for each in ast.walk(at.test))),
 
     # Numbers out of tensors.
     Rule("packed", "operator", f"give the module the padded batch, not the packed one, and set `{_RNN}`",
@@ -203,11 +205,18 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "operator size symbol",
          f"{_TURN}the test `{{loop_test}}` and {{plain}} itself stay in plain Python{{also_in_turn}}", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.sets_loop_test),
+    Rule("number_outside", "item operator", "leave the loop at line {loop} as it is", _COMPARED,
+         "the loop runs in plain Python; a function with `@torch.compile` that it calls with tensors is compiled",
+         leaves=True, facts=lambda at: at.is_number),
     Rule("number_outside", "item operator",
          "compute the number before the compiled function is called, and pass it as an argument", _NEEDS_NUMBER,
          "what it is computed of is needed outside, too; for an index of a list, or the count of a loop, each number "
          "has a version of its own",
          facts=lambda at: at.is_number and at.is_number_given),
+    Rule("number_outside", "item operator",
+         "end what is compiled before this line: return the tensor, take the numbers and do `{comparing}` in plain "
+         "Python, and pass no list of them to a compiled function of the rest", _COMPARED, _DIVIDED,
+         facts=lambda at: at.is_number),
     Rule("number_outside", "item operator",
          "end what is compiled before this line: return the tensor, take the number in plain Python, and pass it to a "
          "compiled function of the rest", _NEEDS_NUMBER, "two compiled functions in place of one",
@@ -224,9 +233,9 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.is_number),
     Rule("capture_scalar_outputs", "item operator",
          f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, an index (but "
-         "for the only one of a tensor), a member of a set, a size that has to be equal to another one, a flag, the "
-         "count of a loop, its text by `str`, a call that takes no symbol in its place{also_in_loop}", _SYMBOL,
-         "a branch or a key that depends on the number may end the graph again",
+         "for the only one of a tensor), a member of a set or of a list that is searched, a size that has to be equal "
+         "to another one, a flag, the count of a loop, its text by `str`, a call that takes no symbol in its "
+         "place{also_in_loop}", _SYMBOL, "a branch or a key that depends on the number may end the graph again",
          setting=SCALARS, facts=lambda at: at.is_number),
 
     Rule("truth", "operator", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _TRUTH, _EACH_TURN,
@@ -256,19 +265,22 @@ RULES: tuple[Rule, ...] = (
 
     # Output, and what the program asks for.
     Rule("", "builtin reordered", facts=lambda at: _prints(at) and at.is_generator),
-    Rule("print", "builtin reordered", facts=_prints, edit=edits.printed),
-    Rule("print out", "builtin reordered",
+    Rule("print", "builtin reordered", facts=lambda at: _prints(at) and not at.is_inlined, edit=edits.printed),
+    Rule("print out", "builtin reordered exception",
          "print outside of what is compiled: return what it shows, and print it where the function is called",
-         "a graph cannot print; torch can print after it, but only what `print(a, b, ...)` shows without keywords",
-         "the text comes after the call", facts=_prints),
+         "a graph cannot print; torch can print after it, but only what `print(a, b, ...)` shows without keywords, and "
+         "not from a function that a compiled one calls: that text is lost", "the text comes after the call",
+         facts=lambda at: _prints(at) and (at.met.event != "exception" or at.is_inlined and at.met.needs_text)),
     Rule("logger", "logger",  # (no setting to be tried: it loses messages, which no run shows)
          "return what it logs, and log that where the function is called; or, if compiled code need not log it at all, "
          "set `torch._dynamo.config.ignore_logging_functions.add({logger})`",
          "a graph cannot log; with the setting torch leaves the call out",
-         "the message comes after the call, or never"),
+         "the message comes after the call, or never", facts=lambda at: at.met.last not in _ASKING),
     Rule("warning", "skipped", "return what it warns of, and warn where the function is called",
-         "torch can warn after a graph, but only where it is given texts, numbers and tensors, and no class",
-         "the warning comes after the call", facts=lambda at: at.met.last == "warn" and at.warns_of_class),
+         "torch can warn after a graph, but only where it is given texts, numbers and tensors, and no class, and not "
+         "from a function that a compiled one calls: that warning is lost",
+         "the warning comes after the call", facts=lambda at: at.met.last == "warn" and (
+             at.is_inlined or at.warns_of_class)),
     Rule("warning", "skipped", why="torch then warns after the graph instead of ending it here",
          cost="the warning comes when the graph is done", setting=f"{REORDER}(warnings.warn)",
          facts=lambda at: at.met.last == "warn"),
@@ -296,7 +308,7 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.is_whole),
     Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _NOT_TRACED,
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
-    Rule("skipped", "skipped builtin", _TEST_BEFORE, _NOT_TRACED, _VERSIONS),
+    Rule("skipped", "skipped builtin logger", _TEST_BEFORE, _NOT_TRACED, _VERSIONS),
     Rule("skipped", "skipped builtin",
          "divide `{compiled}` at this line: compile what comes before it and what comes after it as functions of "
          "their own, and call `{call}` between them", f"{_NOT_TRACED}, and what is compiled makes or changes "
@@ -305,13 +317,14 @@ RULES: tuple[Rule, ...] = (
          "divide `{compiled}` at line {outer_line}: compile what comes before it and what comes after it as functions "
          "of their own, and call `{outer_call}` between them", f"{_NOT_TRACED}, which that call leads to", _DIVIDED,
          facts=lambda at: at.made_of(at.call)),
-    Rule("", "skipped builtin", facts=lambda at: at.made_of(at.call)),
-    Rule("skipped", "skipped builtin",
+    Rule("", "skipped builtin logger iterator", facts=lambda at: at.made_of(at.call)),
+    Rule("skipped", "skipped builtin logger iterator",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
          "{passed_to}", _NOT_TRACED, f"{_PARAMETER}; each text or object that it gives has a version of its own"),
     Rule("skipped", "skipped builtin", "if `{outer_call}` gives the same at each call: call it once, outside of what "
          "is compiled, and read what it gave from a global variable", f"{_NOT_TRACED}, which that call leads to",
-         "what it gives is not looked up again", facts=lambda at: at.is_outer_call_alone),
+         "what it gives is not looked up again", facts=lambda at: isinstance(
+             getattr(at.outer_call, "func", None), ast.Name) and at.text(at.outer_call).endswith("()")),
     Rule("generator", "generator",
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,
@@ -356,6 +369,12 @@ RULES: tuple[Rule, ...] = (
          f"a backend that differentiates graphs has compiled the backward pass anyway; `{_AUTOGRAD}` is for a loss "
          "that the same graph computes: of another one torch 2.13 traces no gradients, without an error",
          "what follows `.backward()`, as an optimizer's step, is then not in that function"),
+    Rule("leaked", "leaked", "leave the line as it is",
+         "the compiled function returns a tensor that is computed of one made here with `requires_grad_()`, and torch "
+         "keeps none of the gradients between two graphs for such a tensor", "the graph ends here", leaves=True),
+    Rule("sparse", "sparse", "keep calls with sparse tensors from `{compiled}`: test for them before the call, and "
+         "call it without `torch.compile` there", "torch traces no sparse tensor, and gives up a function for all "
+         "calls when one comes", "calls with sparse tensors run in plain Python"),
     Rule("allow_rnn", "recurrent", f"set `{_RNN}`{{also_if_padded}}",
          "torch then traces what the module computes, step by step", setting=_RNN,
          cost=f"{_UNROLLED}; it is for padded input alone: a packed sequence breaks the graph again"),

@@ -53,7 +53,7 @@ SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
 
 #: A use of a value that depends on the data: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
-#: is looked up) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
+#: is looked up), ``"compared"`` (numbers of a list) or ``"numbers"`` (``.tolist()``), with the expression around it.
 Use = tuple[str, ast.expr]
 
 
@@ -90,8 +90,16 @@ class Facts:
 
     @property
     def is_generator(self) -> bool:
-        """Whether the line is in a generator: torch 2.13 loses the text of what one prints after the graph."""
+        """Whether the line is in a generator, which cannot return what it shows."""
         return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or _NOTHING))
+
+    @property
+    def is_inlined(self) -> bool:
+        """Whether another function than the compiled one has the line: what it prints after the graph is lost (2.13).
+
+        (``InstructionTranslatorBase.debug_locals``; torch's own function around the call of an object is one, too.)
+        """
+        return self.broken.depth > 1
 
     @functools.cached_property
     def loops(self) -> list[Loop]:
@@ -107,12 +115,6 @@ class Facts:
     def test(self) -> ast.expr | None:
         """The test of the statement."""
         return self.statement.test if isinstance(self.statement, (ast.If, ast.While, ast.Assert)) else None
-
-    @property
-    def tests_array(self) -> bool:
-        """Whether the statement tests a NumPy array."""
-        return any(isinstance(each, ast.Name) and self.values.type_of(each.id) == "ndarray"
-                   for each in ast.walk(self.test or _NOTHING))
 
     @property
     def loop_test(self) -> ast.expr | None:
@@ -145,11 +147,18 @@ class Facts:
         return False
 
     @property
+    def is_lazy(self) -> bool:
+        """Whether another part of the statement decides if the call is made: ``n > 0 and draw()``."""
+        return any(inner is self.call for each in own_parts(self.statement) if isinstance(each, ast.BoolOp)
+                   for part in each.values[1:] for inner in ast.walk(part))
+
+    @property
     def ends_turn(self) -> bool:
         """Whether a branch of the statement may end a turn of the loop, or the loop; also the test of a ``while``."""
-        return self.loop_computes and (isinstance(self.statement, ast.While) or self.skips_rest or isinstance(
-            self.statement, ast.If) and any(isinstance(each, (ast.Break, ast.Return))
-                                            for part in self.statement.body for each in ast.walk(part)))
+        turn = [part for loop in self.loops[-1:] for part in loop.body]
+        return any(map(self.computes, turn)) and (
+            isinstance(self.statement, ast.While) or self.skips_rest or isinstance(self.statement, ast.If) and any(
+                isinstance(each, (ast.Break, ast.Return)) for part in self.statement.body for each in ast.walk(part)))
 
     @property
     def warns_of_class(self) -> bool:
@@ -170,11 +179,6 @@ class Facts:
         body: list[ast.stmt] = self.loops[-1].body if self.loops else []
         at = body.index(self.statement) if self.statement in body else 0
         return any(map(self.computes, body[:at])) and any(map(self.computes, body[at + 1:]))
-
-    @property
-    def loop_computes(self) -> bool:
-        """Whether a turn of the innermost loop computes with more than Python numbers."""
-        return any(self.computes(part) for loop in self.loops[-1:] for part in loop.body)
 
     @property
     def skips_rest(self) -> bool:
@@ -210,7 +214,8 @@ class Facts:
         drawn = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and _draws(each)]
         stack = self.broken.stack
         inner = [each.function for before, each in zip(stack, stack[1:]) if before is self.where]
-        named = [each for name in (self.met.last, *inner[-1:]) if name for each in self.calls(name)]
+        taken = "next" if self.met.kind == "next" else ""
+        named = [each for name in (self.met.last, taken, *inner[-1:]) if name for each in self.calls(name)]
         return next(iter([*named[:1], *drawn, *named]), None)
 
     @property
@@ -224,14 +229,6 @@ class Facts:
         calls = [each for each in own_parts(outer.statement) if isinstance(each, ast.Call)]
         named = [each for each in calls if called(each) in inner]
         return named[0] if len(named) == 1 else calls[0] if len(calls) == 1 else None
-
-    @property
-    def is_outer_call_alone(self) -> bool:
-        """Whether the call in the compiled function that leads to the line is of a function without arguments."""
-        match self.outer_call:
-            case ast.Call(ast.Name(), [], []):
-                return True
-        return False
 
     @property
     def draws(self) -> list[ast.Call]:
@@ -377,15 +374,11 @@ class Facts:
                      and any(isinstance(each, ast.Call) and called(each) in _TESTS for each in ast.walk(test))), "")
 
     @property
-    def _shows_number(self) -> bool:
-        """Whether the statement itself takes a number out of a tensor, or a list of numbers."""
-        return any(is_number(each) or isinstance(each, ast.Call) and called(each) == "tolist"
-                   for each in own_parts(self.statement))
-
-    @property
     def _is_taken_by_torch(self) -> bool:
         """Whether torch itself takes the number of a tensor that is an index or a size."""
-        return self.met.name == "_local_scalar_dense" and not self._shows_number
+        return self.met.name == "_local_scalar_dense" and not any(
+            is_number(each) or isinstance(each, ast.Call) and called(each) == "tolist"
+            for each in own_parts(self.statement))
 
     @property
     def index(self) -> ast.expr | None:
@@ -461,7 +454,7 @@ class Facts:
                 texts |= names_set(statement)
             match statement:
                 case ast.Assign(targets, value) if (
-                        statement is first and _is_of_data(value) if of_size else
+                        (statement is first or _reads(value, names)) and _is_of_data(value) if of_size else
                         is_number(value, names) and not self._is_of_tensor(value, names)):
                     names.update(each.id for target in targets for each in (
                         target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name))
@@ -498,7 +491,9 @@ class Facts:
                 case ast.Call(ast.Name("range"), bounds) if any(map(is_fixed, bounds)):
                     yield "fixed", each
                 case ast.Call(ast.Name("set" | "frozenset" | "tuple"), [items]) if _is_list_of_numbers(items, names):
-                    yield "fixed", each  # (a set and a key compare them)
+                    yield from (("fixed", each), ("compared", each))  # (a set and a key compare them)
+                case ast.Compare(_, [ast.In() | ast.NotIn()], [items]) if _is_list_of_numbers(items, names):
+                    yield "compared", each
                 case ast.Set(items) if any(map(is_fixed, items)):
                     yield "fixed", each
                 case ast.Call(_, _, [ast.keyword("key", ast.Lambda(_, value))]) if any(map(is_fixed, ast.walk(value))):
@@ -669,14 +664,17 @@ def _compiled(at: Facts) -> str:
 def _grown(at: Facts) -> str:
     loop = at.turned_loop
     counts = names_set(loop.target) if isinstance(loop, ast.For) else set()
+    own, clauses = [*own_parts(at.statement)], dict[str, None]()
     for each in (node for statement in (loop.body if loop else ()) for node in ast.walk(statement)):
         match each:
             case ast.JoinedStr() if _reads(each, counts):
-                return f"; so does what looks up `{at.text(each)}`, whose text needs the value of a number"
+                clauses[f"what looks up `{at.text(each)}`, whose text needs the value of a number"] = None
             case ast.Call(ast.Attribute(owner, "append" | "extend")):
-                return (f"; so does what adds to `{at.text(owner)}` or takes all of it: each length of it would be "
-                        "another graph")
-    return ""
+                clauses[f"what adds to `{at.text(owner)}` or takes all of it: each length of it would be another "
+                        "graph"] = None
+            case ast.Call(ast.Attribute(_, "item"), [], []) if each not in own:
+                clauses[f"what takes the number `{at.text(each)}` out of a tensor"] = None
+    return "".join(f"; so does {each}" for each in clauses)
 
 
 def _logger(at: Facts) -> str:
@@ -694,7 +692,7 @@ def _how_often(at: Facts) -> str:
     if at.loops:
         which = " that comes to it" * at.is_conditional
         return f", once for each turn of the loop at line {at.loops[-1].lineno}{which}"
-    return ", in calls that come to this line" if at.is_conditional else ""
+    return ", in calls that come to it" if at.is_lazy else ", in calls that come to this line" * at.is_conditional
 
 
 def _in_turn(at: Facts) -> str:
@@ -735,10 +733,6 @@ def _library_method(at: Facts) -> str:
     return name if "." in name else ""
 
 
-def _library_module(at: Facts) -> str:
-    return installed_module(at.where.filename) if at.where is not None else ""
-
-
 #: How each is read. A row of whose sentence one is ``""`` is silent, but for those whose names begin with ``also_``,
 #: which are clauses that may be left out.
 NAMED: Mapping[str, Callable[[Facts], str]] = {
@@ -751,8 +745,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "plain": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
         f"`{qualified_name(at.site.module, at.function)}`, so `{_compiled(at)}`,"),
     "line": lambda at: at.where.text.strip() if at.where is not None else "",
-    "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
-    "own_loop": lambda at: str(at.statement.lineno) if isinstance(at.statement, ast.For) else "",
+    "loop": lambda at: str(loop.lineno) if (loop := at.turned_loop if at.met.event == "size" else (
+        at.loops[-1] if at.loops else None)) else "",
     "test": lambda at: at.text(at.test),
     "skip_of_size": lambda at: at.text(at.skip_of_size.test) if at.skip_of_size is not None else "",
     "loop_test": lambda at: at.text(at.loop_test),
@@ -781,8 +775,11 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_passed": lambda at: f", and pass it what its lines need of `{at.text(at.entered_as)}`" if (
         at.entered_as is not None) else "",
     "logger": _logger,
+    "also_logs": lambda at: "; where it is `True`, what logs breaks the graph" * (at.met.event == "logger"),
     "operator": lambda at: f"{at.met.module}.{at.met.name}" if at.met.module else "",
     "fixed_use": lambda at: at.use("fixed"),
+    "compared": lambda at: at.use("compared"),
+    "comparing": lambda at: at.text(at.first("compared")),
     "next_test": lambda at: at.next_test,
     "next_test_of_size": lambda at: at.use("test", of_size=True),
     "numbers_of_size": lambda at: at.use("numbers", of_size=True),
@@ -802,5 +799,5 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_lost": lambda at: "; through such a tensor no gradient flows on, without an error" * bool(_given(at)),
     "library_method": _library_method,
     "library_class": lambda at: _library_method(at).partition(".")[0],
-    "library_module": _library_module,
+    "library_module": lambda at: installed_module(at.where.filename) if at.where is not None else "",
 }

@@ -54,7 +54,8 @@ def _dynamic(location: SourceLocation, sources: Sources, program: str) -> Iterat
     tree = sources.tree(location.filename)
     if tree is None:
         return
-    places = _compiled_at(tree, location.line) or _all_compiled(tree)
+    places = _compiled_at(tree, location.line) or [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_compile(node)]
     if len(places) != 1:
         return
     node = places[0]
@@ -82,10 +83,6 @@ def _compiled_at(tree: ast.Module, line: int) -> list[ast.expr]:
     return [decorator for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
             for decorator in node.decorator_list
             if is_compile(decorator) and min(node.lineno, decorator.lineno) <= line <= (node.end_lineno or 0)]
-
-
-def _all_compiled(tree: ast.Module) -> list[ast.expr]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_compile(node)]
 
 
 def is_compile(node: ast.expr) -> bool:

@@ -247,16 +247,13 @@ def _is_opened(change: ValueChange, at: Facts) -> bool:
 
 
 def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
-    return _is_opened(change, at) and at.spares is not False and not (at.dynamic or at.others or at.equal_at_first)
+    return _is_opened(change, at) and at.spares is not False and not (
+        at.dynamic or at.others or at.equal_at_first or _is_made_number(change, at))
 
 
-def _is_key(change: ValueChange, at: Facts) -> bool:
-    return is_only_key(change.subject, change.cause)
-
-
-def _grows(change: ValueChange, at: Facts) -> bool:
-    """Return whether each version is for a greater length than the one before, of three versions at least."""
-    return not at.is_own and len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
+def _is_made_number(change: ValueChange, at: Facts) -> bool:
+    """Return whether a number comes from before a break: with ``dynamic=True`` torch traces other code with symbols."""
+    return at.is_own and event_of(change) == "number"
 
 
 def _is_of_variable(change: ValueChange, at: Facts) -> bool:
@@ -323,7 +320,8 @@ ROWS = (
         "it, at {fixed_at} fixes it: that version is for this value alone"),
     Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
         "each value has a version of its own, also with `dynamic=True`", may_raise=True),
-    Row("size number", lambda change, at: bool(at.is_open and at.fixed_at and not at.dynamic), _OPENED + ", but for "
+    Row("size number", lambda change, at: bool(
+        at.is_open and at.fixed_at and not at.dynamic and not _is_made_number(change, at)), _OPENED + ", but for "
         "versions in which what is computed with it at {fixed_at} fixes it; with `dynamic=True` in `torch.compile` the "
         "first version leaves it open, too, if nothing fixes it there", True),
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "
@@ -353,12 +351,12 @@ ROWS = (
     Row("number", lambda change, at: change.subject.endswith("param_groups[0]['lr']"), "each of its values has a "
         "version of its own; an optimizer made with a tensor, `lr=torch.tensor(...)`, has one for all (as float32 the "
         "rate is rounded)", True),
-    Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
-        "its own", may_raise=True),
+    Row("number", lambda change, at: is_only_key(change.subject, change.cause), "it is a key or an index at {cause}, "
+        "which needs its value, so each value has a version of its own", may_raise=True),
     Row("number", lambda change, at: change.owner == "module" and not change.of_global,
         "torch fixes whole numbers of modules; with "
         "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
-        "where nothing needs its value while torch compiles (as an index, a key or a `range` does)", True),
+        "where nothing needs its value while torch compiles (as an index, a key, a text or a `range` does)", True),
     Row("number", lambda change, at: at.is_set and not at.is_open and at.values > 2,
         "the compiled function changes it itself, so that each call needs another version; "
         "where nothing else in the function reads it, do that in code that is not compiled", True),
@@ -390,9 +388,10 @@ ROWS = (
         "makes share it), and so has what is called and is no Python function"),
     Row("object", _always, "the version is for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
-    Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
-        "({lengths}); where each call makes it longer, no version serves the next call: do that in code "
-        "that is not compiled, and pass what the function reads of it", True),
+    Row("length", lambda change, at: not at.is_own and len(at.lengths) > 2 and (
+        all(one < other for one, other in zip(at.lengths, at.lengths[1:]))), "each length has a version of its own, "
+        "and in this run each is greater than the one before ({lengths}); where each call makes it longer, no version "
+        "serves the next call: do that in code that is not compiled, and pass what the function reads of it", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version is for several "

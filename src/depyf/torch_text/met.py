@@ -73,6 +73,8 @@ KINDS: Mapping[str, Kind] = {
     "backward": Kind("backward", "GB0123", ("Unsupported Tensor.backward()",)),
     "gradients": Kind("gradients", "GB9186", ("using `torch.autograd.grad`",)),
     "recurrent": Kind("recurrent", "GB0014", ("Attempted to wrap RNN",)),
+    "leaked": Kind("leaked", "GB8985", ("requires_grad_() intermediate leaked",)),
+    "sparse": Kind("sparse", "GB0015", ("Attempted to wrap sparse Tensor",)),
     "class": Kind("class", "GB8977", ("Invalid call to __build_class__",)),
     "parameter": Kind("parameter", "GB0264", ("Attempted to use `torch.nn.Parameter()`",)),
     "no parameters": Kind("parameter", "GB0119", ("Uninitialized nn",)),

@@ -47,7 +47,7 @@ class Adviser:
         own = self._alone(broken)
         if own is not None and (at := ", ".join(filter(None, (self._first.get(each) for each in own.settings)))):
             own = replace(own, change=f"{own.change}; first do what is advised at {at}: the setting is for the whole "
-                          "program, which may end in an error there")
+                          "program, which may end in an error or another result there")
         if own is not None and own.rule not in IN_TURN and not (own.leaves or own.next_break):
             own = replace(own, next_break=self._given_up_after(broken))
         if own is None and met(broken).kind == "exception":
@@ -76,7 +76,7 @@ class Adviser:
         """Return the advice on a graph break as if there were no others."""
         if broken not in self._of_breaks:
             own, outer = on_break(self._site(broken)), self._from_outermost(broken)
-            if outer is not broken and not (own is not None and own.edits):
+            if outer is not broken and not (own is not None and own.edits and not own.settings):
                 own = on_break(self._site(outer)) or (own if own is not None and own.leaves else None)
             self._of_breaks[broken] = self._on_left_method(broken) or own
         return self._of_breaks[broken]

@@ -10,7 +10,7 @@ They come from all versions of a function, once for each function::
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..advice.recompiles import PRESENCE, Facts, ValueChange, event_of, setters_of
@@ -22,6 +22,7 @@ from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
+from .dump.guards.versions import Fact
 from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import fixed_symbols, holds_at
@@ -59,7 +60,7 @@ class Circumstances:
     def __init__(self, run: RunIndex) -> None:
         self.run = run
         self._versions: dict[tuple[int, int], _Versions] = {}
-        self._stored: dict[tuple[int, int], set[str]] = {}
+        self._stored: dict[tuple[int, int], list[tuple[Mapping[str, Fact], dict[str, str]]]] = {}
 
     def facts(self, compilation: Compilation, change: Change) -> Facts:
         """Return the facts about what changed at a recompile."""
@@ -125,9 +126,11 @@ class Circumstances:
         key, parsed = compilation.compile_id.frame_key, parsed_expression(subject)
         name = f"global {subject}" if isinstance(parsed, ast.Name) else _last_part(parsed)
         if name and key not in self._stored:
-            self._stored[key] = {each for version in self.run.versions_beside(compilation)
-                                 for each in _stored(version.entry.transformed.source.text)}
-        return name in self._stored.get(key, ())
+            self._stored[key] = [(version.facts, dict(_stored(version.entry.transformed.source.text)))
+                                 for version in self.run.versions_beside(compilation)]
+        # (A context that sets it back sets the value that the version expects.)
+        return any(name in stored and (subject not in facts or facts[subject].text != stored[name])
+                   for facts, stored in self._stored.get(key, ()))
 
     def _is_unread(self, compilation: Compilation, change: Change) -> bool:
         """Return whether a version of the function does not look at what failed in another one."""
@@ -251,13 +254,15 @@ def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool | None:
     return None if any(False not in each for each in outcomes) else False  # (a later one may differ in more)
 
 
-def _stored(text: str) -> Iterator[str]:
-    """Yield the names of the attributes and keys that code sets: ``calls`` of ``Layer.calls = 2``."""
-    for node in ast.walk(parsed(text) or ast.Pass()):
-        if isinstance(node, ast.Assign):
-            yield from filter(None, map(_last_part, node.targets))
-        if isinstance(node, ast.Global):
-            yield from (f"global {name}" for name in node.names)
+def _stored(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of the attributes, keys and globals that code sets, with the values: ``Layer.calls = 2``."""
+    nodes = list(ast.walk(parsed(text) or ast.Pass()))
+    names = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+    for node in (node for node in nodes if isinstance(node, ast.Assign)):
+        for target in node.targets:
+            of_global = f"global {target.id}" if isinstance(target, ast.Name) and target.id in names else ""
+            if name := of_global or _last_part(target):
+                yield name, ast.unparse(node.value)
 
 
 def _last_part(node: ast.expr | None) -> str:
