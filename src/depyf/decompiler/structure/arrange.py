@@ -38,6 +38,7 @@ from .arrange_tries import (
     join_copies,
     join_copies_of_cases,
     leave_by_break,
+    with_finally,
 )
 from .evidence import Evidence, Exit
 from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
@@ -97,6 +98,8 @@ class _Arrangement:
                 self.join_copies(part)
             if isinstance(stmt, ast.Try):
                 join_copies(self.evidence, stmts, at)
+            if isinstance(stmt, (ast.With, ast.AsyncWith)):
+                arrange_with(self.evidence, stmt)
             if isinstance(stmt, ast.Match):
                 join_copies_of_cases(stmts, at)
             if isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt, stmts[at + 1:]):
@@ -144,9 +147,14 @@ class _Arrangement:
             self._inside(stmt, end if is_last else "", following)
             if isinstance(stmt, LOOPS):
                 arrange_loop(self.evidence, stmts, at)
+            elif isinstance(stmt, ast.Try) and not stmt.handlers:
+                stmts[at] = at_line(with_finally(self.evidence, stmt.body, stmt.finalbody), line_of(stmt))
             elif isinstance(stmt, ast.If) and stmt.orelse and never_falls(stmt.body):
                 self._else_or_rest(stmts, at, end if is_last else "")
             if isinstance(stmt, ast.If):
+                written = self.evidence.pass_in_else(stmt) if not stmt.orelse else None
+                if written is not None:
+                    stmt.orelse = [at_line(ast.Pass(), written.line)]
                 stmts[at:at + 1] = self._guards(stmt)
         if end == "continue" and stmts[1:] and isinstance(stmts[-1], ast.Continue) and line_of(stmts[-1]) is None:
             del stmts[-1]  # (It came with the ``else`` of a ``try``.)
@@ -164,8 +172,6 @@ class _Arrangement:
                 self._test(stmts, at, end, after)
             elif isinstance(stmt, ast.Try):
                 arrange_try(self.evidence, stmts, at, end, after)
-            elif isinstance(stmt, (ast.With, ast.AsyncWith)):
-                arrange_with(self.evidence, stmt)
             if len(stmts) > before:
                 self._forms(stmts, at + 1, end, after)
 
@@ -370,6 +376,8 @@ class _Arrangement:
         inner = evidence.column(stmt.body[0])
         if inner is None and (written := evidence.exit_between(line_of(stmt), first_line(rest))) is not None:
             inner = written.column
+            if leaves_by(stmt.body[0], written.kind):
+                evidence.stands_at(stmt.body[0], written)
         first = evidence.column(rest[0])
         if inner is None or first is None or is_before(rest, stmt.body):
             return self._in_else_by_style(stmt, rest, end)
@@ -426,9 +434,11 @@ class _Arrangement:
 
     def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None,
                   kinds: tuple[str, ...] = ("continue",)) -> None:
-        """Write the ``continue`` that the author wrote at the end of a suite, where falling off it does the same."""
+        """Write the exit that the author wrote at the end of a suite, where falling off it does the same."""
         last = stmts[-1] if stmts else None
-        if end == "continue" and self.evidence.exits and last is not None and not never_falls(stmts):
+        if end and self.evidence.exits and last is not None and not never_falls(stmts):
             written = self.evidence.exit_between(self.evidence.behind(stmts), after)
-            if written is not None and written.kind in kinds and written.column == self.evidence.column(last):
-                stmts.append(leave("continue", written.line))
+            if written is not None and written.kind in (kinds if end == "continue" else ("return",)) and (
+                    written.column == self.evidence.column(last)):
+                stmts.append(leave(end, written.line))
+                self.evidence.stands_at(stmts[-1], written)

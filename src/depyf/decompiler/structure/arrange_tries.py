@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from ..emit.new_syntax import TRY
 from ..lift import folds_not, negate
 from ..nodes import Literal, all_statements, at_line, line_of, part_of, suites_of
 from .evidence import INDENTATION, Evidence, Exit
@@ -136,7 +137,10 @@ def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
-    """Write ``with b:`` that is alone in ``with a:`` as ``with a, b:`` where they have one line, or one indentation."""
+    """Write ``with b:`` that is alone in ``with a:`` as ``with a, b:`` where they have one line, or one indentation.
+
+    (What is not further right is not inside.)
+    """
     keyword = len("with " if isinstance(stmt, ast.With) else "async with ")
     while len(stmt.body) == 1:
         inner = stmt.body[0]
@@ -145,12 +149,22 @@ def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
         one, other = (evidence.start(each.items[0].context_expr) for each in (stmt, inner))
         if one is None or other is None:
             return
-        if one[0] != other[0]:
+        if one[0] != other[0] and (one[1] is None or other[1] is None or other[1] > one[1]):
             column = evidence.column(inner.body[0])
             if column is None or one[1] is None or column - (one[1] - keyword) != INDENTATION:
                 return
         stmt.items += inner.items
         stmt.body = inner.body
+
+
+def with_finally(evidence: Evidence | None, body: list[ast.stmt], final: list[ast.stmt]) -> ast.stmt:
+    """Return a ``try`` with a ``finally``; a ``try`` alone in it is the same, unless it is further right."""
+    inner = body[0] if len(body) == 1 else None
+    if isinstance(inner, TRY) and inner.handlers and not inner.finalbody and not (
+            evidence is not None and evidence.is_further_right(inner.body[0], final[0])):
+        inner.finalbody = final
+        return inner
+    return ast.Try(body, [], [], final)
 
 
 def _into_body(evidence: Evidence, stmt: ast.Try) -> None:

@@ -31,7 +31,7 @@ from ...bytecode.versions import table
 from ..lift.scope import Positions
 from ..lift.spelling import first_part, start_of
 from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, offset_of, ops_of, suites_of
-from .frames import is_nothing
+from .frames import is_nothing, word_of
 from .leftovers import Leftovers, one_line_guards
 
 #: The statements that may leave nothing but a jump, by their width.
@@ -169,7 +169,7 @@ class Evidence(Positions):
         """
         self.positions: list[Position | None] = (
             positions(code) if has_places else [None] * (len(code.bytecode) // 2))
-        self._opcodes = _opcodes(code.version)
+        self._opcodes, self._tables = _opcodes(code.version), table(code.version)
         self._consts, self._first_line = code.consts, code.firstlineno
         self._units, self._arguments = code.bytecode[::2], code.bytecode[1::2]
         self.copies_exits = code.version >= (3, 10)
@@ -295,11 +295,12 @@ class Evidence(Positions):
     def endless(self, offset: int) -> int | None:
         """Return the column of a ``while True`` whose first operation is at a byte offset; ``None`` if it is none.
 
-        It leaves a NOP on its line, before the place that the loop jumps back to: with its span (3.11), or that of
-        ``True``.
+        It leaves a NOP on its line, before the place that the loop jumps back to (or that, for a ``continue``): with
+        its span (3.11), or that of ``True``.
         """
         at = offset // 2
-        if not 0 < at < len(self.positions) or self._units[at - 1] != self._opcodes.nop or at not in self._looped:
+        if not 0 < at < len(self.positions) or self._units[at - 1] != self._opcodes.nop or (
+                self._looped.isdisjoint((at - 1, at))):
             return None
         begin, first = self.positions[at - 1], self.positions[at]
         if begin is None or first is None or begin.column is None or begin.line >= first.line:
@@ -376,7 +377,10 @@ class Evidence(Positions):
             ``return``, ``return None``; ``pass``, where it was, and falling off the end after it returns; ``?`` for
             one of these; empty if it was not.
         """
-        if self._left is not None and (ops := ops_of(stmt)) is not None and self._left.ends_by_itself(ops[1]):
+        ops = ops_of(stmt)
+        if ops is None:
+            return "return" if self._columns.get(stmt) is not None else ""
+        if self._left is not None and self._left.ends_by_itself(ops[1]):
             return ""
         for position in self._places_of(stmt)[:None if self.has_columns else 1]:
             for each in self._exits_at.get((position.line, position.column), ()):
@@ -391,6 +395,16 @@ class Evidence(Positions):
         places = {(position.line, position.column) for position in self._places_of(stmt)}
         return min((each for place in places for each in self._exits_at.get(place, ()) if each.kind == "break"),
                    key=_place_of_exit, default=None)
+
+    def pass_in_else(self, stmt: ast.If) -> Exit | None:
+        """Return the ``pass`` that was written as the ``else`` of an ``if``: what the jump after its test leads to."""
+        units, column = self._units_of(stmt), self.column(stmt.body[0])
+        if units is None or column is None or self._tables.jumps[self._units[units[1]]] != 1:
+            return None
+        target = units[1] + 1 + self._tables.caches[self._units[units[1]]] + self._argument(units[1])
+        place = self.place(2 * target)
+        return None if place is None or place[1] != column or place[0] <= (line_of(stmt.body[0]) or 0) else next(
+            (each for each in self._exits_at.get(place, ()) if each.kind == "pass"), None)
 
     def _units_of(self, stmt: ast.stmt) -> tuple[int, int] | None:
         """Return the code units of a statement: its first operation (-1 if not known), and of the one that wrote it."""
@@ -657,6 +671,11 @@ class Evidence(Positions):
             return None
         first = [body[0]] if not isinstance(stmt, ast.Try) else [suite[0] for suite in suites_of(stmt)]
         inner = min((column for each in first if (column := self.column(each)) is not None), default=None)
+        if inner is None and isinstance(body[0], (ast.Continue, ast.Break)):
+            line, lines = line_of(stmt) or 0, self._lines_in_order
+            following = lines[bisect_left(lines, line + 1):][:1]
+            written = self.exit_between(line + 1, following[0] + 1, word_of(body[0])) if following else None
+            inner = written and written.column
         if inner is None:
             return None
         begin = self.start_of_test(stmt) if isinstance(stmt, ast.If) else None

@@ -496,11 +496,17 @@ def _start(
         return line, min(columns) - step if columns else None
     if indentation is None or not evidence.has_columns:
         return line, None
+    test = [column for op, column in on_it if op is not block.end_op]
+    begin = min(test, default=0) if block.end == "branch" else 0
+    jump = min((column for op, column in on_it if op is block.end_op), default=begin)
+    if jump < begin:  # (It has the span of the statement.)
+        return line, jump
     least: int | None = None
     for each in reached(walker, [id], avoid):
         for op in _statement_ops(walker.cfg.blocks[each]):
             place = evidence.place(op.offset)
-            if place is not None and place[1] is not None and place[0] > line and (least is None or place[1] < least):
+            if place is not None and place[1] is not None and place[0] > line and place[1] >= begin - INDENTATION and (
+                    least is None or place[1] < least):
                 least = place[1]
         if least is not None and least - INDENTATION < indentation:
             break
