@@ -29,6 +29,7 @@ from ..nodes import all_statements, at_line, compound_places, line_of, part_of, 
 from .arrange_tries import (
     LOOPS,
     arrange_loop,
+    arrange_match,
     arrange_try,
     arrange_with,
     break_after_body,
@@ -101,11 +102,23 @@ class _Arrangement:
             if isinstance(stmt, (ast.With, ast.AsyncWith)):
                 arrange_with(self.evidence, stmt)
             if isinstance(stmt, ast.Match):
+                arrange_match(self.evidence, stmts, at)
                 join_copies_of_cases(stmts, at)
-            if isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt, stmts[at + 1:]):
+            if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
+                stmt.body.pop()
+            elif isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt, stmts[at + 1:]):
                 stmt.body.pop()
                 stmt.orelse = stmts[at + 1:-1]
                 del stmts[at + 1:-1]
+
+    def _ends_as_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether a branch ends in the ``break`` after it, which the author wrote once: left of the branch."""
+        if len(rest) != 1 or len(stmt.body) < 2 or not isinstance(rest[0], ast.Break) or stmt.orelse or not isinstance(
+                stmt.body[-1], ast.Break):
+            return False
+        begin, column = self.evidence.behind(stmt.body[:-1]), self.evidence.column(stmt.body[0])
+        written = self.evidence.exit_between(begin, sys.maxsize, "break")
+        return written is not None and written.column is not None and column is not None and written.column < column
 
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in a copy of the last statement after it."""
@@ -215,7 +228,7 @@ class _Arrangement:
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
-        elif not stmt.orelse and not (is_last and self._else_leaves(stmts, end)):
+        elif not stmt.orelse and not (is_last and self._else_leaves(stmts, end, after)):
             self._rest_in_branch(stmts, at, end if is_last else "")
         if is_last and stmt.orelse:
             self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
@@ -298,7 +311,7 @@ class _Arrangement:
             guards.append(at_line(guard, place and place[0]))
         return guards if len(guards) > 1 else [stmt]
 
-    def _else_leaves(self, stmts: list[ast.stmt], end: str) -> bool:
+    def _else_leaves(self, stmts: list[ast.stmt], end: str, after: int | None) -> bool:
         """Arrange ``if a: (b, c)`` as ``if a: b`` with ``else: continue`` and ``c`` where that was written.
 
         Returns:
@@ -307,13 +320,16 @@ class _Arrangement:
         stmt = stmts[-1]
         assert isinstance(stmt, ast.If)
         count = self._in_suite(stmt.body) if end else len(stmt.body)
-        if count == len(stmt.body):
+        if count == len(stmt.body) and not (end and never_falls(stmt.body)):
             return False
-        written = self.evidence.exit_between(self.evidence.behind(stmt.body[:count]), line_of(stmt.body[count]), end)
-        if written is None or written.column != self.evidence.column(stmt.body[0]):
+        rest = stmt.body[count:]
+        written = self.evidence.exit_between(
+            self.evidence.behind(stmt.body[:count]), line_of(rest[0]) if rest else after, end)
+        if written is None or written.column is None or written.column != self.evidence.column(stmt.body[0]):
             return False
         stmt.orelse = [leave(end, written.line)]
-        stmts += stmt.body[count:]
+        self.evidence.stands_at(stmt.orelse[0], written)
+        stmts += rest
         del stmt.body[count:]
         return True
 

@@ -283,6 +283,32 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
         stmt.orelse = []
 
 
+def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
+    """Write the statements in a case that are no further right than their ``match`` after it.
+
+    All other cases leave. What follows the ``match`` is then the last of them.
+    """
+    stmt, rest = stmts[at], stmts[at + 1:]
+    assert isinstance(stmt, ast.Match)
+    begin = evidence.start(stmt.subject)
+    if begin is None or begin[1] is None:
+        return
+    least = begin[1] - len("match ") + 1
+    inside = [evidence.count_indented(case.body, least) for case in stmt.cases]
+    outer = [case for case, count in zip(stmt.cases, inside) if count < len(case.body)]
+    if len(outer) != 1 or rest and not never_falls(outer[0].body) or not all(
+            never_falls(suite) for suite in (rest, *suites_of(stmt)) if suite and suite is not outer[0].body):
+        return
+    if rest:
+        first = evidence.column(rest[0])
+        if first is None or first < least:
+            return
+        stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
+    count = evidence.count_indented(outer[0].body, least)
+    stmts[at + 1:] = outer[0].body[count:]
+    outer[0].body[count:] = [] if count else [at_line(ast.Pass(), None)]
+
+
 def join_copies_of_cases(stmts: list[ast.stmt], at: int) -> None:
     """Write after a ``match`` the ``return`` that the compiler has copied to the ends of its cases.
 
@@ -405,7 +431,7 @@ def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int
     """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` with ``else: break`` where that was written."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.If)
-    rest = [*stmt.orelse, *stmts[at + 1:]]
+    rest, written = [*stmt.orelse, *stmts[at + 1:]], None
     for count in range(1, len(rest) + 1):
         behind = line_of(rest[count]) if count < len(rest) else after
         written = evidence.exit_between(evidence.behind(rest[:count]), behind, "break")
@@ -414,6 +440,10 @@ def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int
             evidence.stands_at(stmt.orelse[0], written)
             stmts[at + 1:] = rest[count:]
             return
+    if written is not None and never_falls(rest) and (written.column or 0) < (evidence.column(rest[0]) or 0):
+        stmts[at + 1:] = stmt.body
+        stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, []
+        evidence.stands_at(stmts[-1], written)
 
 
 def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:

@@ -49,6 +49,8 @@ _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 INDENTATION = 4
 #: Columns from a statement to its test: ``if`` or ``elif``, and perhaps ``not`` and a parenthesis.
 TO_TEST, _TO_TEST_OF_ELIF = (3, 4, 7, 8), (5, 6, 9, 10)
+#: Columns from a statement to its test or ``not``.
+_TO_IF = (3, 4, 5, 6)
 
 
 class Exit(NamedTuple):
@@ -434,6 +436,11 @@ class Evidence(Positions):
         position = self.position(offset)
         return None if position is None else (position.line, position.column)
 
+    def word_at(self, offset: int) -> str:
+        """Return the word that the operation at a byte offset was written as; empty if that is not known."""
+        place = self.place(offset)
+        return "" if place is None else next((each.kind for each in self._exits_at.get(place, ())), "")
+
     def start_of_return(self, value: object, offset: int) -> tuple[int | None, int | None]:
         """Return line and column of the ``return`` of a constant, given the offset of the operation that returns it.
 
@@ -618,8 +625,8 @@ class Evidence(Positions):
         """Return where a ``return`` of a value begins; ``None`` where that is not known.
 
         The operation has the span of the statement, or, for a constant, that of the value (``compiler_return`` in
-        compile.c). After the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
-        comes before it.
+        compile.c). After the clean-up of a ``with`` or ``finally`` it has the span of that, and the value, or a NOP in
+        its place, comes before it.
         """
         units = self._units_of(stmt)
         if units is None:
@@ -629,10 +636,11 @@ class Evidence(Positions):
         if place is None or place.column is None:
             return place
         before = self._before_clean_up(last)
+        begin = None if stmt.value is None else self.start(stmt.value)
         if before is not None and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
-        elif before is not None:
-            begin = None if stmt.value is None else self.start(stmt.value)
+        elif before is not None or begin is not None and begin[1] is not None and (
+                begin < (place.line, place.column)):
             place = None if begin is None else place._replace(line=begin[0], column=begin[1])
         elif stmt.value is None:
             written = self.is_written(stmt)
@@ -679,10 +687,23 @@ class Evidence(Positions):
         if inner is None:
             return None
         begin = self.start_of_test(stmt) if isinstance(stmt, ast.If) else None
-        if begin is not None and begin[1] < inner:  # (``if a:`` with ``if b:`` in it has the test ``a and b``.)
-            return max((column for column in range(inner - INDENTATION, -1, -INDENTATION)
-                        if begin[1] - column in (*TO_TEST, *_TO_TEST_OF_ELIF)), default=inner - INDENTATION)
-        return inner - INDENTATION
+        nearest = inner - INDENTATION
+        if not isinstance(stmt, ast.If) or begin is None or begin[1] >= inner:
+            return nearest
+        # (``if a:`` with ``if b:`` in it has the test ``a and b``; so has ``if not a:``.)
+        before = 0
+        if self._is_nested(stmt.test, nearest):
+            before = first_part(stmt.test)[1] // len("not ") * len("not ")
+        widths = [before + width for width in _TO_IF] if before else (*TO_TEST, *_TO_TEST_OF_ELIF)
+        return next((column for column in range(nearest, -1, -INDENTATION) if begin[1] - column in widths), nearest)
+
+    def _is_nested(self, test: ast.expr, column: int) -> bool:
+        """Return whether the last operand of a test is likely the test of an ``if`` at a column, inside of the rest."""
+        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+            return False
+        before, last = (start_of(self, first_part(each)[0]) for each in test.values[-2:])
+        return before is not None and last is not None and last[0] > before[0] and last[1] - column in TO_TEST \
+            and not self.exits_between(*test.values[-2:])
 
     def _column_of_jump(self, stmt: ast.If) -> int | None:
         """Return the column of the jump after the test of an ``if``, if it has the span of the statement.

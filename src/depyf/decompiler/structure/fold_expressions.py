@@ -394,7 +394,7 @@ class Reducer:
                 continue
             if isinstance(right, StackParameter):
                 continue
-            x.ops = [*x.ops[:-1], Op(kind, right, -1, None)]
+            x.ops = [*x.ops[:-1], Op(kind, right, x.ops[-1].offset, x.ops[-1].line)]
             self.changed(x, [join], "jump")
             return True
         return False

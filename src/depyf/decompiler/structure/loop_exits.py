@@ -111,6 +111,8 @@ class _Edges:
             return
         if _returns_from_stack(walker, target) or goal.end == "return" and returns_through(goal):
             return  # the value to return is on the stack already: no ``break`` carries one
+        if _returns_at_once(goal) and was_return(walker, goal.end_op):
+            return
         # (in a loop without a second iteration, code before a ``break`` is in the body)
         is_break = target == succ and ends_in_break(blocks[id])
         if is_break or target != succ and drops_iterator(walker, succ, target):
@@ -188,7 +190,7 @@ def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
         block = blocks[id]
         if block.ops and _pops_iterator(block, -1):
             if block.end == "jump" and (len(block.ops) > 1 or id != start) and _breaks_late(
-                    block, blocks[block.successors[0]]):
+                    block, blocks[block.successors[0]]) and not was_return(walker, block.ops[-1]):
                 yield block.successors[0]
         elif block.end in ("jump", "branch") and not any(
             op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in block.ops
@@ -200,6 +202,12 @@ def _breaks_late(block: Block, goal: Block) -> bool:
     """Return whether a block that drops an iterator in the end does so for a ``break`` to ``goal``."""
     returns = len(block.ops) > 1 and block.ops[-2].kind == "SWAP"
     return not _returns_at_once(goal) and not returns and goal.end != "reraise"
+
+
+def was_return(walker: Walker, op: Op | None) -> bool:
+    """Return whether an operation is known to be of a ``return`` of nothing."""
+    evidence = walker.evidence()
+    return evidence is not None and op is not None and evidence.word_at(op.offset) in ("return", "return None")
 
 
 def _returns_at_once(goal: Block) -> bool:
