@@ -106,10 +106,13 @@ class _Arrangement:
                 join_copies_of_cases(stmts, at)
             if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
-            elif isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt, stmts[at + 1:]):
+            elif isinstance(stmt, ast.If) and self._is_copy(stmt, stmts[at + 1:]):
                 stmt.body.pop()
-                stmt.orelse = stmts[at + 1:-1]
+                stmt.orelse += stmts[at + 1:-1]
                 del stmts[at + 1:-1]
+            elif isinstance(stmt, ast.If) and self._is_left_of_branch(stmt, stmts[at + 1:]):
+                stmt.orelse += stmts[at + 1:]
+                stmts[at + 1:] = [stmt.body.pop()]
 
     def _ends_as_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in the ``break`` after it, which the author wrote once: left of the branch."""
@@ -120,10 +123,18 @@ class _Arrangement:
         written = self.evidence.exit_between(begin, sys.maxsize, "break")
         return written is not None and written.column is not None and column is not None and written.column < column
 
+    def _is_left_of_branch(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether the ``return`` that a branch ends in was written below and left of it, after what leaves."""
+        last, others = stmt.body[-1], stmt.orelse or rest
+        if not isinstance(last, ast.Return) or is_nothing(last) or not others or stmt.orelse and rest:
+            return False
+        return len(stmt.body) > 1 and never_falls(others) and self.evidence.is_further_right(stmt.body[0], last) and (
+            (line_of(last) or 0) > max(line_of(each) or 0 for each in all_statements(others)))
+
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in a copy of the last statement after it."""
         branch = stmt.body
-        if len(branch) < 2 or len(rest) < 2:
+        if len(branch) < 2 or not rest or len(rest) > 1 and stmt.orelse:
             return False
         one, other = branch[-1], rest[-1]
         if line_of(one) is None and not (isinstance(one, ast.Return) and self.evidence.may_be_copied(one)):

@@ -79,6 +79,7 @@ class _Opcodes:
         looping, caches_of_loop: that jump back to the head of a loop, and the number of their caches.
         constant, loading: that have a constant of the code, and those that load a constant.
         storing, deleting: that store and that delete variables.
+        storing_two: of the one that stores two (3.13).
     """
 
     def __init__(self, version: tuple[int, int]) -> None:
@@ -100,6 +101,7 @@ class _Opcodes:
         self.loading = self.constant | numbers("LOAD_SMALL_INT")
         self.storing, self.deleting = (numbers(*(start + scope for scope in ("FAST", "NAME", "GLOBAL", "DEREF")))
                                        for start in ("STORE_", "DELETE_"))
+        self.storing_two = opcodes.get("STORE_FAST_STORE_FAST", -1)
         self.taking = self.returning | self.storing | {self.extended}
 
 
@@ -172,7 +174,7 @@ class Evidence(Positions):
         self.positions: list[Position | None] = (
             positions(code) if has_places else [None] * (len(code.bytecode) // 2))
         self._opcodes, self._tables = _opcodes(code.version), table(code.version)
-        self._consts, self._first_line = code.consts, code.firstlineno
+        self._consts, self._names, self._first_line = code.consts, code.varnames, code.firstlineno
         self._units, self._arguments = code.bytecode[::2], code.bytecode[1::2]
         self.copies_exits = code.version >= (3, 10)
         instructions = decode(code) if has_places and code.version < (3, 11) else []
@@ -617,6 +619,11 @@ class Evidence(Positions):
         if isinstance(stmt, ast.Return):
             place = self.place_of_return(stmt)
             return place.column if place is not None else None
+        if self._units[last] == self._opcodes.storing_two and isinstance(stmt, ast.Assign) and isinstance(
+                stmt.targets[0], ast.Tuple):
+            one, other = (each.id if isinstance(each, ast.Name) else "" for each in stmt.targets[0].elts[:2])
+            if one != other == self._names[self._argument(last) >> 4] and one:  # (It stores the second one first.)
+                return end.column - len(one) - len(", ")
         span = self.positions[first:last + 1] if 0 <= first <= last else [end]
         columns = [position.column for position in span if position is not None and position.line == end.line]
         return min([column for column in columns if column is not None], default=end.column)

@@ -509,6 +509,8 @@ def _start(
     jump = min((column for op, column in on_it if op is block.end_op), default=begin)
     if jump < begin:  # (It has the span of the statement.)
         return line, jump
+    if any(op.kind == "LOAD_ASSERTION_ERROR" for succ in block.successors for op in walker.cfg.blocks[succ].ops[:1]):
+        return line, begin - len("assert ")
     least: int | None = None
     for each in reached(walker, [id], avoid):
         for op in _statement_ops(walker.cfg.blocks[each]):
