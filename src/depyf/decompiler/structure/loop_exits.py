@@ -56,8 +56,8 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
     if likeliest is not None and ranked == others == [loop.normal_exit]:
         return walker.search.choose(ranked)  # (Most loops have no ``break``.)
     inside = in_loop(walker, loop, ranked, outer_ends(loop.frame, None))
-    if inside.issuperset(ranked) and loop.normal_exit is None:
-        ranked.insert(0, None)
+    if inside.issuperset(ranked) and walker.cfg.blocks[loop.head].end != "for":  # (No ``break`` leads anywhere.)
+        ranked = [loop.normal_exit, *(id for id in ranked if id != loop.normal_exit)]
     loop.has_else = loop.normal_exit in inside
     return walker.search.choose(sorted(ranked, key=lambda id: id in inside))
 
