@@ -426,8 +426,9 @@ def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends
     evidence, blocks, body = walker.evidence(), walker.cfg.blocks, loop.body
     if evidence is None or not evidence.has_lines:
         return set()
+    iterating = blocks[loop.head].end_op if blocks[loop.head].end == "for" else None  # (It has the span of the loop.)
     places = [place for id in body for op in _before_leaving(blocks[id])
-              if (place := evidence.place(op.offset)) is not None]
+              if op is not iterating and (place := evidence.place(op.offset)) is not None]
     if not places:
         return set()
     lines = [line for line, _ in places]
