@@ -52,53 +52,81 @@ def _enclosed(scope: Scope, test: FoldedBool, values: list[ast.expr]) -> list[as
     if spare[-1] or 1 not in spare:
         return values
     at = len(spare) - spare[::-1].index(1)
-    return values if any(spare[at:]) else [*values[:at], with_operands(test, values[at:])]
+    if any(spare[at:]) or _is_negated(values[at - 1]):
+        return values
+    return [*values[:at], with_operands(test, values[at:])]
 
 
 def _groups(scope: Scope, test: FoldedBool) -> list[tuple[int, int]]:
     """Return the operands that share a ``not``, as ranges; most are alone."""
     values = test.values
-    shareable = [not folds_not(value) and not _is_negated(negate(value)) for value in values]
-    if not any(one and other for one, other in zip(shareable, shareable[1:])):
-        return [(at, at + 1) for at in range(len(values))]
-    contrary = negate(test)
-    margins = [0] * (len(values) - 1)
-    if isinstance(contrary, FoldedBool) and len(contrary.values) == len(values):
-        margins = [_tells(scope, test, contrary, at) for at in range(len(values) - 1)]
-    if not any(margins) and _shares_mostly(values):
-        return [(0, len(values))]
-    groups: list[tuple[int, int]] = []
-    for at in range(len(values)):
-        if at and margins[at - 1] > 0 and shareable[at - 1] and shareable[at]:
-            groups[-1] = groups[-1][0], at + 1
+    shareable = list(map(_is_shareable, values))
+    groups, decides = [(0, 1)], False
+    for at in range(1, len(values)):
+        start = groups[-1][0]
+        margin, is_exact = _tells(scope, test, start, at)
+        decides = decides or margin != 0
+        if margin > 0 and (is_exact or all(shareable[start:at + 1])):
+            groups[-1] = start, at + 1
         else:
             groups.append((at, at + 1))
-    return groups
+    return groups if decides or not all(shareable) or not _shares_mostly(values) else [(0, len(values))]
 
 
-def _tells(scope: Scope, test: FoldedBool, contrary: FoldedBool, at: int) -> int:
-    """Return how much better the gap after an operand fits ``not (contrary)`` than ``test``; 0 if it is unknown."""
-    gap = _gap(scope, test.values[at], test.values[at + 1])
-    needed, otherwise = _between(test, at), _between(contrary, at)
+def _is_shareable(value: ast.expr) -> bool:
+    """Return whether the contrary of an operand is an operand, and no negation."""
+    if isinstance(value, ast.BoolOp):
+        return all(map(_is_shareable, value.values))
+    return not folds_not(value) and not _is_negated(negate(value))
+
+
+def _tells(scope: Scope, test: FoldedBool, first: int, at: int) -> tuple[int, bool]:
+    """Return how much better an operand fits after the one before it in ``not (contrary)`` than in ``test``.
+
+    Args:
+        scope: the code object of the test.
+        test: the test.
+        first: the operand that the ``not`` would precede.
+        at: the operand.
+
+    Returns:
+        The difference, 0 if it is unknown; and whether the gap before the operand is just what the contrary needs.
+    """
+    contrary = negate(with_operands(test, test.values[first:at + 1]))
+    if any(map(folds_not, test.values[first:at + 1])) or not isinstance(contrary, FoldedBool):
+        return 0, False
+    last = negate(test.values[at])
+    place = len(contrary.values) - (len(last.values) if isinstance(last, ast.BoolOp) and (
+        type(last.op) is type(contrary.op)) else 1)
+    gap = _gap(scope, test.values[at - 1], test.values[at])
     if gap is None:
-        further = _further(scope, test, at)
-        return (further == _leading(contrary, at)) - (further == _leading(test, at))
+        further = _further(scope, test.values[first], test.values[at])
+        return 0 if further is None else _fits(further, contrary, place) - _fits(
+            further, with_operands(test, test.values[first:]), at - first), False
+    needed, otherwise = _between(test, at - 1), _between(contrary, place - 1)
     if gap > max(needed, otherwise) + _SLACK:
-        return 0
-    return _misfit(gap, needed) - _misfit(gap, otherwise)
+        return 0, False
+    return _misfit(gap, needed) - _misfit(gap, otherwise), gap == otherwise
 
 
-def _further(scope: Scope, test: FoldedBool, at: int) -> int | None:
-    """Return how much further right than the first operand the one after ``at`` begins, on a line below it."""
-    first, right = (start_of(scope, first_part(test.values[number])[0]) for number in (0, at + 1))
-    return right[1] - first[1] if first is not None and right is not None and right > first and (
-        right[1] > first[1]) else None
+def _further(scope: Scope, first: ast.expr, operand: ast.expr) -> int | None:
+    """Return how much further right than another an operand begins, on a line below it."""
+    left, right = (start_of(scope, first_part(each)[0]) for each in (first, operand))
+    return right[1] - left[1] if left is not None and right is not None and right > left and (
+        right[1] > left[1]) else None
 
 
-def _leading(test: FoldedBool, at: int) -> int:
-    """Return how much further right it would begin on a line that begins with the operator: ``and b`` below ``a``."""
-    operator = "or " if isinstance(test.op, ast.Or) else "and "
-    return len(operator) + first_part(test.values[at + 1])[1] - first_part(test.values[0])[1]
+def _fits(further: int, test: ast.BoolOp, at: int) -> int:
+    """Return how well an operand fits on a line that begins with the operator, ``and b`` below ``a``: 0, 1 or 2.
+
+    Args:
+        further: how much further right it is than the first operand.
+        test: has both.
+        at: the operand.
+    """
+    first, operand = (_is_enclosed(each, test) + first_part(each)[1] for each in (test.values[0], test.values[at]))
+    more = further - len("or " if isinstance(test.op, ast.Or) else "and ") - operand + first
+    return 2 - more if more in (0, isinstance(test.values[at], ast.BoolOp)) else 0  # (or in parentheses)
 
 
 def _shares_mostly(values: list[ast.expr]) -> bool:
@@ -118,7 +146,7 @@ def _misfit(gap: int, needed: int) -> int:
     return gap - needed if gap >= needed else _NARROW * (needed - gap)
 
 
-def _between(test: FoldedBool, at: int) -> int:
+def _between(test: ast.BoolOp, at: int) -> int:
     """Return the least number of characters between the places that :func:`_gap` measures."""
     word = len(" and " if isinstance(test.op, ast.And) else " or ")
     left, right = test.values[at], test.values[at + 1]
@@ -336,7 +364,8 @@ def end_of(scope: Scope, expr: ast.expr) -> Place | None:
     while isinstance(expr, (ast.BoolOp, ast.IfExp)):
         expr = expr.values[-1] if isinstance(expr, ast.BoolOp) else expr.orelse
     if isinstance(expr, ast.Compare):
-        return None if is_none(expr.comparators[-1]) else end_of(scope, expr.comparators[-1])
+        last = expr.comparators[-1]  # (Loads in one instruction have the span of the first, in 3.13.)
+        return None if is_none(last) or offset_of(last) == offset_of(expr.left) else end_of(scope, last)
     own = _own_span(scope, expr)
     return None if own is None else own[1]
 

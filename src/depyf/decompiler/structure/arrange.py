@@ -29,6 +29,7 @@ from ..nodes import all_statements, at_line, compound_places, line_of, part_of, 
 from .arrange_tries import (
     LOOPS,
     arrange_loop,
+    arrange_match,
     arrange_try,
     arrange_with,
     break_after_body,
@@ -38,6 +39,7 @@ from .arrange_tries import (
     join_copies,
     join_copies_of_cases,
     leave_by_break,
+    with_finally,
 )
 from .evidence import Evidence, Exit
 from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
@@ -97,17 +99,42 @@ class _Arrangement:
                 self.join_copies(part)
             if isinstance(stmt, ast.Try):
                 join_copies(self.evidence, stmts, at)
+            if isinstance(stmt, (ast.With, ast.AsyncWith)):
+                arrange_with(self.evidence, stmt)
             if isinstance(stmt, ast.Match):
+                arrange_match(self.evidence, stmts, at)
                 join_copies_of_cases(stmts, at)
-            if isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt, stmts[at + 1:]):
+            if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
-                stmt.orelse = stmts[at + 1:-1]
+            elif isinstance(stmt, ast.If) and self._is_copy(stmt, stmts[at + 1:]):
+                stmt.body.pop()
+                stmt.orelse += stmts[at + 1:-1]
                 del stmts[at + 1:-1]
+            elif isinstance(stmt, ast.If) and self._is_left_of_branch(stmt, stmts[at + 1:]):
+                stmt.orelse += stmts[at + 1:]
+                stmts[at + 1:] = [stmt.body.pop()]
+
+    def _ends_as_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether a branch ends in the ``break`` after it, which the author wrote once: left of the branch."""
+        if len(rest) != 1 or len(stmt.body) < 2 or not isinstance(rest[0], ast.Break) or stmt.orelse or not isinstance(
+                stmt.body[-1], ast.Break):
+            return False
+        begin, column = self.evidence.behind(stmt.body[:-1]), self.evidence.column(stmt.body[0])
+        written = self.evidence.exit_between(begin, sys.maxsize, "break")
+        return written is not None and written.column is not None and column is not None and written.column < column
+
+    def _is_left_of_branch(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether the ``return`` that a branch ends in was written below and left of it, after what leaves."""
+        last, others = stmt.body[-1], stmt.orelse or rest
+        if not isinstance(last, ast.Return) or is_nothing(last) or not others or stmt.orelse and rest:
+            return False
+        return len(stmt.body) > 1 and never_falls(others) and self.evidence.is_further_right(stmt.body[0], last) and (
+            (line_of(last) or 0) > max(line_of(each) or 0 for each in all_statements(others)))
 
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in a copy of the last statement after it."""
         branch = stmt.body
-        if len(branch) < 2 or len(rest) < 2:
+        if len(branch) < 2 or not rest or len(rest) > 1 and stmt.orelse:
             return False
         one, other = branch[-1], rest[-1]
         if line_of(one) is None and not (isinstance(one, ast.Return) and self.evidence.may_be_copied(one)):
@@ -144,9 +171,14 @@ class _Arrangement:
             self._inside(stmt, end if is_last else "", following)
             if isinstance(stmt, LOOPS):
                 arrange_loop(self.evidence, stmts, at)
+            elif isinstance(stmt, ast.Try) and not stmt.handlers:
+                stmts[at] = at_line(with_finally(self.evidence, stmt.body, stmt.finalbody), line_of(stmt))
             elif isinstance(stmt, ast.If) and stmt.orelse and never_falls(stmt.body):
                 self._else_or_rest(stmts, at, end if is_last else "")
             if isinstance(stmt, ast.If):
+                written = self.evidence.pass_in_else(stmt) if not stmt.orelse else None
+                if written is not None:
+                    stmt.orelse = [at_line(ast.Pass(), written.line)]
                 stmts[at:at + 1] = self._guards(stmt)
         if end == "continue" and stmts[1:] and isinstance(stmts[-1], ast.Continue) and line_of(stmts[-1]) is None:
             del stmts[-1]  # (It came with the ``else`` of a ``try``.)
@@ -164,8 +196,6 @@ class _Arrangement:
                 self._test(stmts, at, end, after)
             elif isinstance(stmt, ast.Try):
                 arrange_try(self.evidence, stmts, at, end, after)
-            elif isinstance(stmt, (ast.With, ast.AsyncWith)):
-                arrange_with(self.evidence, stmt)
             if len(stmts) > before:
                 self._forms(stmts, at + 1, end, after)
 
@@ -209,7 +239,7 @@ class _Arrangement:
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
-        elif not stmt.orelse and not (is_last and self._else_leaves(stmts, end)):
+        elif not stmt.orelse and not (is_last and self._else_leaves(stmts, end, after)):
             self._rest_in_branch(stmts, at, end if is_last else "")
         if is_last and stmt.orelse:
             self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
@@ -292,7 +322,7 @@ class _Arrangement:
             guards.append(at_line(guard, place and place[0]))
         return guards if len(guards) > 1 else [stmt]
 
-    def _else_leaves(self, stmts: list[ast.stmt], end: str) -> bool:
+    def _else_leaves(self, stmts: list[ast.stmt], end: str, after: int | None) -> bool:
         """Arrange ``if a: (b, c)`` as ``if a: b`` with ``else: continue`` and ``c`` where that was written.
 
         Returns:
@@ -301,13 +331,16 @@ class _Arrangement:
         stmt = stmts[-1]
         assert isinstance(stmt, ast.If)
         count = self._in_suite(stmt.body) if end else len(stmt.body)
-        if count == len(stmt.body):
+        if count == len(stmt.body) and not (end and never_falls(stmt.body)):
             return False
-        written = self.evidence.exit_between(self.evidence.behind(stmt.body[:count]), line_of(stmt.body[count]), end)
-        if written is None or written.column != self.evidence.column(stmt.body[0]):
+        rest = stmt.body[count:]
+        written = self.evidence.exit_between(
+            self.evidence.behind(stmt.body[:count]), line_of(rest[0]) if rest else after, end)
+        if written is None or written.column is None or written.column != self.evidence.column(stmt.body[0]):
             return False
         stmt.orelse = [leave(end, written.line)]
-        stmts += stmt.body[count:]
+        self.evidence.stands_at(stmt.orelse[0], written)
+        stmts += rest
         del stmt.body[count:]
         return True
 
@@ -370,6 +403,8 @@ class _Arrangement:
         inner = evidence.column(stmt.body[0])
         if inner is None and (written := evidence.exit_between(line_of(stmt), first_line(rest))) is not None:
             inner = written.column
+            if leaves_by(stmt.body[0], written.kind):
+                evidence.stands_at(stmt.body[0], written)
         first = evidence.column(rest[0])
         if inner is None or first is None or is_before(rest, stmt.body):
             return self._in_else_by_style(stmt, rest, end)
@@ -426,9 +461,11 @@ class _Arrangement:
 
     def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None,
                   kinds: tuple[str, ...] = ("continue",)) -> None:
-        """Write the ``continue`` that the author wrote at the end of a suite, where falling off it does the same."""
+        """Write the exit that the author wrote at the end of a suite, where falling off it does the same."""
         last = stmts[-1] if stmts else None
-        if end == "continue" and self.evidence.exits and last is not None and not never_falls(stmts):
+        if end and self.evidence.exits and last is not None and not never_falls(stmts):
             written = self.evidence.exit_between(self.evidence.behind(stmts), after)
-            if written is not None and written.kind in kinds and written.column == self.evidence.column(last):
-                stmts.append(leave("continue", written.line))
+            if written is not None and written.kind in (kinds if end == "continue" else ("return",)) and (
+                    written.column == self.evidence.column(last)):
+                stmts.append(leave(end, written.line))
+                self.evidence.stands_at(stmts[-1], written)

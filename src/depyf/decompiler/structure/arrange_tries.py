@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from ..emit.new_syntax import TRY
 from ..lift import folds_not, negate
 from ..nodes import Literal, all_statements, at_line, line_of, part_of, suites_of
 from .evidence import INDENTATION, Evidence, Exit
@@ -136,7 +137,10 @@ def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
-    """Write ``with b:`` that is alone in ``with a:`` as ``with a, b:`` where they have one line, or one indentation."""
+    """Write ``with b:`` that is alone in ``with a:`` as ``with a, b:`` where they have one line, or one indentation.
+
+    (What is not further right is not inside.)
+    """
     keyword = len("with " if isinstance(stmt, ast.With) else "async with ")
     while len(stmt.body) == 1:
         inner = stmt.body[0]
@@ -145,12 +149,22 @@ def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
         one, other = (evidence.start(each.items[0].context_expr) for each in (stmt, inner))
         if one is None or other is None:
             return
-        if one[0] != other[0]:
+        if one[0] != other[0] and (one[1] is None or other[1] is None or other[1] > one[1]):
             column = evidence.column(inner.body[0])
             if column is None or one[1] is None or column - (one[1] - keyword) != INDENTATION:
                 return
         stmt.items += inner.items
         stmt.body = inner.body
+
+
+def with_finally(evidence: Evidence | None, body: list[ast.stmt], final: list[ast.stmt]) -> ast.stmt:
+    """Return a ``try`` with a ``finally``; a ``try`` alone in it is the same, unless it is further right."""
+    inner = body[0] if len(body) == 1 else None
+    if isinstance(inner, TRY) and inner.handlers and not inner.finalbody and not (
+            evidence is not None and evidence.is_further_right(inner.body[0], final[0])):
+        inner.finalbody = final
+        return inner
+    return ast.Try(body, [], [], final)
 
 
 def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
@@ -267,6 +281,32 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
             suite[-1:] = [] if suite[1:] else [at_line(ast.Pass(), None)]
     if stmt.orelse and is_empty(stmt.orelse):
         stmt.orelse = []
+
+
+def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
+    """Write the statements in a case that are no further right than their ``match`` after it.
+
+    All other cases leave. What follows the ``match`` is then the last of them.
+    """
+    stmt, rest = stmts[at], stmts[at + 1:]
+    assert isinstance(stmt, ast.Match)
+    begin = evidence.start(stmt.subject)
+    if begin is None or begin[1] is None:
+        return
+    least = begin[1] - len("match ") + 1
+    inside = [evidence.count_indented(case.body, least) for case in stmt.cases]
+    outer = [case for case, count in zip(stmt.cases, inside) if count < len(case.body)]
+    if len(outer) != 1 or rest and not never_falls(outer[0].body) or not all(
+            never_falls(suite) for suite in (rest, *suites_of(stmt)) if suite and suite is not outer[0].body):
+        return
+    if rest:
+        first = evidence.column(rest[0])
+        if first is None or first < least:
+            return
+        stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
+    count = evidence.count_indented(outer[0].body, least)
+    stmts[at + 1:] = outer[0].body[count:]
+    outer[0].body[count:] = [] if count else [at_line(ast.Pass(), None)]
 
 
 def join_copies_of_cases(stmts: list[ast.stmt], at: int) -> None:
@@ -391,7 +431,7 @@ def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int
     """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` with ``else: break`` where that was written."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.If)
-    rest = [*stmt.orelse, *stmts[at + 1:]]
+    rest, written = [*stmt.orelse, *stmts[at + 1:]], None
     for count in range(1, len(rest) + 1):
         behind = line_of(rest[count]) if count < len(rest) else after
         written = evidence.exit_between(evidence.behind(rest[:count]), behind, "break")
@@ -400,6 +440,10 @@ def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int
             evidence.stands_at(stmt.orelse[0], written)
             stmts[at + 1:] = rest[count:]
             return
+    if written is not None and never_falls(rest) and (written.column or 0) < (evidence.column(rest[0]) or 0):
+        stmts[at + 1:] = stmt.body
+        stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, []
+        evidence.stands_at(stmts[-1], written)
 
 
 def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:

@@ -90,7 +90,7 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
             raise CannotDecompile(STRUCTURE, "a value crosses a join")
     written = make_if(test, positive, body, orelse, block.line)
     for stmt in written:
-        if not hasattr(stmt, "lineno"):  # (evaluated for all that follows a guard: a helper call would be slow)
+        if not hasattr(stmt, "lineno") and not isinstance(stmt, (ast.Break, ast.Continue)):  # (a helper would be slow)
             at_line(stmt, block.line)
             if block.end_op is not None:
                 from_ops(stmt, since, block.end_op.offset)

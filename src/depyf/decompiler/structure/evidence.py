@@ -31,7 +31,7 @@ from ...bytecode.versions import table
 from ..lift.scope import Positions
 from ..lift.spelling import first_part, start_of
 from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, offset_of, ops_of, suites_of
-from .frames import is_nothing
+from .frames import is_nothing, word_of
 from .leftovers import Leftovers, one_line_guards
 
 #: The statements that may leave nothing but a jump, by their width.
@@ -49,6 +49,8 @@ _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 INDENTATION = 4
 #: Columns from a statement to its test: ``if`` or ``elif``, and perhaps ``not`` and a parenthesis.
 TO_TEST, _TO_TEST_OF_ELIF = (3, 4, 7, 8), (5, 6, 9, 10)
+#: Columns from a statement to its test or ``not``.
+_TO_IF = (3, 4, 5, 6)
 
 
 class Exit(NamedTuple):
@@ -77,6 +79,7 @@ class _Opcodes:
         looping, caches_of_loop: that jump back to the head of a loop, and the number of their caches.
         constant, loading: that have a constant of the code, and those that load a constant.
         storing, deleting: that store and that delete variables.
+        storing_two: of the one that stores two (3.13).
     """
 
     def __init__(self, version: tuple[int, int]) -> None:
@@ -98,6 +101,7 @@ class _Opcodes:
         self.loading = self.constant | numbers("LOAD_SMALL_INT")
         self.storing, self.deleting = (numbers(*(start + scope for scope in ("FAST", "NAME", "GLOBAL", "DEREF")))
                                        for start in ("STORE_", "DELETE_"))
+        self.storing_two = opcodes.get("STORE_FAST_STORE_FAST", -1)
         self.taking = self.returning | self.storing | {self.extended}
 
 
@@ -169,8 +173,8 @@ class Evidence(Positions):
         """
         self.positions: list[Position | None] = (
             positions(code) if has_places else [None] * (len(code.bytecode) // 2))
-        self._opcodes = _opcodes(code.version)
-        self._consts, self._first_line = code.consts, code.firstlineno
+        self._opcodes, self._tables = _opcodes(code.version), table(code.version)
+        self._consts, self._names, self._first_line = code.consts, code.varnames, code.firstlineno
         self._units, self._arguments = code.bytecode[::2], code.bytecode[1::2]
         self.copies_exits = code.version >= (3, 10)
         instructions = decode(code) if has_places and code.version < (3, 11) else []
@@ -295,11 +299,12 @@ class Evidence(Positions):
     def endless(self, offset: int) -> int | None:
         """Return the column of a ``while True`` whose first operation is at a byte offset; ``None`` if it is none.
 
-        It leaves a NOP on its line, before the place that the loop jumps back to: with its span (3.11), or that of
-        ``True``.
+        It leaves a NOP on its line, before the place that the loop jumps back to (or that, for a ``continue``): with
+        its span (3.11), or that of ``True``.
         """
         at = offset // 2
-        if not 0 < at < len(self.positions) or self._units[at - 1] != self._opcodes.nop or at not in self._looped:
+        if not 0 < at < len(self.positions) or self._units[at - 1] != self._opcodes.nop or (
+                self._looped.isdisjoint((at - 1, at))):
             return None
         begin, first = self.positions[at - 1], self.positions[at]
         if begin is None or first is None or begin.column is None or begin.line >= first.line:
@@ -376,7 +381,10 @@ class Evidence(Positions):
             ``return``, ``return None``; ``pass``, where it was, and falling off the end after it returns; ``?`` for
             one of these; empty if it was not.
         """
-        if self._left is not None and (ops := ops_of(stmt)) is not None and self._left.ends_by_itself(ops[1]):
+        ops = ops_of(stmt)
+        if ops is None:
+            return "return" if self._columns.get(stmt) is not None else ""
+        if self._left is not None and self._left.ends_by_itself(ops[1]):
             return ""
         for position in self._places_of(stmt)[:None if self.has_columns else 1]:
             for each in self._exits_at.get((position.line, position.column), ()):
@@ -391,6 +399,16 @@ class Evidence(Positions):
         places = {(position.line, position.column) for position in self._places_of(stmt)}
         return min((each for place in places for each in self._exits_at.get(place, ()) if each.kind == "break"),
                    key=_place_of_exit, default=None)
+
+    def pass_in_else(self, stmt: ast.If) -> Exit | None:
+        """Return the ``pass`` that was written as the ``else`` of an ``if``: what the jump after its test leads to."""
+        units, column = self._units_of(stmt), self.column(stmt.body[0])
+        if units is None or column is None or self._tables.jumps[self._units[units[1]]] != 1:
+            return None
+        target = units[1] + 1 + self._tables.caches[self._units[units[1]]] + self._argument(units[1])
+        place = self.place(2 * target)
+        return None if place is None or place[1] != column or place[0] <= (line_of(stmt.body[0]) or 0) else next(
+            (each for each in self._exits_at.get(place, ()) if each.kind == "pass"), None)
 
     def _units_of(self, stmt: ast.stmt) -> tuple[int, int] | None:
         """Return the code units of a statement: its first operation (-1 if not known), and of the one that wrote it."""
@@ -419,6 +437,11 @@ class Evidence(Positions):
         """Return line and column at which the operation at a byte offset begins."""
         position = self.position(offset)
         return None if position is None else (position.line, position.column)
+
+    def word_at(self, offset: int) -> str:
+        """Return the word that the operation at a byte offset was written as; empty if that is not known."""
+        place = self.place(offset)
+        return "" if place is None else next((each.kind for each in self._exits_at.get(place, ())), "")
 
     def start_of_return(self, value: object, offset: int) -> tuple[int | None, int | None]:
         """Return line and column of the ``return`` of a constant, given the offset of the operation that returns it.
@@ -596,6 +619,11 @@ class Evidence(Positions):
         if isinstance(stmt, ast.Return):
             place = self.place_of_return(stmt)
             return place.column if place is not None else None
+        if self._units[last] == self._opcodes.storing_two and isinstance(stmt, ast.Assign) and isinstance(
+                stmt.targets[0], ast.Tuple):
+            one, other = (each.id if isinstance(each, ast.Name) else "" for each in stmt.targets[0].elts[:2])
+            if one != other == self._names[self._argument(last) >> 4] and one:  # (It stores the second one first.)
+                return end.column - len(one) - len(", ")
         span = self.positions[first:last + 1] if 0 <= first <= last else [end]
         columns = [position.column for position in span if position is not None and position.line == end.line]
         return min([column for column in columns if column is not None], default=end.column)
@@ -604,8 +632,8 @@ class Evidence(Positions):
         """Return where a ``return`` of a value begins; ``None`` where that is not known.
 
         The operation has the span of the statement, or, for a constant, that of the value (``compiler_return`` in
-        compile.c). After the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
-        comes before it.
+        compile.c). After the clean-up of a ``with`` or ``finally`` it has the span of that, and the value, or a NOP in
+        its place, comes before it.
         """
         units = self._units_of(stmt)
         if units is None:
@@ -615,10 +643,11 @@ class Evidence(Positions):
         if place is None or place.column is None:
             return place
         before = self._before_clean_up(last)
+        begin = None if stmt.value is None else self.start(stmt.value)
         if before is not None and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
-        elif before is not None:
-            begin = None if stmt.value is None else self.start(stmt.value)
+        elif before is not None or begin is not None and begin[1] is not None and (
+                begin < (place.line, place.column)):
             place = None if begin is None else place._replace(line=begin[0], column=begin[1])
         elif stmt.value is None:
             written = self.is_written(stmt)
@@ -657,13 +686,31 @@ class Evidence(Positions):
             return None
         first = [body[0]] if not isinstance(stmt, ast.Try) else [suite[0] for suite in suites_of(stmt)]
         inner = min((column for each in first if (column := self.column(each)) is not None), default=None)
+        if inner is None and isinstance(body[0], (ast.Continue, ast.Break)):
+            line, lines = line_of(stmt) or 0, self._lines_in_order
+            following = lines[bisect_left(lines, line + 1):][:1]
+            written = self.exit_between(line + 1, following[0] + 1, word_of(body[0])) if following else None
+            inner = written and written.column
         if inner is None:
             return None
         begin = self.start_of_test(stmt) if isinstance(stmt, ast.If) else None
-        if begin is not None and begin[1] < inner:  # (``if a:`` with ``if b:`` in it has the test ``a and b``.)
-            return max((column for column in range(inner - INDENTATION, -1, -INDENTATION)
-                        if begin[1] - column in (*TO_TEST, *_TO_TEST_OF_ELIF)), default=inner - INDENTATION)
-        return inner - INDENTATION
+        nearest = inner - INDENTATION
+        if not isinstance(stmt, ast.If) or begin is None or begin[1] >= inner:
+            return nearest
+        # (``if a:`` with ``if b:`` in it has the test ``a and b``; so has ``if not a:``.)
+        before = 0
+        if self._is_nested(stmt.test, nearest):
+            before = first_part(stmt.test)[1] // len("not ") * len("not ")
+        widths = [before + width for width in _TO_IF] if before else (*TO_TEST, *_TO_TEST_OF_ELIF)
+        return next((column for column in range(nearest, -1, -INDENTATION) if begin[1] - column in widths), nearest)
+
+    def _is_nested(self, test: ast.expr, column: int) -> bool:
+        """Return whether the last operand of a test is likely the test of an ``if`` at a column, inside of the rest."""
+        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+            return False
+        before, last = (start_of(self, first_part(each)[0]) for each in test.values[-2:])
+        return before is not None and last is not None and last[0] > before[0] and last[1] - column in TO_TEST \
+            and not self.exits_between(*test.values[-2:])
 
     def _column_of_jump(self, stmt: ast.If) -> int | None:
         """Return the column of the jump after the test of an ``if``, if it has the span of the statement.

@@ -394,7 +394,7 @@ class Reducer:
                 continue
             if isinstance(right, StackParameter):
                 continue
-            x.ops = [*x.ops[:-1], Op(kind, right, -1, None)]
+            x.ops = [*x.ops[:-1], Op(kind, right, x.ops[-1].offset, x.ops[-1].line)]
             self.changed(x, [join], "jump")
             return True
         return False
@@ -519,9 +519,9 @@ class Reducer:
             return a.successors == b.successors
         if a.end == b.end == "return":
             # (``if c: pass`` on one line, at the end of a function: ``return None if c else None`` is never written)
-            return self.is_lambda or a.line is not None and a.line == b.line == x.line and not (
-                returns_nothing(a) and returns_nothing(b)
-            ) and self.returns_once(a, b)
+            is_one = a.line is not None and a.line == b.line == x.line and self.returns_once(a, b)
+            return self.is_lambda or not (returns_nothing(a) and returns_nothing(b)) and (
+                is_one or self.is_one_operation(a.end_op, b.end_op))
         # one arm's RETURN may be a copy of the RETURN the other one jumps to
         jumping, returning = (a, b) if a.end == "jump" else (b, a)
         if jumping.end != "jump" or returning.end != "return":
@@ -534,12 +534,20 @@ class Reducer:
         one, other = (self.executor.scope.position(each.end_op.offset) if each.end_op else None for each in (a, b))
         return one is None or other is None or one == other
 
+    def is_one_operation(self, a: Op | None, b: Op | None) -> bool:
+        """Return whether two operations are known to be copies of one, by their span."""
+        if a is None or b is None or a.kind in ("CONST", "LOAD_FAST", "POP"):
+            return False
+        one, other = (self.executor.scope.position(op.offset) for op in (a, b))
+        return one is not None and one.column is not None and one == other and a.kind == b.kind
+
     def common_tail(self, x: Block, a: Block, b: Block) -> bool:
         """Make the end that two arms share (a copied exit, on one line) a block of its own.
 
         ``f(x if c else y)`` before a ``return`` or in a ``raise``: each arm has the call, too.
         """
-        if not (self.reaches_below(a) and self.reaches_below(b)) and not on_one_line(x, a, b):
+        if not (self.reaches_below(a) and self.reaches_below(b)) and not on_one_line(x, a, b) and not any(
+                map(self.is_one_operation, reversed(a.ops), reversed(b.ops))):
             return False
         size = 0
         for p, q in zip(reversed(a.ops), reversed(b.ops)):

@@ -56,8 +56,8 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
     if likeliest is not None and ranked == others == [loop.normal_exit]:
         return walker.search.choose(ranked)  # (Most loops have no ``break``.)
     inside = in_loop(walker, loop, ranked, outer_ends(loop.frame, None))
-    if inside.issuperset(ranked) and loop.normal_exit is None:
-        ranked.insert(0, None)
+    if inside.issuperset(ranked) and walker.cfg.blocks[loop.head].end != "for":  # (No ``break`` leads anywhere.)
+        ranked = [loop.normal_exit, *(id for id in ranked if id != loop.normal_exit)]
     loop.has_else = loop.normal_exit in inside
     return walker.search.choose(sorted(ranked, key=lambda id: id in inside))
 
@@ -111,6 +111,8 @@ class _Edges:
             return
         if _returns_from_stack(walker, target) or goal.end == "return" and returns_through(goal):
             return  # the value to return is on the stack already: no ``break`` carries one
+        if _returns_at_once(goal) and was_return(walker, goal.end_op):
+            return
         # (in a loop without a second iteration, code before a ``break`` is in the body)
         is_break = target == succ and ends_in_break(blocks[id])
         if is_break or target != succ and drops_iterator(walker, succ, target):
@@ -188,7 +190,7 @@ def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
         block = blocks[id]
         if block.ops and _pops_iterator(block, -1):
             if block.end == "jump" and (len(block.ops) > 1 or id != start) and _breaks_late(
-                    block, blocks[block.successors[0]]):
+                    block, blocks[block.successors[0]]) and not was_return(walker, block.ops[-1]):
                 yield block.successors[0]
         elif block.end in ("jump", "branch") and not any(
             op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in block.ops
@@ -200,6 +202,12 @@ def _breaks_late(block: Block, goal: Block) -> bool:
     """Return whether a block that drops an iterator in the end does so for a ``break`` to ``goal``."""
     returns = len(block.ops) > 1 and block.ops[-2].kind == "SWAP"
     return not _returns_at_once(goal) and not returns and goal.end != "reraise"
+
+
+def was_return(walker: Walker, op: Op | None) -> bool:
+    """Return whether an operation is known to be of a ``return`` of nothing."""
+    evidence = walker.evidence()
+    return evidence is not None and op is not None and evidence.word_at(op.offset) in ("return", "return None")
 
 
 def _returns_at_once(goal: Block) -> bool:
@@ -418,8 +426,9 @@ def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends
     evidence, blocks, body = walker.evidence(), walker.cfg.blocks, loop.body
     if evidence is None or not evidence.has_lines:
         return set()
+    iterating = blocks[loop.head].end_op if blocks[loop.head].end == "for" else None  # (It has the span of the loop.)
     places = [place for id in body for op in _before_leaving(blocks[id])
-              if (place := evidence.place(op.offset)) is not None]
+              if op is not iterating and (place := evidence.place(op.offset)) is not None]
     if not places:
         return set()
     lines = [line for line, _ in places]
@@ -496,11 +505,19 @@ def _start(
         return line, min(columns) - step if columns else None
     if indentation is None or not evidence.has_columns:
         return line, None
+    test = [column for op, column in on_it if op is not block.end_op]
+    begin = min(test, default=0) if block.end == "branch" else 0
+    jump = min((column for op, column in on_it if op is block.end_op), default=begin)
+    if jump < begin:  # (It has the span of the statement.)
+        return line, jump
+    if any(op.kind == "LOAD_ASSERTION_ERROR" for succ in block.successors for op in walker.cfg.blocks[succ].ops[:1]):
+        return line, begin - len("assert ")
     least: int | None = None
     for each in reached(walker, [id], avoid):
         for op in _statement_ops(walker.cfg.blocks[each]):
             place = evidence.place(op.offset)
-            if place is not None and place[1] is not None and place[0] > line and (least is None or place[1] < least):
+            if place is not None and place[1] is not None and place[0] > line and place[1] >= begin - INDENTATION and (
+                    least is None or place[1] < least):
                 least = place[1]
         if least is not None and least - INDENTATION < indentation:
             break

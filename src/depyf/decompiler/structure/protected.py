@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
-from ..emit.new_syntax import TRY, try_star
+from ..emit.new_syntax import try_star
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
 from .analysis import handler_steps, reach
+from .arrange_tries import with_finally
 from .frames import Construct, Cursor, Frame, outer_ends
 
 if TYPE_CHECKING:
@@ -126,14 +127,7 @@ def try_finally(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     inner = Frame(cursor.frame, handler)
     final = walker.walk(
         Cursor(body.region, [*cursor.stack, Caught(False)], walker.cfg.ends[body.region], inner)).statements
-    statement: ast.stmt | None = suite.statements[0] if len(suite.statements) == 1 else None
-    evidence = walker.evidence()
-    is_inside = evidence is not None and isinstance(statement, TRY) and bool(final) and (
-        evidence.is_further_right(statement.body[0], final[0]))
-    if isinstance(statement, TRY) and statement.handlers and not statement.finalbody and not is_inside:
-        statement.finalbody = final or [ast.Pass()]
-    else:
-        statement = ast.Try(suite.statements or [ast.Pass()], [], [], final or [ast.Pass()])
+    statement = with_finally(walker.evidence(), suite.statements or [ast.Pass()], final or [ast.Pass()])
     at_line(statement, first_line(suite.statements))
     if not suite.falls or join == walker.cfg.nowhere.get(body.region, -1):
         return Construct([statement], None, cursor.stack)

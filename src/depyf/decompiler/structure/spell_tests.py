@@ -53,6 +53,9 @@ class _Speller:
                 continue
             for suite in suites_of(statement):
                 self.suite(suite)
+            if isinstance(statement, ast.Match):
+                for case in statement.cases:
+                    case.guard = case.guard and spelled(self.scope, case.guard)
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):
                 statements[at] = outer = self._apart(statement)
                 self._spell(outer)

@@ -22,7 +22,7 @@ from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..lift import Capture, CaseTest
-from ..nodes import MatchOf, at_line, line_of, offset_of
+from ..nodes import MatchOf, at_line, line_of, offset_of, part_of
 from ..structure.analysis import RegionCfg, copied_op
 from ..structure.evidence import INDENTATION, TO_TEST, Evidence
 
@@ -715,8 +715,7 @@ def case_of(test: ast.expr) -> tuple[CaseTest, ast.expr | None] | None:
     if isinstance(test, CaseTest):
         return test, ast.Constant(False) if test.never else None
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and isinstance(test.values[0], CaseTest):
-        rest = test.values[1:]
-        return test.values[0], rest[0] if len(rest) == 1 else ast.BoolOp(ast.And(), rest)
+        return test.values[0], part_of(test, 1)
     return None
 
 
