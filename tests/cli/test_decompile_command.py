@@ -69,6 +69,15 @@ def test_one_function(tree, capsys, given, first):
     assert capsys.readouterr().out.splitlines()[0] == first
 
 
+def test_python_s_stack_is_no_limit_to_a_chain_of_elif(tree, capsys):
+    before = sys.getrecursionlimit()
+    chain = "".join(f"    elif a == {number}:\n        b({number})\n" for number in range(1, 500))
+    (tree / "chain.py").write_text(f"def f(a):\n    if a == 0:\n        b()\n{chain}    return b\n")
+    assert cli.main(["decompile", "chain.py"]) == 0
+    assert capsys.readouterr().out.count("elif") == 499
+    assert sys.getrecursionlimit() == before
+
+
 def test_nothing_is_imported_or_executed(tree, capsys):
     """Neither the module nor the package that it is in; find_spec of importlib would import that."""
     (tree / "lib" / "__init__.py").write_text("raise SystemExit('was executed')\n")

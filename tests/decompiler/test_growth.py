@@ -71,10 +71,3 @@ def test_python_s_stack_is_no_limit_to_guards(guard):
     found = decompile_code(function(body, 1)[0])
     assert found.fidelity is Fidelity.EXACT
     assert max(len(line) - len(line.lstrip()) for line in found.text.splitlines()) <= 12
-
-
-def test_python_s_stack_is_no_limit_to_a_chain_of_elif():
-    many = "if a == 0:\n    b()\n" + "".join(f"elif a == {i}:\n    b({i})\n" for i in range(1, 500))
-    found = decompile_code(function(many + "return b", 1)[0])
-    assert found.fidelity is Fidelity.EXACT
-    assert found.text.count("elif") == 499

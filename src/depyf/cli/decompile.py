@@ -24,6 +24,8 @@ from ..views.markdown import count
 from .terminal import BAD_INPUT, bar_on, refused
 
 EXACT, UNPROVEN_OR_WORSE = 0, 1
+#: The limit of recursion, at least: an ``elif`` takes two calls. (Python's own is 1,000.)
+_DEPTH = 3000
 #: First words of a file that this command has written (and may write again).
 MARK = "# decompiled by depyf"
 
@@ -184,11 +186,22 @@ def _spec_of(name: str) -> ModuleSpec | None:
 
 
 # --- one task --------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def _deep_recursion() -> Iterator[None]:
+    """Let functions call one another as deeply as hundreds of ``elif`` need it (in a process of depyf's alone)."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEPTH))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
 def perform(task: Task, settings: Settings) -> Outcome:
     """Decompile one thing; whatever is wrong with it is said in the outcome."""
     outcome = Outcome(task)
     try:
-        with unwarned():
+        with unwarned(), _deep_recursion():
             code = _named(_module(task), task)
             _decompile(code, task, settings, outcome)
         if task.target is not None:

@@ -6,8 +6,7 @@ import ast
 import bisect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import CodeType
 
@@ -79,8 +78,7 @@ def decompile_code(
     """
     source = code if isinstance(code, Code) else Code.of(code)
     try:
-        # (A guard would look at all that is known of a large function many times.)
-        with guarded.paused(), _deep_recursion():
+        with guarded.paused():  # (of a large function it would look at all that is known of it many times)
             job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
             job.options.trace = trace
             try:
@@ -93,18 +91,6 @@ def decompile_code(
         raise Failed(why(error), source) from error
 
 
-@contextmanager
-def _deep_recursion() -> Iterator[None]:
-    """Let functions call one another as deeply as hundreds of nested ``elif`` need it."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _DEPTH))
-    try:
-        yield
-    finally:
-        with suppress(RecursionError):  # (Another thread is that deep now.)
-            sys.setrecursionlimit(before)
-
-
 class Failed(Unreadable):
     """No form of the code could be written: there is none (no compiler makes such code), or an error in depyf."""
 
@@ -113,8 +99,6 @@ class Failed(Unreadable):
         super().__init__(one_line(message), code.filename, 0)
 
 
-#: The limit of recursion, at least: an ``elif`` takes two calls. (Python's own is 1,000.)
-_DEPTH = 3000
 #: How many reasons a note gives before it only counts.
 _REASONS_SHOWN = 5
 
