@@ -69,7 +69,7 @@ class Diagnosis:
 
     def fault(self) -> Fault:
         """Return the part at fault."""
-        captured = self._try(lambda: self._fresh(lambda gm, inputs: gm.forward))
+        captured = self._try(lambda: self._fresh(_as_captured))
         if captured is None:
             return self._of_frame(f"it could not be compiled afresh to try its parts ({self._trouble})")
         if self._wrong(captured):
@@ -225,6 +225,10 @@ def _forget(name: str) -> None:
     for code in cache_entries.known_codes():
         if code.co_name == name:
             pipeline.forget(code)
+
+
+def _as_captured(gm: Any, inputs: Any) -> Any:
+    return gm.forward
 
 
 # --- captured graphs beside what a backend made of them ------------------------------------------------

@@ -172,7 +172,7 @@ class Search:
             if of_lines:
                 run, other = _of_lines(run), _of_lines(other)
             values = [each.value for each in other.values]
-            found = self.node(stage, run, functools.partial(lambda values, name, node: values, values), against)
+            found = self.node(stage, run, functools.partial(_any_of, values), against)
             if found is not None:
                 return found
         return None
@@ -216,6 +216,10 @@ class Search:
                     return None
                 best = distance if best is None else min(best, distance)
         return best
+
+
+def _any_of(values: list[Any], name: str, node: Node) -> list[Any]:
+    return values
 
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:

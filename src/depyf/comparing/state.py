@@ -44,8 +44,7 @@ def repeatable(roots: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, A
         try:
             for place, value in {"args": args, "kwargs": kwargs, **roots}.items():
                 start.add(place, value)
-            for put in start._put:
-                put()
+            start.put_copies()
             yield start.copied(args), start.copied(kwargs)
         finally:
             start.undo()
@@ -78,6 +77,10 @@ class _Start(Reachable):
         self._memory: dict[int, Any] = {}
         self._put: list[Callable[[], object]] = []
         self._undo: list[Callable[[], object]] = []
+
+    def put_copies(self) -> None:
+        for put in self._put:
+            put()
 
     def undo(self) -> None:
         failed: Exception | None = None

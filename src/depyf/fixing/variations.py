@@ -75,8 +75,7 @@ def _changes(leaves: Sequence[tuple[_Place, Any]]) -> Iterator[tuple[str, Callab
     for size in list(dict.fromkeys(size for _, value in tensors for size in value.shape))[:MOST_ALONE]:
         for other in dict.fromkeys((0, 1, size + 1, 2 * size, size - 1)):
             if other not in (size, -1):
-                change = _resized(functools.partial(
-                    lambda size, other, shape: [other if each == size else each for each in shape], size, other))
+                change = _resized(functools.partial(_with_size, size, other))
                 yield f"size {other} in the place of {size}", _changed(change)
     for place, _ in tensors[:MOST_ALONE] if len(tensors) > 1 else ():
         for name, change in (*_VALUES[:4], *_TYPES, *_SHAPES):
@@ -86,11 +85,19 @@ def _changes(leaves: Sequence[tuple[_Place, Any]]) -> Iterator[tuple[str, Callab
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
         for new in dict.fromkeys(others):
-            yield f"{_in_words(place)} is {new!r}", _changed(functools.partial(lambda new, _: new, new), place)
+            yield f"{_in_words(place)} is {new!r}", _changed(functools.partial(_replaced_by, new), place)
 
 
 def _changed(change: _Change, only_at: _Place | None = None) -> Callable[[_Place, Any], Any]:
     return lambda place, value: change(value) if only_at in (None, place) else value
+
+
+def _replaced_by(new: Any, value: Any) -> Any:
+    return new
+
+
+def _with_size(size: int, other: int, shape: Sequence[int]) -> list[int]:
+    return [other if each == size else each for each in shape]
 
 
 def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
