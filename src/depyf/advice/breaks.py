@@ -323,8 +323,7 @@ RULES: tuple[Rule, ...] = (
          "{passed_to}", _NOT_TRACED, f"{_PARAMETER}; each text or object that it gives has a version of its own"),
     Rule("skipped", "skipped builtin", "if `{outer_call}` gives the same at each call: call it once, outside of what "
          "is compiled, and read what it gave from a global variable", f"{_NOT_TRACED}, which that call leads to",
-         "what it gives is not looked up again", facts=lambda at: isinstance(
-             getattr(at.outer_call, "func", None), ast.Name) and at.text(at.outer_call).endswith("()")),
+         "what it gives is not looked up again", facts=lambda at: at.is_outer_call_alone),
     Rule("generator", "generator",
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,

@@ -147,6 +147,14 @@ class Facts:
         return False
 
     @property
+    def is_outer_call_alone(self) -> bool:
+        """Whether the call in the compiled function that leads to the line is of a function without arguments."""
+        match self.outer_call:
+            case ast.Call(ast.Name(), [], []):
+                return True
+        return False
+
+    @property
     def is_lazy(self) -> bool:
         """Whether another part of the statement decides if the call is made: ``n > 0 and draw()``."""
         return any(inner is self.call for each in own_parts(self.statement) if isinstance(each, ast.BoolOp)

@@ -251,6 +251,15 @@ def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
         at.dynamic or at.others or at.equal_at_first or _is_made_number(change, at))
 
 
+def _is_key(change: ValueChange, at: Facts) -> bool:
+    return is_only_key(change.subject, change.cause)
+
+
+def _grows(change: ValueChange, at: Facts) -> bool:
+    """Return whether each version is for a greater length than the one before, of three versions at least."""
+    return not at.is_own and len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
+
+
 def _is_made_number(change: ValueChange, at: Facts) -> bool:
     """Return whether a number comes from before a break: with ``dynamic=True`` torch traces other code with symbols."""
     return at.is_own and event_of(change) == "number"
@@ -351,7 +360,7 @@ ROWS = (
     Row("number", lambda change, at: change.subject.endswith("param_groups[0]['lr']"), "each of its values has a "
         "version of its own; an optimizer made with a tensor, `lr=torch.tensor(...)`, has one for all (as float32 the "
         "rate is rounded)", True),
-    Row("number", lambda change, at: is_only_key(change.subject, change.cause), "it is a key or an index at {cause}, "
+    Row("number", _is_key, "it is a key or an index at {cause}, "
         "which needs its value, so each value has a version of its own", may_raise=True),
     Row("number", lambda change, at: change.owner == "module" and not change.of_global,
         "torch fixes whole numbers of modules; with "
@@ -388,8 +397,7 @@ ROWS = (
         "makes share it), and so has what is called and is no Python function"),
     Row("object", _always, "the version is for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
-    Row("length", lambda change, at: not at.is_own and len(at.lengths) > 2 and (
-        all(one < other for one, other in zip(at.lengths, at.lengths[1:]))), "each length has a version of its own, "
+    Row("length", _grows, "each length has a version of its own, "
         "and in this run each is greater than the one before ({lengths}); where each call makes it longer, no version "
         "serves the next call: do that in code that is not compiled, and pass what the function reads of it", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "

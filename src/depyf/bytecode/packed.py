@@ -16,7 +16,7 @@ import itertools
 import marshal
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -131,10 +131,7 @@ def packed(code: CodeType) -> PackedCode:
     objects: list[Any] = []
     prefix = ""
     if not _is_plain(code):
-        strings = set(_strings(code))
-        prefix = "object "
-        while any(text.startswith(prefix) for text in strings):
-            prefix = f"an {prefix}"
+        prefix = _free_prefix(set(_strings(code)))
         code = _without_objects(code, prefix, objects)
     data = base64.b64encode(marshal.dumps(code)).decode()
     return PackedCode(data, prefix, tuple(
@@ -150,11 +147,17 @@ def packed_fields(fields: Mapping[str, Any], version: tuple[int, int]) -> Packed
         KeyError, TypeError, ValueError, OverflowError: one is missing, or of another type.
     """
     objects: list[ObjectConstant] = []
-    prefix = "object "
-    while any(text.startswith(prefix) for text in _strings_of_fields(fields)):
-        prefix = f"an {prefix}"
+    prefix = _free_prefix(set(_strings_of_fields(fields)))
     data = base64.b64encode(_marshalled(fields, version, prefix, objects)).decode()
     return PackedCode(data, prefix if objects else "", tuple((each.kind, each.text, each.meaning) for each in objects))
+
+
+def _free_prefix(strings: Collection[str]) -> str:
+    """Return what none of the strings begins with."""
+    prefix = "object "
+    while any(text.startswith(prefix) for text in strings):
+        prefix = f"an {prefix}"
+    return prefix
 
 
 def _strings_of_fields(value: Any) -> Iterator[str]:

@@ -137,8 +137,6 @@ _OF_MARKED: dict[str, Any] = {
 _VALUES = frozenset({
     "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "UNICODE", "BINUNICODE",
     "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"})
-
-
 _KEYS = (str, int, float, bytes, type(None), Object)
 
 

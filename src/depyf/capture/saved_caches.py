@@ -44,11 +44,11 @@ from ..torch_text.global_names import plain_name
 from ..torch_text.user_expressions import user_expression
 from .pickled import Object, is_a, read_pickle
 from .saved_files import contents, installed_torch
+from .torch_private.graph_modules import GRAPH_NAME
 
 _VERSION = (1).to_bytes(8, "big")  # of the format of artifacts, after a checksum
 _CHECKSUM = 4
 _FUNCTION = b"PT2AOT"  # what a compiled function begins with since torch 2.15; the number of the format follows
-_GRAPH_NAME = "__compiled_fn_"
 #: Kinds of entries, in words, in the order in which they are read; those whose content is shown.
 _KINDS = {
     "inductor": "Inductor's cache", "precompile": "packages of compiled functions",
@@ -326,8 +326,8 @@ class _File:
             guards: pickled, as torch saved them.
         """
         names = transformed.get("co_names")
-        called = [name for name in names if name.startswith(_GRAPH_NAME)]
-        shown = {name: "_".join(name.split("_")[:5]) for name in called}
+        shown = {name: match[1] for name in names if (match := GRAPH_NAME.match(name))}
+        called = list(shown)
         for name in called:
             if name in graphs and name not in self._graphs:
                 self._add_graph(shown[name], ids, graphs[name], "", torch_name=name, of_frame=True)
@@ -421,7 +421,7 @@ def _facts(entry: Object, which: str) -> dict[str, str]:
     devices = entry.get("device_types")
     facts = {
         "compiled for": ", ".join((devices.arguments or ((),))[0]) if isinstance(devices, Object) else "",
-        "holds where": entry.text("guards_expr"),
+        "holds where (t0, t1, ...: the numbers that it is given, in order)": entry.text("guards_expr"),
         "no CUDA graph, since": entry.text("disabled_cudagraphs_reason")}
     return {f"{which} {name}".strip(): value for name, value in facts.items()}
 

@@ -570,8 +570,8 @@ class EventReader:
         if asks is not None and is_of_backend(asks.filename):
             return (asks,)
         from_dynamo = itertools.dropwhile(lambda place: not is_of_dynamo(place.filename), stack)
-        return tuple(place for place in from_dynamo if not is_library(place.filename) and not is_generated(
-            place.filename) and "/depyf/capture/" not in place.filename)
+        return tuple(place for place in from_dynamo if asks_for_sizes(place.filename) and not is_library(
+            place.filename) and not is_generated(place.filename))
 
     def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
         if not isinstance(frames, list):
