@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..decompiler.names import free_name
+from ..decompiler.nodes import free_name
 from ..records.model import (
     Caller,
     CompiledGraph,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import keyword
 import unicodedata
-from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -160,16 +158,6 @@ def checked_text(node: ast.expr) -> str:
 
 
 # --- Names that are not taken yet --------------------------------------------------------------------
-def free_name(wanted: str, taken: Container[str], first: int = 1) -> str:
-    """Return the wanted name, or that with the first free number from ``first`` on, so that it is not taken."""
-    name = wanted
-    for number in itertools.count(first):
-        if name not in taken:
-            break
-        name = f"{wanted}_{number}"
-    return name
-
-
 # --- variables that source cannot name ---------------------------------------------------------------
 # Names in a code object can be any string: pytest's rewritten asserts keep values in ``@py_assert2``. Locals and cells
 # are visible to it and its nested code only, so another name does as well, if it is the same wherever the variable is

@@ -8,7 +8,8 @@ that it refines: nothing is converted when the tree is written.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import itertools
+from collections.abc import Container, Iterator
 from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -486,3 +487,13 @@ class Transformer(ast.NodeTransformer):
                 elif new is not value:
                     setattr(node, name, new)
         return node
+
+
+def free_name(wanted: str, taken: Container[str], first: int = 1) -> str:
+    """Return the wanted name, or that with the first free number from ``first`` on, so that it is not taken."""
+    name = wanted
+    for number in itertools.count(first):
+        if name not in taken:
+            break
+        name = f"{wanted}_{number}"
+    return name

@@ -19,8 +19,8 @@ from ..cfg.graph import Cfg, StackMismatch, build
 from . import passes
 from .constants import name_constants
 from .dynamo.facts import Facts
-from .dynamo.global_names import MODULE_DICTIONARIES, word_for_new
-from .dynamo.readable import Readable
+from .dynamo.global_names import MODULE_DICTIONARIES
+from .dynamo.readable import Readable, word_for_new
 from .dynamo.simplify import Simplification
 from .dynamo.written_out import SET_ENTRY
 from .emit.layout import WIDTH, laid_out

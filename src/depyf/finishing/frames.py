@@ -10,13 +10,13 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..bytecode.code import CO_VARARGS, CO_VARKEYWORDS, Code
 from ..guarded import guarded_call
 from ..records import store
 from ..records.model import CacheEntry, Capture, CodeText, Frame, SourceLocation, UserFunction
 from ..torch_text.global_names import is_resume, plain_name
 
 if TYPE_CHECKING:
+    from ..bytecode.code import Code
     from ..decompiler import Decompiled
 
 
@@ -121,13 +121,13 @@ def _signature(code: Code) -> str:
         if index + 1 == code.posonlyargcount:
             parts.append("/")
     at = code.argcount + code.kwonlyargcount
-    if code.flags & CO_VARARGS:
+    if code.flags & inspect.CO_VARARGS:
         parts.append("*" + names[at])
         at += 1
     elif code.kwonlyargcount:
         parts.append("*")
     parts += names[code.argcount : code.argcount + code.kwonlyargcount]
-    if code.flags & CO_VARKEYWORDS:
+    if code.flags & inspect.CO_VARKEYWORDS:
         parts.append("**" + names[at])
     return ", ".join(parts)
 

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..names import free_name
+from ..nodes import free_name
 from . import global_names
 from .global_names import GRAPH_RESULT
 

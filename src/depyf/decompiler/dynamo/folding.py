@@ -27,8 +27,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..names import free_name
-from ..nodes import Transformer, copied, nodes_of
+from ..nodes import Transformer, copied, free_name, nodes_of
 from .alike import Comparison, Index, every, expression, graph_item, loop_over, sliced
 from .live_paths import LivePaths, is_plain_path, text_of
 

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-from ...bytecode import operations as o
-from ...bytecode.operations import Op
-from ..names import free_name
-
-if TYPE_CHECKING:
-    from .facts import Facts
-
+from collections.abc import Mapping
 
 #: Flags of torch's own that guard such marks since 2.15: taken to be off.
 PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
@@ -73,12 +64,3 @@ ENTRIES = "vars"
 SIDE_BY_SIDE = "zip"
 #: Stands for ``for k, v in entries.items(): cls.__setitem__(made, k, v)`` while code is simplified.
 UPDATE = "<update>"
-
-_OF_VARIABLES = frozenset({
-    o.LOAD_FAST, o.STORE_FAST, o.LOAD_DEREF, o.STORE_DEREF, o.LOAD_CLOSURE, o.LOAD_GLOBAL, o.STORE_GLOBAL, o.LOAD_NAME})
-
-
-def word_for_new(ops: Iterable[Op], rename: Mapping[str, str], facts: Facts | None) -> str:
-    """Return the word for :data:`NEW` in the text of a program: another one where a variable of it has that name."""
-    taken = {rename.get(op.arg, op.arg) for op in ops if op.kind in _OF_VARIABLES}
-    return free_name(NEW, taken | {NEW} if facts is not None and facts.reading((("global", NEW),)) else taken)

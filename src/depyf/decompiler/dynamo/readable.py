@@ -11,11 +11,12 @@ import builtins
 import collections
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from ...bytecode import operations as o
+from ...bytecode.operations import Op
 from ...bytecode.packed import IMPORTED
-from ..names import free_name
-from ..nodes import Transformer, copied, nodes_of
+from ..nodes import Transformer, copied, free_name, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW, UTILITIES
@@ -26,6 +27,16 @@ from .written_out import written_out
 _SLICE = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)")
 #: A constant that is a class, or a method of one, and the module that it is imported from.
 _IMPORTED = re.compile(rf"(?P<name>[^\W\d]\w*)(?P<method>\.[^\W\d]\w*)?{IMPORTED}(?P<module>[\w.]+)")
+
+#: What loads and stores variables.
+_OF_VARIABLES = frozenset({
+    o.LOAD_FAST, o.STORE_FAST, o.LOAD_DEREF, o.STORE_DEREF, o.LOAD_CLOSURE, o.LOAD_GLOBAL, o.STORE_GLOBAL, o.LOAD_NAME})
+
+
+def word_for_new(ops: Iterable[Op], rename: Mapping[str, str], facts: Facts | None) -> str:
+    """Return the word for :data:`NEW` in the text of a program: another one where a variable of it has that name."""
+    taken = {rename.get(op.arg, op.arg) for op in ops if op.kind in _OF_VARIABLES}
+    return free_name(NEW, taken | {NEW} if facts is not None and facts.reading((("global", NEW),)) else taken)
 
 
 class Readable:

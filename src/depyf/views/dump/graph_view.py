@@ -51,7 +51,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ...decompiler.names import free_name
+from ...decompiler.nodes import free_name
 from ...model.arithmetic import plain
 from ...model.graph import (
     ROLES,

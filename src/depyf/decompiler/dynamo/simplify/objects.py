@@ -20,7 +20,7 @@ from ....bytecode.operations import Op
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg
 from ...errors import SIMPLIFY, CannotDecompile
-from ...names import free_name
+from ...nodes import free_name
 from .. import facts, global_names
 from ..facts import ALWAYS, GETATTR, MODULES, Path
 from ..global_names import MODULE_DICTIONARIES, UPDATE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
-from ...names import free_name
+from ...nodes import free_name
 from ..facts import Path
 from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, ENTRIES, MODULE_DICTIONARIES, NEW, SIDE_BY_SIDE
 

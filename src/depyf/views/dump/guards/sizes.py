@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ....decompiler.names import free_name
+from ....decompiler.nodes import free_name
 from ....model.arithmetic import Interval, least, number, polynomial, sizes_in, substituted
 from ....model.guards import Comparison, Condition, Range, Tensor, orders_of_dimensions
 from ....model.reading import in_shape_words
