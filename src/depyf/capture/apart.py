@@ -78,6 +78,7 @@ def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool 
     forking.pause_threads()
     reading, writing = os.pipe()
     before, _judging.on = is_apart(), judging
+    parent = os.getpid()
     try:
         with unwarned():  # (of forks while threads run)
             child = os.fork()
@@ -88,7 +89,7 @@ def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool 
         raise
     if child == 0:
         os.close(reading)
-        _be_child(work, writing, state, judging)
+        _be_child(work, writing, state, judging, parent)
     _judging.on = before
     os.close(writing)
     try:
@@ -122,10 +123,11 @@ def _read(reading: int, until: float) -> bytes:
         parts.append(part)
 
 
-def _be_child(work: Callable[[], Any], writing: int, state: Any, judging: bool) -> None:
+def _be_child(work: Callable[[], Any], writing: int, state: Any, judging: bool, parent: int) -> None:
     """Do the work and end without running exit handlers."""
     code = 1
     try:
+        forking.end_with(parent)
         random.setstate(state)
         with contextlib.suppress(ValueError):  # (not in a thread)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import glob
 import os
+import signal
 import sys
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,8 @@ from . import private_api
 
 #: ``omp_pause_hard``: OpenMP gives up its threads until they are needed again.
 _PAUSE_HARD = 2
+#: ``prctl``: the signal that a process gets when the thread that forked it ends (linux/prctl.h).
+_PR_SET_PDEATHSIG = 1
 
 
 def why_not() -> str:
@@ -65,6 +68,14 @@ def pause_threads() -> None:
     pause = _pause()
     if pause is not None:
         pause(_PAUSE_HARD)
+
+
+def end_with(parent: int) -> None:
+    """In the child: end with the parent, which alone would end a child that takes too long (on Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # (It ended before.)
+        os._exit(1)
 
 
 def settle_child() -> None:
