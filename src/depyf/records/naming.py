@@ -188,7 +188,7 @@ AROUND = frozenset({
     "fx_graph_cache_hash", "aotautograd_cache_hash",
     "_functorch.config", "dynamo_error", "dynamo_cache_entries", "inductor_post_to_pre_grad_nodes",
     "inductor_triton_kernel_to_post_grad_nodes", "inductor_provenance_tracking_node_mappings",
-    "inductor_provenance_tracking_kernel_stack_traces"})
+    "inductor_provenance_tracking_kernel_stack_traces", "inductor_autotune_at_compile_time_code"})
 #: What Inductor is given: mostly the captured graph once more.
 BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
 #: A graph of calls of the pieces that a graph was split into.
