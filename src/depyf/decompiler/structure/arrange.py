@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import sys
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ from .arrange_tries import (
     leave_by_break,
     with_finally,
 )
-from .evidence import Evidence, Exit
+from .evidence import TO_TEST, Evidence, Exit
 from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
 
 if TYPE_CHECKING:
@@ -67,6 +68,26 @@ def arrange(body: Body) -> None:
         arrangement.place(each)
     arrangement.join_copies(body.statements)
     arrangement.suite(body.statements, end, _END)
+
+
+def _operands(test: ast.expr) -> list[ast.expr]:
+    """Return the operands of ``a and b``, or of ``not (a or b)``; another test alone."""
+    both, op = (test.operand, ast.Or) if isinstance(test, ast.UnaryOp) else (test, ast.And)
+    return both.values if isinstance(both, ast.BoolOp) and isinstance(both.op, op) else [test]
+
+
+def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
+    """Return the tests ``a`` and ``b`` for ``a and b``, or ``not a`` and ``not b`` for ``not (a or b)``.
+
+    Returns:
+        ``None`` where ``not b`` would be another program.
+    """
+    both = test.operand if isinstance(test, ast.UnaryOp) else test
+    assert isinstance(both, ast.BoolOp)
+    outer, inner = part_of(both, 0, at), part_of(both, at)
+    if both is test:
+        return outer, inner
+    return None if folds_not(inner) else (negate(outer), negate(inner))
 
 
 class _Arrangement:
@@ -297,8 +318,15 @@ class _Arrangement:
         self._outer_test(stmt, written)
         first = stmt.body[0]
         if end and written.kind in ("", end, f"{end} None"):
-            stmts[at + 1:] = stmt.body
-            stmt.test, stmt.body = negate(stmt.test), [leave(written.kind or end, written.line)]
+            guard: list[ast.stmt] = [leave(written.kind or end, written.line)]
+            inner = self._first_inside(_operands(stmt.test), stmt.body)
+            tests = _divided(stmt.test, inner) if inner else None
+            if tests is not None:
+                stmt.test = tests[0]
+                stmt.body.insert(0, ast.copy_location(ast.If(negate(tests[1]), guard, []), stmt))
+            else:
+                stmts[at + 1:] = stmt.body
+                stmt.test, stmt.body = negate(stmt.test), guard
         elif written.kind in ("pass", "") and (self._is_elif(stmt) or (
                 written.column == self.evidence.column(first)
                 and not isinstance(first, (ast.While, ast.Return)) and (
@@ -346,21 +374,34 @@ class _Arrangement:
 
     def _outer_test(self, stmt: ast.If, written: Exit) -> None:
         """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word is written between the two tests."""
-        is_negated = isinstance(stmt.test, ast.UnaryOp) and isinstance(stmt.test.op, ast.Not)
-        test = stmt.test.operand if isinstance(stmt.test, ast.UnaryOp) else stmt.test
-        if not isinstance(test, ast.BoolOp) or isinstance(test.op, ast.And) is is_negated:
-            return
-        for at in range(1, len(test.values)):
-            before, start = map(self.evidence.start, test.values[at - 1:at + 1])
+        starts = [*map(self.evidence.start, _operands(stmt.test))]
+        for at, (before, start) in enumerate(itertools.pairwise(starts), 1):
             if before is not None and start is not None and start[0] > written.line:
-                outer, inner = part_of(test, 0, at), part_of(test, at)
-                if is_negated:
-                    if written.kind == "pass" or folds_not(inner):
-                        return
-                    outer, inner = negate(outer), negate(inner)
-                stmt.body = [ast.copy_location(ast.If(inner, stmt.body, []), stmt)]
-                stmt.test, stmt.lineno = outer, before[0]
+                tests = _divided(stmt.test, at)
+                if tests is not None and not (written.kind == "pass" and isinstance(stmt.test, ast.UnaryOp)):
+                    stmt.body = [ast.copy_location(ast.If(tests[1], stmt.body, []), stmt)]
+                    stmt.test, stmt.lineno = tests[0], before[0]
                 return
+
+    def _first_inside(self, operands: list[ast.expr], suite: list[ast.stmt]) -> int:
+        """Return which operand of a test was the test of an ``if`` in a suite, inside of an ``if`` on those before it.
+
+        It is on a line of its own, as far right as the test of an ``if`` there, and no exit is written before it. The
+        first operand is too far left for one; else it has no ``not`` and no parenthesis before it, after which the
+        lines of one test begin there, too.
+
+        Returns:
+            Its index; 0 for none.
+        """
+        starts = [self.evidence.start(each) or (0, None) for each in operands]
+        column = next((known for stmt in suite if (known := self.evidence.column(stmt)) is not None), None)
+        first = starts[0][1]
+        if column is None or first is None:
+            return 0
+        widths = TO_TEST if first < column + TO_TEST[0] else TO_TEST[:1]
+        return next((at for at, (one, other) in enumerate(itertools.pairwise(starts), 1)
+                     if one[0] < other[0] and other[1] is not None and other[1] - column in widths
+                     and not self.evidence.exits_between(*operands[at - 1:at + 1])), 0)
 
     def _is_elif(self, stmt: ast.If) -> bool:
         """Return whether the branch of an ``if`` is one that was written as ``elif``."""
@@ -375,6 +416,15 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         evidence = self.evidence
         only = stmt.body[0]
+        if len(stmt.body) == 1 and leaves_by(only, end) and isinstance(stmt.test, ast.BoolOp) and isinstance(
+                stmt.test.op, ast.Or) and (inner := self._first_inside(stmt.test.values, stmts[at + 1:])):
+            # (``if not a:`` with ``if b: continue`` in it)
+            outer = part_of(stmt.test, 0, inner)
+            if not folds_not(outer):
+                guard = ast.copy_location(ast.If(part_of(stmt.test, inner), stmt.body, []), stmt)
+                stmt.test, stmt.body = negate(outer), [guard, *stmts[at + 1:]]
+                del stmts[at + 1:]
+                return
         if len(stmt.body) == 1 and leaves_by(only, end) and evidence.has_lines and not folds_not(stmt.test):
             if not evidence.exit_between(line_of(stmt), line_of(stmts[at + 1])):
                 stmt.test, stmt.body = negate(stmt.test), stmts[at + 1:]
