@@ -103,7 +103,9 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
 @rule(o.STORE_GLOBAL, o.STORE_NAME, o.STORE_DEREF)
 def store_name(executor: SymbolicExecutor, state: State, name: str) -> None:
     """Store the top of the stack to a variable of any kind."""
-    executor.store(state, ast.Name(executor.scope.plain_name(name), STORE))
+    target = ast.Name(executor.scope.plain_name(name), STORE)
+    target.end_col_offset = executor.offset
+    executor.store(state, target)
 
 
 @rule(o.DELETE_FAST, o.DELETE_GLOBAL, o.DELETE_NAME, o.DELETE_DEREF)

@@ -284,29 +284,33 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Write the statements in a case that are no further right than their ``match`` after it.
+    """Write the statements in a case that are no further right than their ``match`` after it, if all other cases leave.
 
-    All other cases leave. What follows the ``match`` is then the last of them.
+    What follows the ``match`` is then the last of them, as it is if all leave and it is further right.
     """
     stmt, rest = stmts[at], stmts[at + 1:]
     assert isinstance(stmt, ast.Match)
-    begin = evidence.start(stmt.subject)
-    if begin is None or begin[1] is None:
+    column = evidence.column(stmt)
+    if column is None:
         return
-    least = begin[1] - len("match ") + 1
-    inside = [evidence.count_indented(case.body, least) for case in stmt.cases]
+    inside = [evidence.count_indented(case.body, column + 1) for case in stmt.cases]
     outer = [case for case, count in zip(stmt.cases, inside) if count < len(case.body)]
-    if len(outer) != 1 or rest and not never_falls(outer[0].body) or not all(
-            never_falls(suite) for suite in (rest, *suites_of(stmt)) if suite and suite is not outer[0].body):
+    others = [case.body for case in stmt.cases if case not in outer]
+    if len(outer) > 1 or not all(map(never_falls, others)):
         return
-    if rest:
-        first = evidence.column(rest[0])
-        if first is None or first < least:
-            return
+    is_last = bool(rest) and (evidence.column(rest[0]) or 0) > column and never_falls(rest)
+    if is_last:
         stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
-    count = evidence.count_indented(outer[0].body, least)
-    stmts[at + 1:] = outer[0].body[count:]
-    outer[0].body[count:] = [] if count else [at_line(ast.Pass(), None)]
+        del stmts[at + 1:]
+    if outer and (is_last or not rest or _always_fits(stmt.cases[-1])):
+        moved = outer[0].body
+        count = evidence.count_indented(moved, column + 1)
+        stmts[at + 1:at + 1] = moved[count:]
+        moved[count:] = [] if count else [at_line(ast.Pass(), None)]
+
+
+def _always_fits(case: ast.match_case) -> bool:
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
 
 
 def join_copies_of_cases(stmts: list[ast.stmt], at: int) -> None:

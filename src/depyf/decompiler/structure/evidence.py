@@ -588,6 +588,8 @@ class Evidence(Positions):
         """Return the column at which a statement begins; ``None`` where it is unknown."""
         if not self.has_columns:
             return None
+        if isinstance(stmt, ast.Match):
+            return self._match(stmt)
         if stmt not in self._columns:
             if hasattr(stmt, "body") and not isinstance(stmt, SCOPES):
                 return self._compound(stmt)  # (It follows from the inner statements, which may still change.)
@@ -677,6 +679,13 @@ class Evidence(Positions):
         if place is None or place.column is None or begin is None or (place.line, place.column) < begin:
             return None if place is None else place.column
         return begin[1] - first_part(stmt.test)[1] - len("assert ")
+
+    def _match(self, stmt: ast.Match) -> int | None:
+        begin = self.start(stmt.subject.target if isinstance(stmt.subject, ast.NamedExpr) else stmt.subject)
+        if begin is None or begin[1] is None:
+            return None
+        column = begin[1] - len("match ")
+        return column - column % 2  # (a parenthesis)
 
     def _compound(self, stmt: ast.stmt) -> int | None:
         if isinstance(stmt, ast.If) and (column := self._column_of_jump(stmt)) is not None:

@@ -22,6 +22,7 @@ from ..lift.spelling import (
     spelled,
 )
 from ..nodes import line_of, ops_of, part_of, suites_of, with_operands
+from .evidence import INDENTATION, TO_TEST
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -54,6 +55,7 @@ class _Speller:
             for suite in suites_of(statement):
                 self.suite(suite)
             if isinstance(statement, ast.Match):
+                self._if_in_case(statement.cases[-1])
                 for case in statement.cases:
                     case.guard = case.guard and spelled(self.scope, case.guard)
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):
@@ -61,6 +63,18 @@ class _Speller:
                 self._spell(outer)
                 if len(statements) > at + 1 and isinstance(statement, ast.Assert):
                     _join_asserts(statements, at)
+
+    def _if_in_case(self, case: ast.match_case) -> None:
+        """Make ``case x if a:`` with ``if b:`` in it of ``case x if a and b:``, if that is where ``b`` is."""
+        column = self.body.facts.column(case.body[0])
+        if column is None or not isinstance(case.guard, ast.BoolOp) or not isinstance(case.guard.op, ast.And):
+            return
+        starts = [self.body.facts.start(each) or (0, None) for each in case.guard.values]
+        at = next((at for at in range(1, len(starts)) if starts[at - 1][0] < starts[at][0]
+                   and starts[at][1] == column - INDENTATION + TO_TEST[0]), 0)
+        if at:
+            case.body = [ast.copy_location(ast.If(part_of(case.guard, at), case.body, []), case.body[0])]
+            case.guard = part_of(case.guard, 0, at)
 
     def _spell(self, statement: _Tested) -> None:
         statement.test = spelled(self.scope, statement.test)

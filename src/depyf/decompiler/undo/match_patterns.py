@@ -526,7 +526,7 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
                 raise _NoPattern
             done.add(place)
             continue
-        if failure is not None and failure != place:
+        if failure is not None and not _same_place(cfg, failure, place):
             raise _NoPattern
         failure = place
     if failure is None and keeps:
