@@ -497,8 +497,6 @@ class Reducer:
         a, b = self.cfg.blocks[t], self.cfg.blocks[f]
         if a.handler != x.handler or b.handler != x.handler:
             return False
-        self.share_after(a, b)
-        self.share_after(b, a)
         if a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(x, a, b):
             return self.ternary(x)
         if not self.arms_merge(x, a, b):
@@ -623,15 +621,6 @@ class Reducer:
             and k.successors == y.successors and k.arg == y.arg
             and all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
         )
-
-    def share_after(self, arm: Block, other: Block) -> None:
-        """Share the operations after the value of one arm with the other, if that has a copy of them."""
-        if arm.end != "jump" or arm.successors == other.successors:
-            return
-        k = self.cfg.blocks[arm.successors[0]]
-        if k.ops and self.ends_alike(other, k, 0) and self.only_value(arm.ops) and (
-                self.only_value(other.ops[:len(other.ops) - len(k.ops)])):
-            self.share_end(other, k, 0)
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Block) -> bool:
