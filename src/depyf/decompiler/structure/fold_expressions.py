@@ -605,22 +605,16 @@ class Reducer:
         The end of an expression statement is copied to the exits of the expression where it leaves the function
         or goes back in a loop (``inline_small_exit_blocks`` in flowgraph.c, compile.c before 3.12).
         """
-        if not self.ends_alike(y, k, start):
-            return
         size = len(k.ops) - start
-        tail = self.cut(k, start)
-        y.ops, y.arg = y.ops[:len(y.ops) - size], None
-        self.changed(y, [tail.id], "jump")
-
-    def ends_alike(self, y: Block, k: Block, start: int) -> bool:
-        """Return whether ``y`` ends with a copy of the end of ``k`` from ``start`` on."""
-        size = len(k.ops) - start
-        return (
+        if (
             y is not k and size >= (k.end != "raise")
             and size < len(y.ops) and k.handler == y.handler and k.end == y.end and k.end in _COPIED
             and k.successors == y.successors and k.arg == y.arg
             and all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
-        )
+        ):
+            tail = self.cut(k, start)
+            y.ops, y.arg = y.ops[:len(y.ops) - size], None
+            self.changed(y, [tail.id], "jump")
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Block) -> bool:
