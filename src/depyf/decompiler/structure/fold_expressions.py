@@ -18,7 +18,7 @@ from ...cfg.graph import Block, reachable
 from ..errors import CannotDecompile
 from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, negate
 from ..names import is_name
-from .analysis import RegionCfg, copied_op
+from .analysis import RegionCfg, copied_op, same_op
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
 
 if TYPE_CHECKING:
@@ -549,7 +549,7 @@ class Reducer:
             return False
         size = 0
         for p, q in zip(reversed(a.ops), reversed(b.ops)):
-            if not copied_op(p, q) or p.line is None or not self.in_one_place(p, q):
+            if not self.is_copied_end(p, q):
                 break
             size += 1
         if a.line != b.line:
@@ -569,6 +569,12 @@ class Reducer:
                 break
             size -= 1
         return False
+
+    def is_copied_end(self, a: Op, b: Op) -> bool:
+        """Return whether two operations are copies of one that follows a conditional expression."""
+        if a.kind == "MAP_ADD":  # (It has the place of its value: ``compiler_subkwargs`` in compile.c gives it none.)
+            return same_op(a, b)
+        return copied_op(a, b) and a.line is not None and self.in_one_place(a, b)
 
     def in_one_place(self, a: Op, b: Op) -> bool:
         """Return whether two operations have one span, as copies have: ``f(x) if c else f(y)`` has two calls.
