@@ -255,8 +255,15 @@ class _Job:
         elif self.tiers.of(self.code) <= Tier.SIMPLIFIED_SPILLED and len(max(text.splitlines(), key=len)) > WIDTH:
             text = laid_out(tree)
             tree = ast.parse(text)
-        runs = self.runs or tree
+        runs = self.runs or self.given(module, text, tree)
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
+
+    def given(self, module: ast.Module, text: str, tree: ast.Module) -> ast.Module | str:
+        """Return what the compiler is given of an emitted module: the tree of its text.
+
+        Another interpreter takes text. That is the text itself: the one of the tree would be without the marks.
+        """
+        return text if self.compiler is not compile_here and self.options.has_marks and tree is not module else tree
 
     def in_user_words(self, tree: ast.Module) -> str:
         """Return the text with the forms of :mod:`.dynamo`; its expansion becomes :attr:`runs`."""
@@ -286,8 +293,9 @@ class _Job:
         search = self.options.search(code)
         while search.advance():
             try:
-                _, tree = emit(top_level(code, self.options), self.options.has_marks)
-                if same_program(code, self.compiled(tree, code), ignore_name=True):
+                module = top_level(code, self.options)
+                text, tree = emit(module, self.options.has_marks)
+                if same_program(code, self.compiled(self.given(module, text, tree), code), ignore_name=True):
                     return True
             except ForeignError:
                 raise
