@@ -54,6 +54,7 @@ LONG = [
     "x = aaaaaaaaaaaaaaaaaaaaaaa and (bbbbbbbbbbbbbbbbbbbbbbb or cccccccccccccccccccccccccccccccc or ddddddddddddddddddddd"
     " or eeeeeeeeeeeeeeeeeeee) and (ffffffffffffffffffffffff if gggggggggggggggggggggggggggg else hhhhhhhhhhhhhhhhhhhhhhh)",
     "x = not (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa and bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb and ccccccccccccccccccccc)",
+    "x = [aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, *(bbbbbbbbbbbbbbbbbbbbbbbbbbb if ccccccccccccccccccccccc else dddddddddddddddd)]",
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxx += sum(yyyyyyyyyyyyyyyyyyyyyyyyyyyy for yyyyyyyyyyyyyyyyyyyyyyyyyyyy in zzzzzzzzzzzzzzzzzzzzz)",
 ]
 
@@ -89,4 +90,15 @@ return_value = graph(
     self.second.weight,
     self.third.weight,
 )[0]
+"""
+
+
+def test_the_operands_of_a_sum_are_side_by_side():
+    assert laid_out(ast.parse("x = first * factor + second * factor - third / (one - other) + fourth"), 30) == """\
+x = (
+    first * factor
+    + second * factor
+    - third / (one - other)
+    + fourth
+)
 """

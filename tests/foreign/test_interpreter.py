@@ -34,6 +34,16 @@ def test_the_running_interpreter() -> None:
     assert compile_text(sys.executable, "x = 1").names == ("x",)
 
 
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_an_expression_that_begins_a_line(version: str) -> None:
+    """Its place in the text decides which jumps there are (torchgen's ``isValueType``)."""
+    other = interpreter(version)
+    code = other.compile("def f(a, t):\n    return (\n        a.b == t()\n        or (a.b == t and not t)\n"
+                         "        or a.b == 3\n    )\n")
+    found = decompile_code(code, interpreter=other)
+    assert found.fidelity is Fidelity.EXACT, found.note
+
+
 def test_text_that_is_none() -> None:
     here = Interpreter(sys.executable)
     with pytest.raises(ForeignError, match="SyntaxError"):

@@ -92,3 +92,13 @@ def keyword_arguments_that_are_no_names(f, a):
 def a_dictionary_unpacked_into_another(a, b, c):
     """(cfnlint's ``Template.is_resource_available``: ``{a: False, **b}`` is another program.)"""
     return [{**{a: False}, **b}], {**b, **{a: 1, c: 2}}, {a: 1, **{b: 2}, c: 3}, {**b, a: 1, c: 2}
+
+
+def many_keywords_of_which_the_last_is_chosen(f, a, b):
+    """(dateutil's ``relativedelta.__add__``: so many keywords are a dictionary.)"""
+    return f(
+        a, k0=a, k1=a, k2=a, k3=a, k4=a, k5=a, k6=a, k7=a, k8=a, k9=a, k10=a, k11=a, k12=a, k13=a, k14=a, k15=a,
+        k16=a, k17=a, k18=a, k19=a, k20=a, k21=a, k22=a, k23=a, k24=a, k25=a, k26=a, k27=a, k28=a, k29=a or b,
+        k30=(a.x if a.x
+             is not None else
+             b.x))

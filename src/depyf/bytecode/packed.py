@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import itertools
 import marshal
 import struct
 import sys
@@ -26,7 +25,7 @@ from .errors import Unreadable
 if TYPE_CHECKING:  # (what packs, in the user's program, needs no more)
     from .code import Code
 
-_LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
+_LITERALS = frozenset({int, float, complex, str, bytes, bool, type(None), type(...)})
 
 
 class ObjectConstant:
@@ -130,8 +129,9 @@ def packed(code: CodeType) -> PackedCode:
     """Pack a code object of the running interpreter."""
     objects: list[Any] = []
     prefix = ""
-    if not _is_plain(code):
-        prefix = _free_prefix(set(_strings(code)))
+    constants = [*_constants_in(code, CodeType)]
+    if not _LITERALS.issuperset(map(type, constants)):  # (``marshal`` would take some: what is a buffer, as bytes)
+        prefix = _free_prefix(constants)
         code = _without_objects(code, prefix, objects)
     data = base64.b64encode(marshal.dumps(code)).decode()
     return PackedCode(data, prefix, tuple(
@@ -147,26 +147,31 @@ def packed_fields(fields: Mapping[str, Any], version: tuple[int, int]) -> Packed
         KeyError, TypeError, ValueError, OverflowError: one is missing, or of another type.
     """
     objects: list[ObjectConstant] = []
-    prefix = _free_prefix(set(_strings_of_fields(fields)))
+    prefix = _free_prefix([*_constants_in(fields, Mapping)])
     data = base64.b64encode(_marshalled(fields, version, prefix, objects)).decode()
     return PackedCode(data, prefix if objects else "", tuple((each.kind, each.text, each.meaning) for each in objects))
 
 
-def _free_prefix(strings: Collection[str]) -> str:
+def _constants_in(value: Any, code: Any) -> Iterator[Any]:
+    """Yield what is no tuple, set or code object (their type is ``code``) in a constant, at any depth."""
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, code):
+            pending += value.co_consts if code is CodeType else value["co_consts"]
+        elif type(value) in (tuple, frozenset):
+            pending += value
+        else:
+            yield value
+
+
+def _free_prefix(constants: Collection[Any]) -> str:
     """Return what none of the strings begins with."""
+    strings = {each for each in constants if type(each) is str}
     prefix = "object "
     while any(text.startswith(prefix) for text in strings):
         prefix = f"an {prefix}"
     return prefix
-
-
-def _strings_of_fields(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (tuple, frozenset)):
-        yield from itertools.chain.from_iterable(map(_strings_of_fields, value))
-    elif isinstance(value, Mapping):
-        yield from _strings_of_fields(value["co_consts"])
 
 
 def _marshalled(value: Any, version: tuple[int, int], prefix: str, objects: list[ObjectConstant]) -> bytes:
@@ -234,39 +239,6 @@ def _constant(kind: str, text: str, meaning: str) -> Any:
         except (SyntaxError, ValueError, TypeError):
             pass  # (it contains objects)
     return ObjectConstant(kind, text, meaning)
-
-
-def _is_plain(code: CodeType) -> bool:
-    """Return whether no constant is an object.
-
-    (``marshal`` would take some: what is a buffer, as bytes.)
-    """
-    pending: list[Any] = [code]
-    while pending:
-        value = pending.pop()
-        kind = type(value)
-        if kind is CodeType:
-            pending += value.co_consts
-        elif kind in (tuple, frozenset):
-            pending += value
-        elif kind not in _LITERALS:
-            return False
-    return True
-
-
-def _strings(code: CodeType) -> list[str]:
-    """Return the constants that are strings."""
-    found: list[str] = []
-    pending: list[Any] = [code]
-    while pending:
-        value = pending.pop()
-        if type(value) is CodeType:
-            pending += value.co_consts
-        elif type(value) in (tuple, frozenset):
-            pending += value
-        elif type(value) is str:
-            found.append(value)
-    return found
 
 
 def _without_objects(value: Any, prefix: str, objects: list[Any]) -> Any:

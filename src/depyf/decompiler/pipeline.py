@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import bisect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import CodeType
 
@@ -256,8 +255,15 @@ class _Job:
         elif self.tiers.of(self.code) <= Tier.SIMPLIFIED_SPILLED and len(max(text.splitlines(), key=len)) > WIDTH:
             text = laid_out(tree)
             tree = ast.parse(text)
-        runs = self.runs or tree
+        runs = self.runs or self.given(module, text, tree)
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
+
+    def given(self, module: ast.Module, text: str, tree: ast.Module) -> ast.Module | str:
+        """Return what the compiler is given of an emitted module: the tree of its text.
+
+        Another interpreter takes text. That is the text itself: the one of the tree would be without the marks.
+        """
+        return text if self.compiler is not compile_here and self.options.has_marks and tree is not module else tree
 
     def in_user_words(self, tree: ast.Module) -> str:
         """Return the text with the forms of :mod:`.dynamo`; its expansion becomes :attr:`runs`."""
@@ -287,8 +293,9 @@ class _Job:
         search = self.options.search(code)
         while search.advance():
             try:
-                _, tree = emit(top_level(code, self.options), self.options.has_marks)
-                if same_program(code, self.compiled(tree, code), ignore_name=True):
+                module = top_level(code, self.options)
+                text, tree = emit(module, self.options.has_marks)
+                if same_program(code, self.compiled(self.given(module, text, tree), code), ignore_name=True):
                     return True
             except ForeignError:
                 raise
@@ -306,61 +313,43 @@ class _Job:
     def blame(self, reason: str) -> None:
         """Give the code object its next tier because of which the whole could not be written or compiled.
 
-        It is the innermost one that fails alone. Without one (a class body has no text alone), the whole decides.
+        It is the innermost one that fails alone. The outermost, and class bodies, have no text alone: one of them is at
+        fault if its dispatch loop helps. If nothing helps, all code objects are written as such.
         """
-        code = self.at_fault()
+        code = self.at_fault() or next(filter(self.is_helped_by, self.without_text()), None)
         if code is not None:
             self.demote(code, reason)
             return
-        steps = self.enough(self.tiers.steps(), reason)
-        for code, because in steps:
-            self.demote(code, because)
-        if not steps:
+        left = [each for each in self.tiers.names if self.tiers.of(each) is not Tier.DISPATCH]
+        for each in left:
+            while self.tiers.of(each) is not Tier.DISPATCH:
+                self.tiers.demote(each, reason)
+        if not left:
             self.demote(self.code, reason)
 
-    def at_fault(self) -> Code | None:
-        """Return the innermost code object that cannot be written alone."""
-        return next((code for code in reversed(self.tiers.names) if code is not self.code
-                     and self.tiers.owner(code) is code and not self.can_be_written(code)), None)
+    def without_text(self) -> Iterator[Code]:
+        """Yield the code objects that cannot be tried alone: the outermost, and class bodies, innermost first."""
+        yield self.code
+        yield from (code for code in reversed(self.tiers.names) if code is not self.code and not code.flags & 0x2)
 
-    def enough(self, steps: list[Code], reason: str) -> list[tuple[Code, str]]:
-        """Return the first demotions, outermost first, after which the whole can be written or shows what is at fault.
-
-        Each has its reason. Their number is found by doubling and halving. (A class may have hundreds of functions.)
-        If the last is enough alone, it is the only one; if all are not enough, all are returned.
-        """
-        reasons = {0: reason}
-
-        def fails(number: int) -> bool:
-            if number not in reasons:
-                reasons[number] = self.trouble(steps[:number])
-            return bool(reasons[number])
-
-        too_few, number = 0, 1
-        while number < len(steps) and fails(number):
-            too_few, number = number, 2 * number
-        number = min(number, len(steps))
-        while number - too_few > 1:
-            middle = (too_few + number) // 2
-            too_few, number = (middle, number) if fails(middle) else (too_few, middle)
-        if not steps:
-            return []
-        last = [code for code in steps[:number] if code is steps[number - 1]]
-        if len(last) < number and self.tiers.owner(last[0]) is last[0] and not self.trouble(last):
-            return [(code, reasons[too_few]) for code in last]
-        known = sorted(at for at in reasons if at <= too_few)
-        return [(code, reasons[known[bisect.bisect(known, at) - 1]]) for at, code in enumerate(steps[:number])]
-
-    def trouble(self, steps: list[Code]) -> str:
-        """Return why the whole cannot be written after these demotions; empty if it can, or the fault is known."""
-        with self.tiers.tried(steps):
+    def is_helped_by(self, code: Code) -> bool:
+        """Return whether the whole can be written with a dispatch loop for ``code``, or shows then what is at fault."""
+        if self.tiers.of(code) is Tier.DISPATCH:
+            return False
+        with self.tiers.as_loop(code):
             try:
                 self.written()
             except ForeignError:
                 raise
             except Exception as error:
-                return "" if self.at_fault() is not None else why(error)
-        return ""
+                why(error)
+                return self.at_fault() is not None
+        return True
+
+    def at_fault(self) -> Code | None:
+        """Return the innermost code object that cannot be written alone."""
+        return next((code for code in reversed(self.tiers.names) if code is not self.code
+                     and self.tiers.owner(code) is code and not self.can_be_written(code)), None)
 
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
@@ -98,21 +98,12 @@ class Tiers:
         self._tier[code] = tier
         return True
 
-    def steps(self) -> list[Code]:
-        """Return the code objects that can still be given up, outermost first: each once for each tier left to it.
-
-        (Where all before it are given up, each is its own owner.)
-        """
-        return [code for code in self.names for tier in Tier
-                if tier > self.of(code) and (self.proven or tier not in _WITH_NAMES)]
-
     @contextlib.contextmanager
-    def tried(self, steps: Iterable[Code]) -> Iterator[None]:
-        """Demote these code objects while the context lasts."""
+    def as_loop(self, code: Code) -> Iterator[None]:
+        """Give a code object its last tier while the context lasts."""
         before = self._tier.copy(), {code: list(reasons) for code, reasons in self.reasons.items()}
+        self._tier[code] = Tier.DISPATCH
         try:
-            for code in steps:
-                self.demote(code, "")
             yield
         finally:
             self._tier, self.reasons = before

@@ -7,13 +7,12 @@ bracket, one item a line with a comma after each; an item that is still too long
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..dynamo.global_names import NEW, SIDE_BY_SIDE
-from ..nodes import SCOPES, suites_of
+from ..nodes import SCOPES
 from ..unparse import unparse
 
 #: Columns of a line, as in the code of this project.
@@ -24,62 +23,76 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
     """Return the text of a module.
 
     Args:
-        tree: the module, with line numbers as ``ast.unparse`` requires.
+        tree: the module.
         width: columns that no line should exceed. (A long name is not broken.)
     """
     text = unparse(tree)
-    if len(text) < width or max(map(len, text.splitlines()), default=0) <= width:
+    lines = text.split("\n")
+    if max(map(len, lines)) <= width:
         return text + "\n"
-    lines: list[str] = []
-    for statement in tree.body:
-        _write(statement, 0, width, lines)
+    try:
+        nodes = [*ast.walk(ast.parse(text))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # (it is too deep, or of a later Python)
+        return text + "\n"
+    statements = [node for node in nodes if isinstance(node, ast.stmt)]
+    for statement in sorted(statements, key=_line, reverse=True):  # (those before it keep their lines)
+        if isinstance(statement, SCOPES):
+            head = lines[statement.lineno - 1]
+            if len(head) > width and head.endswith(":") and not getattr(statement, "type_params", None):
+                lines[statement.lineno - 1 : statement.lineno] = _head_of_definition(statement, width)
+            for decorator in reversed(statement.decorator_list):
+                _break(decorator, statement.col_offset, width, lines)
+        elif (expression := _breakable(statement, width)) is not None:
+            _break(expression, statement.col_offset, width, lines)
+        elif isinstance(statement, ast.ImportFrom):
+            _break_import(statement, width, lines)
     return "\n".join(lines) + "\n"
 
 
-def _write(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
-    margin = " " * indent
-    if isinstance(statement, SCOPES):
-        _write_definition(statement, indent, width, lines)
-    elif isinstance(statement, ast.If):
-        _write_if(statement, "if", indent, width, lines)
-    elif suites_of(statement):
-        _write_blocks(statement, indent, width, lines)
-    else:
-        first, *inside = unparse(statement).splitlines()  # (lines of a string, if there is more than one)
-        fits = max(len(margin) + len(first), *map(len, inside), 0) <= width
-        broken = None if fits or _is_text(statement) else _broken_statement(statement, indent, width)
-        lines += broken if broken is not None else [margin + first, *inside]
+def _line(statement: ast.stmt) -> int:
+    return statement.lineno
 
 
-def _write_definition(
-    statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, indent: int, width: int, lines: list[str],
-) -> None:
-    margin = " " * indent
-    if lines and lines[-1].strip() and not lines[-1].endswith(":"):
-        lines.append("")
-    for decorator in statement.decorator_list:
-        lines += _broken(decorator, f"{margin}@", "", indent, width)
-    alone = copy.copy(statement)
-    alone.body, alone.decorator_list = [ast.Pass()], []
-    head = [margin + line for line in unparse(alone).splitlines()[:-1] if line]
-    if len(head) == 1 and len(head[0]) > width and not getattr(statement, "type_params", None):
-        head = _head_of_definition(statement, indent, width)
-    lines += head
-    body = statement.body
-    if _is_text(body[0]):
-        # as it is: its lines are its content
-        text = unparse(ast.FunctionDef("_", ast.arguments([], [], None, [], [], None, []), body[:1], [], lineno=1))
-        first, *inside = text.splitlines()[1:]
-        lines += [margin + first, *inside]
-        body = body[1:]
-    for inner in body:
-        _write(inner, indent + 4, width, lines)
+def _breakable(statement: ast.stmt, width: int) -> ast.expr | None:
+    """Return the expression of a statement, or of its head, that is broken where a line is too long."""
+    match statement:
+        case ast.Expr(ast.JoinedStr() | ast.Constant(str())):  # (the lines of a docstring are its content)
+            return None
+        case ast.Assert(ast.expr(end_col_offset=int(end)), ast.expr() as message) if end + len(", (") <= width:
+            return message
+        case ast.With(items=[ast.withitem(value)]) | ast.AsyncWith(items=[ast.withitem(value)]):
+            return value
+        case ast.Assign(value=value) | ast.AugAssign(value=value) | ast.AnnAssign(value=value) | ast.Return(value) \
+                | ast.Expr(value) | ast.Raise(value) | ast.Assert(value) | ast.If(value) | ast.While(value) \
+                | ast.For(iter=value) | ast.AsyncFor(iter=value):
+            return value
+    return None
+
+
+def _break(node: ast.expr, indent: int, width: int, lines: list[str]) -> None:
+    """Break the lines of an expression, in place, if one of them is too long."""
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    first, last = node.lineno - 1, node.end_lineno - 1
+    if max(map(len, lines[first : last + 1])) > width:
+        head = lines[first].encode()[: node.col_offset].decode()
+        tail = lines[last].encode()[node.end_col_offset :].decode()
+        lines[first : last + 1] = _broken(node, head, tail, indent, width)
+
+
+def _break_import(statement: ast.ImportFrom, width: int, lines: list[str]) -> None:
+    line = lines[statement.lineno - 1]
+    if len(line) > width:
+        head, _, names = line.partition(" import ")
+        margin = " " * statement.col_offset
+        lines[statement.lineno - 1 : statement.lineno] = [
+            f"{head} import (", *_filled(names.split(", "), statement.col_offset + 4, width), f"{margin})"]
 
 
 def _head_of_definition(
-    statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, indent: int, width: int,
+    statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, width: int,
 ) -> list[str]:
     """Return the lines of the head of a function or class that does not fit on one."""
+    indent = statement.col_offset
     margin = " " * indent
     if isinstance(statement, ast.ClassDef):
         called = ast.Call(ast.Name(statement.name), statement.bases, statement.keywords)
@@ -88,19 +101,6 @@ def _head_of_definition(
     word = "async def" if isinstance(statement, ast.AsyncFunctionDef) else "def"
     return [f"{margin}{word} {statement.name}(", *_filled(_parameters(statement.args), indent + 4, width),
             f"{margin}){returns}:"]
-
-
-def _write_if(statement: ast.If, word: str, indent: int, width: int, lines: list[str]) -> None:
-    margin = " " * indent
-    lines += _broken(statement.test, f"{margin}{word} ", ":", indent, width)
-    for inner in statement.body:
-        _write(inner, indent + 4, width, lines)
-    if len(statement.orelse) == 1 and isinstance(statement.orelse[0], ast.If):
-        _write_if(statement.orelse[0], "elif", indent, width, lines)
-    elif statement.orelse:
-        lines.append(f"{margin}else:")
-        for inner in statement.orelse:
-            _write(inner, indent + 4, width, lines)
 
 
 def _parameters(arguments: ast.arguments) -> list[str]:
@@ -141,86 +141,6 @@ def _filled(items: list[str], indent: int, width: int) -> list[str]:
             line = ""
         line += f"{' ' if line else ''}{item},"
     return [*lines, margin + line] if line else lines
-
-
-def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
-    """Append the lines of a compound statement; its head is broken where it is too long."""
-    blocks = suites_of(statement)
-    written = [" " * indent + line for line in unparse(_without_blocks(statement)).splitlines()]
-    head = _head(statement, indent, width) if len(written[0]) > width else []
-    for line in [*head, *written[bool(head):]]:
-        if line.strip() == "pass" and blocks:
-            for inner in blocks.pop(0):
-                _write(inner, len(line) - len("pass"), width, lines)
-        else:
-            lines.append(line)
-
-
-def _without_blocks(node: Any) -> Any:
-    """Return a compound statement, or a handler or case of one, with only ``pass`` in its blocks."""
-    alone = copy.copy(node)
-    for name in ("body", "orelse", "finalbody"):
-        if getattr(alone, name, None):
-            setattr(alone, name, [ast.Pass()])
-    for name in ("handlers", "cases"):
-        if getattr(alone, name, None):
-            setattr(alone, name, list(map(_without_blocks, getattr(alone, name))))
-    return alone
-
-
-def _head(statement: ast.stmt, indent: int, width: int) -> list[str]:
-    """Return the lines of the head of a loop or ``with``; none for a statement whose head is not broken."""
-    margin = " " * indent
-    if isinstance(statement, (ast.For, ast.AsyncFor)):
-        word = "async for" if isinstance(statement, ast.AsyncFor) else "for"
-        return _broken(statement.iter, f"{margin}{word} {_target(statement.target)} in ", ":", indent, width)
-    if isinstance(statement, ast.While):
-        return _broken(statement.test, f"{margin}while ", ":", indent, width)
-    if isinstance(statement, (ast.With, ast.AsyncWith)) and len(statement.items) == 1:
-        word = "async with" if isinstance(statement, ast.AsyncWith) else "with"
-        (only,) = statement.items
-        name = f" as {unparse(only.optional_vars)}" if only.optional_vars is not None else ""
-        return _broken(only.context_expr, f"{margin}{word} ", f"{name}:", indent, width)
-    return []
-
-
-def _target(node: ast.expr) -> str:
-    """Return the text of the target of a loop, a tuple without parentheses."""
-    text = unparse(node)
-    return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    """Return whether a statement is nothing but a string, as a docstring is."""
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) \
-        and isinstance(statement.value.value, str)
-
-
-def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str] | None:
-    """Return the lines of a simple statement whose value is broken; ``None`` for other statements."""
-    text = unparse(statement)
-    start = -1
-    match statement:
-        case ast.Expr(ast.JoinedStr()):
-            return None
-        case ast.Assign(value=value) | ast.AugAssign(value=value) | ast.AnnAssign(value=value) \
-                | ast.Return(value) | ast.Expr(value):
-            start = len(text) - len(unparse(value)) if value is not None else -1
-        case ast.Raise(value):
-            start = len("raise ")
-        case ast.Assert(value, message):
-            start = len("assert ")
-            if message is not None and indent + start + len(unparse(value)) + len(", (") <= width:
-                value, start = message, len(text) - len(unparse(message))
-        case ast.ImportFrom():
-            names = [name.name + (f" as {name.asname}" if name.asname else "") for name in statement.names]
-            return [f"{' ' * indent}{text[:text.index(' import ')]} import (",
-                    *_filled(names, indent + 4, width), f"{' ' * indent})"]
-        case _:
-            return None
-    if value is None or not text.startswith(unparse(value), start):
-        return None
-    return _broken(value, " " * indent + text[:start], text[start + len(unparse(value)):], indent, width)
 
 
 def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
@@ -420,8 +340,7 @@ def _parts(node: ast.expr) -> _Parts | None:
             elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
             return _Parts(f"{_called(node.value)}[", _items(elements), "]", "," if is_tuple else "")
         case ast.BinOp():
-            operator = unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
-            return _Parts("(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", "")
+            return _Parts("(", _chain(node), ")", "")
         case ast.BoolOp():
             word = "and" if isinstance(node.op, ast.And) else "or"
             first, *rest = node.values
@@ -463,11 +382,25 @@ def _item(node: ast.expr, prefix: str = "") -> _Item:
 
 
 def _items(nodes: Iterable[ast.expr]) -> list[_Item]:
-    return [_item(node.value, "*") if isinstance(node, ast.Starred) else _item(node) for node in nodes]
+    return [_operand(node.value, "*") if isinstance(node, ast.Starred) else _item(node) for node in nodes]
 
 
 def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
     return _item(value, "**" if key is None else f"{unparse(key)}: ")
+
+
+#: The operators of each precedence that has more than one.
+_SUMS, _PRODUCTS = (ast.Add, ast.Sub), (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult)
+
+
+def _chain(node: ast.BinOp) -> list[_Item]:
+    """Return the items of ``a + b - c``: each operand, with the operator before it."""
+    level = next((level for level in (_SUMS, _PRODUCTS) if isinstance(node.op, level)), type(node.op))
+    word = unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
+    left = node.left
+    is_longer = isinstance(left, ast.BinOp) and isinstance(left.op, level) and level is not ast.Pow
+    before = _chain(left) if is_longer and isinstance(left, ast.BinOp) else [_grouped(node, left, "")]
+    return [*before, _grouped(node, node.right, f"{word} ")]
 
 
 def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
@@ -501,6 +434,12 @@ def _operand(node: ast.expr, word: str) -> _Item:
 def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[_Item]:
     """Return the items of a comprehension: the element, and each ``for`` on a line."""
     return [*_items([node.elt]), *map(_loop, node.generators)]
+
+
+def _target(node: ast.expr) -> str:
+    """Return the text of the target of a loop, a tuple without parentheses."""
+    text = unparse(node)
+    return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
 
 
 def _loop(loop: ast.comprehension) -> _Item:

@@ -25,7 +25,7 @@ FILENAME = "<decompiled>"
 #: Functions and classes around it that are written; of more, only the innermost matter (private names).
 _MAX_PARENTS = 20
 
-#: ``(tree, file name) -> the module's code``; that of the running interpreter takes a text, too.
+#: ``(tree or text, file name) -> the module's code``.
 Compiler = Callable[[Any, str], "Code | CodeType"]
 
 
@@ -224,9 +224,9 @@ class Interpreter:
             raise answer
         return answer
 
-    def compile_tree(self, tree: ast.Module, filename: str) -> Code:
-        """Return the code that the text of a syntax tree compiles to."""
-        return self.compile(unparse(tree), filename)
+    def compile_tree(self, tree: ast.Module | str, filename: str) -> Code:
+        """Return the code that a text, or that of a syntax tree, compiles to."""
+        return self.compile(tree if isinstance(tree, str) else unparse(tree), filename)
 
     def compile_all(
         self, texts: Iterable[tuple[str, str | bytes]], optimize: int = 0

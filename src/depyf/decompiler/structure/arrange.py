@@ -297,8 +297,6 @@ class _Arrangement:
             stmt.body = [leave(end, None) if written is None else leave(written.kind or end, written.line)]
             stmts[at + 1:at + 1] = stmt.orelse
             stmt.orelse = []
-        elif not folds_not(stmt.test):
-            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, []
         elif at + 2 < len(stmts) and len(stmt.orelse) == 1 and isinstance(stmt.orelse[0], (ast.Break, ast.Continue)) \
                 and isinstance(stmts[-1], type(stmt.orelse[0])):
             # (``if not a in b: break`` would be another test: the statements before that exit are in the branch.)

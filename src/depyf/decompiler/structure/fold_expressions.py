@@ -18,7 +18,7 @@ from ...cfg.graph import Block, reachable
 from ..errors import CannotDecompile
 from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, negate
 from ..names import is_name
-from .analysis import RegionCfg, copied_op
+from .analysis import RegionCfg, copied_op, same_op
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
 
 if TYPE_CHECKING:
@@ -497,8 +497,6 @@ class Reducer:
         a, b = self.cfg.blocks[t], self.cfg.blocks[f]
         if a.handler != x.handler or b.handler != x.handler:
             return False
-        self.share_after(a, b)
-        self.share_after(b, a)
         if a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(x, a, b):
             return self.ternary(x)
         if not self.arms_merge(x, a, b):
@@ -551,7 +549,7 @@ class Reducer:
             return False
         size = 0
         for p, q in zip(reversed(a.ops), reversed(b.ops)):
-            if not copied_op(p, q) or p.line is None or not self.in_one_place(p, q):
+            if not self.is_copied_end(p, q):
                 break
             size += 1
         if a.line != b.line:
@@ -571,6 +569,12 @@ class Reducer:
                 break
             size -= 1
         return False
+
+    def is_copied_end(self, a: Op, b: Op) -> bool:
+        """Return whether two operations are copies of one that follows a conditional expression."""
+        if a.kind == "MAP_ADD":  # (It has the place of its value: ``compiler_subkwargs`` in compile.c gives it none.)
+            return same_op(a, b)
+        return copied_op(a, b) and a.line is not None and self.in_one_place(a, b)
 
     def in_one_place(self, a: Op, b: Op) -> bool:
         """Return whether two operations have one span, as copies have: ``f(x) if c else f(y)`` has two calls.
@@ -607,31 +611,16 @@ class Reducer:
         The end of an expression statement is copied to the exits of the expression where it leaves the function
         or goes back in a loop (``inline_small_exit_blocks`` in flowgraph.c, compile.c before 3.12).
         """
-        if not self.ends_alike(y, k, start):
-            return
         size = len(k.ops) - start
-        tail = self.cut(k, start)
-        y.ops, y.arg = y.ops[:len(y.ops) - size], None
-        self.changed(y, [tail.id], "jump")
-
-    def ends_alike(self, y: Block, k: Block, start: int) -> bool:
-        """Return whether ``y`` ends with a copy of the end of ``k`` from ``start`` on."""
-        size = len(k.ops) - start
-        return (
+        if (
             y is not k and size >= (k.end != "raise")
             and size < len(y.ops) and k.handler == y.handler and k.end == y.end and k.end in _COPIED
             and k.successors == y.successors and k.arg == y.arg
             and all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
-        )
-
-    def share_after(self, arm: Block, other: Block) -> None:
-        """Share the operations after the value of one arm with the other, if that has a copy of them."""
-        if arm.end != "jump" or arm.successors == other.successors:
-            return
-        k = self.cfg.blocks[arm.successors[0]]
-        if k.ops and self.ends_alike(other, k, 0) and self.only_value(arm.ops) and (
-                self.only_value(other.ops[:len(other.ops) - len(k.ops)])):
-            self.share_end(other, k, 0)
+        ):
+            tail = self.cut(k, start)
+            y.ops, y.arg = y.ops[:len(y.ops) - size], None
+            self.changed(y, [tail.id], "jump")
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Block) -> bool:

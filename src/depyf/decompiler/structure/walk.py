@@ -87,16 +87,7 @@ class Walker:
             id for id, block in blocks.items()
             if block.end == "return" and [(op.kind, op.arg) for op in block.ops[-1:]] == [("CONST", None)]
         ]
-        end: int | None = None
-        for id in ends:
-            tail = self.cfg.split(id, len(blocks[id].ops) - 1)
-            if end is None:
-                end = tail
-            elif tail != id:
-                blocks[id].successors = [end]
-            else:
-                self.cfg.redirect(id, end)
-        self.cfg.prune()
+        end = self.cfg.split(ends[0], len(blocks[ends[0]].ops) - 1) if ends else None
         self.analysis = Analysis(self.cfg)
         return self.walk(Cursor(self.cfg.entry, [], end, Frame())).statements
 

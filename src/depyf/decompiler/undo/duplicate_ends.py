@@ -51,13 +51,7 @@ def _merge_last_statements(cfg: RegionCfg, end: int) -> None:
                 else _common_statements(first, other)
             if not size:
                 continue
-            head = cfg.split(first.id, len(first.ops) - size)
-            tail = cfg.split(other.id, len(other.ops) - size)
-            if tail != other.id:
-                other.successors = [head]
-                del cfg.blocks[tail]
-            else:
-                cfg.redirect(other.id, head)
+            cfg.share_end(first, other, size)
             _merge_last_statements(cfg, end)
             return
 

@@ -167,12 +167,7 @@ def _merge_before(cfg: RegionCfg, id: int) -> None:
                 cfg.redirect(other.id, first.id)
                 _merge_before(cfg, first.id)
             else:
-                head = cfg.split(first.id, len(first.ops) - size)
-                other.ops = other.ops[: len(other.ops) - size]
-                if other.ops:
-                    other.successors = [head]
-                else:
-                    cfg.redirect(other.id, head)
+                cfg.share_end(first, other, size)
             candidates.remove(other)
             break
 
