@@ -18,7 +18,6 @@ from depyf.records.model import (
     GraphBreak,
     Guard,
     GuardFailure,
-    NamedValue,
     SourceFile,
     SourceLocation,
     SymbolDecision,
@@ -295,30 +294,8 @@ def test_a_resume_function_begins_at_the_break_before_it():
         for number, (name, code_name) in enumerate(zip(shown, names)))
     run = RunIndex(Capture((CompiledFunction("f", frames),), compilations=compilations,
                            sources=(SourceFile("m.py", text),)))
-    assert "breaks at `m.py:3`; begin there: set `torch._dynamo.config.capture_scalar_outputs" in Adviser(run).on_outer_break(
-        compilations[2])
+    assert Adviser(run).on_outer_break(compilations[2]).endswith("breaks at `m.py:3`; begin there")
     assert "breaks at `m.py:2`" in Adviser(run).on_outer_break(compilations[1])
-
-
-@pytest.mark.parametrize(("skips", "begins"), [
-    (True, "only together with a change of `m.py:5` (`log[x.sum().item()] = i`), which breaks the graph next: "), (False, "")])
-def test_a_break_in_a_loop_after_another_break_is_named_there(skips, begins):
-    """Without the first break torch gives up the whole function for the second one."""
-    text = ("def f(x, log):\n    n = x.max().item()\n    y = x * n\n    for i in range(3):\n"
-            "        log[x.sum().item()] = i\n    return y\n")
-    resumed, x = "torch_dynamo_resume_in_f_at_2", NamedValue("x", "Tensor", ("4",), "float32", "cpu")
-    item = [GraphBreak(CompileId(number, 0), "Unsupported Tensor.item() call", registry_id="GB0124", gave_up=
-                       "graph break in loop" * (number > 0 and skips), stack=(SourceLocation("m.py", line, "f", text.splitlines()[line - 1]),), values=(x,))
-            for number, line in enumerate((2, 5))]
-    compilations = tuple(Compilation(CompileId(number, 0), name, PLACE, outcome=outcome, breaks=(item[number],))
-                         for number, (name, outcome) in enumerate((("f", "compiled"), (resumed, "skipped"))))
-    code = CodeText("", "exact")
-    entry = CacheEntry(CompileId(0, 0), (), TransformedCode(CompileId(0, 0), "f", code, None, ()), (), ("__resume_at_10_1",))
-    frames = (Frame("f", "f", PLACE, code, False, ("x", "log"), (), (entry,)),
-              Frame("__resume_at_10_1", resumed, PLACE, code, False, ("x", "log"), (), ()))
-    adviser = Adviser(RunIndex(Capture((CompiledFunction("f", frames),), compilations=compilations,
-                                       sources=(SourceFile("m.py", text),))))
-    assert adviser.change_on(item[0]).startswith(f"{begins}set `torch._dynamo.config.capture_scalar_outputs = True`")
 
 
 @pytest.mark.parametrize(("change", "begins"), [(1, "the compiled function changes it itself"), (0, "torch fixes a whole number")])
