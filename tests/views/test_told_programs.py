@@ -166,14 +166,14 @@ def test_what_is_attached_is_in_another_place_than_none(name, capture_program):
 
     capture = capture_program(program)
     (advice,) = advised(capture)
-    assert advice.startswith(f"`self.{name}`: a module or parameter is in another place") and "register_" in advice
+    assert advice.startswith(f"`self.{name}`: calls with it and calls without it need versions of their own")
     again = capture_program(functools.partial(program, is_registered=True))
     assert (len(capture.compilations), len(again.compilations)) == (3, 2)
 
 
 @new_enough
 @pytest.mark.parametrize(("dynamic", "first"), [
-    (False, "`x.shape[0]`: `dynamic=False` is set, so each size has a version of its own; without it"),
+    (False, "`x.shape[0]`: `dynamic=False` is set, so each size has a version of its own"),
     (None, "`x.shape[0]`: torch compiles a version of its own for size 0 and for size 1")])
 def test_batch_sizes_from_1_on(dynamic, first, capture_program):
     """TensorRT-LLM #6142: what is said of 1 held for all of them."""
@@ -200,9 +200,10 @@ def test_a_number_of_a_function_that_is_made_anew_is_open(make, capture_program)
 
 
 @new_enough
-@pytest.mark.parametrize("values, spares", [
-    ((2, 5, 3, 7), True), ((5, 7, 9), True), ((2, 5, 7), False), ((2.0, 5.0), False), ((2, 5.0, 7.0), False)])
-def test_dynamic_spares_a_version_where_the_first_value_is_served_by_a_later_one(values, spares, capture_program):
+@pytest.mark.parametrize("values, spares, is_known", [
+    ((2, 5, 3, 7), True, False), ((5, 7, 9), True, True), ((2, 5, 7), False, False), ((2.0, 5.0), False, False),
+    ((2, 5.0, 7.0), False, False)])
+def test_dynamic_is_named_where_it_is_known_that_it_spares_a_version(values, spares, is_known, capture_program):
     def program(compiled):
         function = compiled(lambda x, n: x * n if n > 3 else x + n)
         for each in values:
@@ -216,7 +217,7 @@ def test_dynamic_spares_a_version_where_the_first_value_is_served_by_a_later_one
         return len(graphs)
 
     assert (versions(None) > versions(True)) == spares
-    assert any("dynamic=True" in each for each in advised(capture_program(program))) == spares
+    assert any("dynamic=True" in each for each in advised(capture_program(program))) == is_known
 
 
 @new_enough
@@ -886,7 +887,7 @@ def test_of_a_text_that_is_made_at_a_break_the_break_is_what_to_change(capture_p
     """More versions are no help: the next call makes another text."""
     text = index(capture_program(told_programs.text_made_at_a_break))
     told = re.findall(r"^\* `decode\(scores\)`: (.*)$", text, re.M)[0]
-    assert re.match(r"Python computes it since the graph before it breaks at `told_programs\.py:\d+`; begin there$", told)
+    assert re.match(r"Python computes it since the graph before it breaks at `told_programs\.py:\d+`; begin there( \(|$)", told)
     assert "numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()" in text
 
 
@@ -984,22 +985,6 @@ def test_a_line_at_which_several_functions_break_is_one_change(capture_program):
     context = SectionContext(capture_program(program))
     assert len({each.function for each in context.capture.compilations if each.breaks}) == 2
     assert first_changes(context, context.advice, context.place)[1] == 1
-
-
-@new_enough
-@pytest.mark.parametrize("counted", ["Counts.calls += 1", "held.calls = held.calls + 1"])
-def test_a_counter_is_known_by_what_compiled_code_sets(counted, capture_program):
-    """Of a class, as in the reports, and of an object that a global name holds."""
-    names = {"torch": torch, "Counts": type("Counts", (), {"calls": 0}), "held": types.SimpleNamespace(calls=0)}
-    exec(f"def count(x):\n    {counted}\n    return x * 2", names)
-
-    def program(compiled):
-        function = compiled(names["count"])
-        for _ in range(3):
-            function(torch.ones(1))
-
-    (advice,) = advised(capture_program(program))
-    assert "the compiled function changes it itself, so that each call needs another version" in advice
 
 
 @new_enough

@@ -11,7 +11,6 @@ from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.global_names import is_resume
 from ..torch_text.libraries import is_library, is_of_dynamo
 from ..torch_text.met import met
-from ..torch_text.parsed import parsed_expression
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -236,25 +235,3 @@ def loops_around(function: Function, line: int) -> list[Loop]:
     if isinstance(last, ast.While) and line < last.body[0].lineno:
         found.append(last)
     return found
-
-
-def is_only_key(subject: str, line: str) -> bool:
-    """Return whether a line uses a value only as a key or an index, or a part of one.
-
-    Args:
-        subject: the value, as another frame may name it: ``self.scheduler.step``.
-        line: ``self.seen[self.step] = x`` does so, and ``self.seen[self.step] = self.step`` does not.
-    """
-    statement = parsed_statement(line)
-    name = last_name(expression) if (expression := parsed_expression(subject)) is not None else ""
-    if statement is None or not name:
-        return False
-    keys = [key for each in ast.walk(statement) if isinstance(each, ast.Subscript) for key in _parts(each.slice)]
-    uses = [each for each in ast.walk(statement)
-            if isinstance(each, (ast.Name, ast.Attribute)) and last_name(each) == name]
-    return bool(uses) and all(any(use is key for key in keys) for use in uses)
-
-
-def _parts(key: ast.expr) -> list[ast.expr]:
-    """Return the parts of a key: ``layer`` and ``expert`` of ``counts[layer, expert]``."""
-    return [part for each in key.elts for part in _parts(each)] if isinstance(key, ast.Tuple) else [key]

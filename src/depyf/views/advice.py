@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from ..advice import Advice, on_break
 from ..advice.breaks import OPTIMIZER
-from ..advice.recompiles import RecompileAdvice, on_change
+from ..advice.recompiles import on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
@@ -96,8 +97,7 @@ class Adviser:
     def on_limit(self, compilations: Sequence[Compilation]) -> list[str]:
         """Return advice, as Markdown, on a function whose compilations torch refused at the recompile limit."""
         frames = {each.compile_id.frame_key for each in compilations}
-        return self.on([each for each in self.run.capture.compilations if each.compile_id.frame_key in frames],
-                       remedies_only=True)
+        return self.on([each for each in self.run.capture.compilations if each.compile_id.frame_key in frames])
 
     def change_on(self, broken: GraphBreak) -> str:
         """Return what is to be said of a graph break, as Markdown; ``""`` where no rule fits."""
@@ -162,28 +162,25 @@ class Adviser:
         ends = [self.run.source.end_of_statement(each) for each in (*path[:1], step)]
         return len(ends) == 2 and ends[0] == ends[1]
 
-    def on(self, compilations: Iterable[Compilation], remedies_only: bool = False) -> list[str]:
+    def on(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return advice on recompiles as Markdown, that on most of them first; each sentence once."""
-        subjects: dict[RecompileAdvice, dict[str, int]] = {}
+        subjects: dict[str, Counter[str]] = {}
         changes = [(change, each) for each in compilations if each.outcome not in ("skipped", "failed")
                    for change in self._circumstances.most_telling(each)]  # (without a version nothing is known of it)
         of_function = {change.subject for change, each in changes if not resumed_function(each.function)}
         for change, compilation in changes:
             # (A resume function gets what its function got: advice on that is enough.)
             if not resumed_function(compilation.function) or change.subject not in of_function:
-                advice = self._on_change(change, compilation)
-                if advice is not None and (advice.is_remedy or not remedies_only):
-                    counts = subjects.setdefault(advice, {})
-                    subject = _subject_text(change)
-                    counts[subject] = counts.get(subject, 0) + 1
-        order = sorted(subjects, key=lambda advice: -sum(subjects[advice].values()))
-        return [f"{some(list(subjects[advice]), MOST)}: {prose(advice.text)}" for advice in order]
+                subjects.setdefault(self._on_change(change, compilation), Counter())[_subject_text(change)] += 1
+        subjects.pop("", None)
+        order = sorted(subjects, key=lambda text: -subjects[text].total())
+        return [f"{some(list(subjects[text]), MOST)}: {prose(text)}" for text in order]
 
-    def _on_change(self, change: Change, compilation: Compilation) -> RecompileAdvice | None:
+    def _on_change(self, change: Change, compilation: Compilation) -> str:
         facts = self._circumstances.facts(compilation, change)
         if _comes_of_break(change) and change.lasts and not facts.fixed_at and (
                 begin := self._break_before(compilation)):
-            return RecompileAdvice(f"Python computes it since {begin}; begin there", is_remedy=False)
+            return f"Python computes it since {begin}; begin there"
         return on_change(value_change(change), facts)
 
 

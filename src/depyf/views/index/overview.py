@@ -296,6 +296,6 @@ def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation]
 def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
     for summary in run.summaries:
         again = summary.recompiles
-        for text in adviser.on(again, remedies_only=True)[:1]:
+        for text in adviser.on(again)[:1]:
             spent = sum(each.seconds for each in again)
             yield _Change(0, spent, len(again), f"{text} ({count(len(again), 'recompile')}, {seconds(spent)})")
