@@ -70,7 +70,7 @@ def test_what_a_rule_says_in_words_helps(name, tmp_path):
     case = IN_WORDS[name]
     before, after = outcome(case, case.before, tmp_path), outcome(case, case.after, tmp_path)
     sources = Sources(before.capture.sources)
-    advices = [on_break(sources.site(broken, each.function)) for each in before.capture.compilations
+    advices = [on_break(sources.site(broken)) for each in before.capture.compilations
                for broken in each.breaks]
     assert case.rule in [advice.rule for advice in advices if advice]
     assert before.breaks and not after.problems

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
-from ..torch_text.global_names import is_resume
 from ..torch_text.libraries import is_library, is_of_dynamo
 from ..torch_text.met import met
 
@@ -32,7 +31,6 @@ class Site:
         editable: the file is the user's own: not installed.
         compiled_site: the site in the compiled function itself, from which the one around the statement may have been
             called; ``None`` where torch's stack does not say.
-        resumed: what torch compiled is a resume function: another graph ended before.
     """
 
     broken: GraphBreak
@@ -44,7 +42,6 @@ class Site:
     module: ast.Module | None = None
     editable: bool = False
     compiled_site: Site | None = None
-    resumed: bool = False
 
     @property
     def values(self) -> tuple[NamedValue, ...]:
@@ -93,21 +90,15 @@ class Sources:
             self._trees[filename] = parsed(self.text(filename))
         return self._trees[filename]
 
-    def site(self, broken: GraphBreak, code_name: str = "") -> Site:
-        """Return the statement that a break is in, as far as the text is known.
-
-        Args:
-            broken: the break.
-            code_name: torch's name of the code that it compiled, by which resume functions are known.
-        """
+    def site(self, broken: GraphBreak) -> Site:
+        """Return the statement that a break is in, as far as the text is known."""
         users = [place for place in broken.stack if not is_library(place.filename)]
         # (The frames before it called the compiled function.)
         known = 0 < broken.depth <= len(broken.stack)
         inside = [place for place in broken.stack[len(broken.stack) - broken.depth if known else len(broken.stack):]
                   if not is_of_dynamo(place.filename)]
         compiled = self._place(broken, inside[0]) if inside else None
-        site = self._place(broken, users[-1] if users else None, compiled)
-        return replace(site, resumed=True) if is_resume(code_name) else site
+        return self._place(broken, users[-1] if users else None, compiled)
 
     def _place(self, broken: GraphBreak, where: SourceLocation | None, compiled: Site | None = None) -> Site:
         tree = self.tree(where.filename) if where is not None else None

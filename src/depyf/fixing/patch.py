@@ -103,7 +103,7 @@ def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Ite
         broken, compilation = members[0]
         where = broken.location
         at = f"{os.path.basename(where.filename)}:{where.line} `{statement(where.text)}`" if where else "somewhere"
-        tried = [each.change for each in candidates(run.source.site(broken, compilation.function))]
+        tried = [each.change for each in candidates(run.source.site(broken))]
         advice = adviser.on_break(broken)
         if advice is not None:
             tried.append(advice.change)

@@ -10,7 +10,6 @@ from functools import cached_property
 from ..advice import Advice, on_break
 from ..advice.breaks import OPTIMIZER
 from ..advice.recompiles import on_change
-from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
@@ -44,7 +43,7 @@ class Adviser:
         if broken not in self._of_breaks:
             cause = self._reconstructed_for(broken) if met(broken).kind == "reconstruction" else None
             self._of_breaks[broken] = self.on_break(cause) if cause is not None else on_break(
-                self._site(self._from_outermost(broken)))
+                self.run.source.site(self._from_outermost(broken)))
         return self._of_breaks[broken]
 
     def _from_outermost(self, broken: GraphBreak) -> GraphBreak:
@@ -68,10 +67,6 @@ class Adviser:
         of_line = [each for each in known.breaks if met(each).kind != "reconstruction" and any(
             (place.filename, place.line) == (line.filename, line.line) for place in each.stack)]
         return of_line[-1] if of_line else None
-
-    def _site(self, broken: GraphBreak) -> Site:
-        compilation = self._by_id.get(broken.compile_id.key)
-        return self.run.source.site(broken, compilation.function if compilation is not None else "")
 
     @cached_property
     def _by_id(self) -> dict[tuple[int, int, int], Compilation]:
