@@ -6,8 +6,8 @@
         y = x - 1
 
 ``torch.where`` computes both sides at each call, so that effects, exceptions and gradients of the side that is not
-taken count, too. What is known to differ (types, shapes, effects) prevents the rewriting; the rest ``depyf fix`` finds
-out by running both, and advice gives no such change without that.
+taken count, too. What is known to differ (values of Python's, effects) prevents the rewriting; the rest ``depyf fix``
+finds out by running both, and advice gives no such change without that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from .model import Advice, Edit, indented
 from .source import Site, called, own_parts
-from .tensor_values import Unproven, Values, truth
+from .tensor_values import Unproven, Values, effect, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
 _COST = "both sides are computed at each call"
@@ -264,7 +264,11 @@ def _as_where(site: Site, choice: Choice) -> Advice:
         Unproven: it is known not to be the same.
     """
     values = Values(site.values)
-    _compare_sides(site, list(_sides(choice)), values)
+    for side in _sides(choice):
+        if values.is_python(side):
+            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
+        if what := effect(side):
+            raise Unproven(f"`{unparsed(side, site.text)}` {what}, which has to happen on one side only")
     filled = _Filled(_where(site, choice, values)).visit(copy.deepcopy(choice.statement))
     lines = unparsed(ast.Module([filled], []), site.text).splitlines()
     return replace(with_lines(site, "branch", lines, _WHY, _COST, choice.last),
@@ -283,28 +287,6 @@ def _where(site: Site, choice: Choice, values: Values) -> ast.expr:
     test = truth(choice.test, values, lambda node: unparsed(node, site.text))
     sides = [_where(site, side, values) if isinstance(side, Choice) else side for side in (choice.one, choice.other)]
     return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), [test, *sides], [])
-
-
-def _compare_sides(site: Site, sides: Sequence[ast.expr], values: Values) -> None:
-    """Do nothing where the sides may be of one kind.
-
-    Raises:
-        Unproven: they are known not to be, or one does more.
-    """
-    kinds = [values.infer(side) for side in sides]
-    for side, kind in zip(sides, kinds):
-        if kind.is_python:
-            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
-        if kind.effect:
-            raise Unproven(f"`{unparsed(side, site.text)}` {kind.effect}, which has to happen on one side only")
-    for word, known in (("shape", [kind.shape for kind in kinds]), ("dtype", [kind.dtype or None for kind in kinds])):
-        different = list(dict.fromkeys(each for each in known if each is not None))
-        if len(different) > 1:
-            raise Unproven(f"the sides differ in {word}: {_in_words(different[0])} and {_in_words(different[1])}")
-
-
-def _in_words(of: str | tuple[str, ...] | None) -> str:
-    return f"`{of}`" if isinstance(of, str) else f"`[{', '.join(of or ())}]`"
 
 
 # --- the result ---------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Types, shapes and effects of expressions over tensors, as far as the facts recorded at a graph break say them.
+"""What expressions over tensors are, as far as the facts recorded at a graph break say it: types, effects, tests.
 
-    x: float32 [3, 2]        x * 2 + 1   ->  float32 [3, 2]
-                             x.mean()    ->  float32 []
-                             f(x)        ->  not known
+    x: float32        x.mean()                   ->  a tensor, float32
+                      len(x)                     ->  a value of Python's
+                      x.sum().item() > 0         ->  x.sum() > 0, a tensor of truth
 
 Nothing here runs anything; an operation that is not in the tables below is not known.
 """
@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 from ..records.model import NamedValue
 from .source import called
 
-#: Operations of one tensor that give its shape, and the type of a floating-point one.
-_ELEMENTWISE = frozenset({
+#: Operations of one tensor that give the type of a floating-point one.
+_SAME_TYPE = frozenset({
     "abs", "neg", "negative", "relu", "clamp", "clip", "clamp_min", "clamp_max", "tanh", "sigmoid", "nan_to_num",
     "clone", "contiguous", "positive", "exp", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin",
-    "cos", "square", "round", "floor", "ceil", "sign", "erf", "expm1", "isnan", "isinf", "isfinite", "logical_not",
-    "detach"})
-#: Operations that give one number if they have no arguments.
-_REDUCING = frozenset({"any", "all", "sum", "mean", "norm", "std", "var", "prod", "max", "min", "amax", "amin",
-                       "argmax", "argmin", "median"})
+    "cos", "square", "round", "floor", "ceil", "sign", "erf", "expm1", "detach", "sum", "mean", "norm", "std", "var",
+    "prod", "max", "min", "amax", "amin", "median"})
+#: Those that give truth values.
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
                      "rand_like", "randn_like", "randint_like", "sample", "rsample", "gumbel_softmax"})
@@ -39,22 +36,6 @@ _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 class Unproven(Exception):
     """A rewriting is known not to be the same; the text says why, as a clause."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The result of an expression.
-
-    Attributes:
-        shape, dtype: of a tensor; ``None`` and ``""`` where they are not known.
-        is_python: it is a Python value.
-        effect: what else it does, as a clause: ``"draws random numbers"``.
-    """
-
-    shape: tuple[str, ...] | None = None
-    dtype: str = ""
-    is_python: bool = False
-    effect: str = ""
 
 
 class Values:
@@ -85,67 +66,53 @@ class Values:
         """Return whether nothing else refers to a variable's object, or its memory; numbers are alone."""
         return self.is_number(name) or name in self._by_name and not self.is_given(name) and name not in self._shared
 
-    def infer(self, node: ast.expr) -> Kind:
-        """Return the kind of an expression's result."""
+    def is_python(self, node: ast.expr) -> bool:
+        """Return whether an expression is known to give a value of Python's."""
         match node:
             case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device") | ast.Attribute(
                     ast.Name("torch")) | ast.Attribute(ast.Call(ast.Attribute(ast.Name("torch"), "finfo" | "iinfo"))):
-                return Kind(is_python=True)
+                return True
             case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.JoinedStr():
-                return Kind(is_python=True)
-            case ast.Name(name) if self.type_of(name):
-                value = self._by_name[name]
-                return Kind(is_python=True) if value.shape is None else Kind(value.shape, value.dtype)
+                return True
+            case ast.Name(name):
+                return bool(self.type_of(name)) and not self.is_tensor(name)
             case ast.UnaryOp(ast.USub(), inner):
-                return self.infer(inner)
-            case ast.BinOp(left, operator, right):
-                return self._of_arithmetic(left, operator, right)
-            case ast.Call(ast.Attribute(ast.Name("torch"), name), [first, *others], keywords) | ast.Call(
-                    ast.Attribute(first, name), others, keywords) if (
-                        name in _ELEMENTWISE | _REDUCING and self._may_be_tensor(first)):
-                return self._of_operation(name, first, [*others, *(each.value for each in keywords)])
-            case ast.Call(func):
-                return self._of_call(node, func)
-        return Kind()
+                return self.is_python(inner)
+            case ast.BinOp(left, _, right):
+                return self.is_python(left) and self.is_python(right)
+            case ast.Call(ast.Name(name)):
+                return name in _OF_PYTHON | _BUILTINS
+            case ast.Call(ast.Attribute(ast.Name("np" | "numpy" | "math"))):
+                return True
+            case ast.Call(ast.Attribute(owner, name)):
+                return name in _OF_PYTHON or isinstance(owner, ast.Name) and self.is_number(owner.id)
+        return False
 
-    def _may_be_tensor(self, node: ast.expr) -> bool:
-        """Return whether an expression may be a tensor, and no module: ``self.relu(x)`` is a call of a module."""
-        if isinstance(node, ast.Name):
-            return self.is_tensor(node.id) or not self.type_of(node.id) and node.id not in ("self", "cls", "F", "nn")
-        return not isinstance(node, ast.Attribute)
+    def dtype(self, node: ast.expr) -> str:
+        """Return the type of the elements of a tensor; ``""`` where it is not known."""
+        match node:
+            case ast.Name(name) if self.is_tensor(name):
+                return self._by_name[name].dtype
+            case ast.UnaryOp(ast.USub(), inner) | ast.Call(ast.Attribute(inner, "long"), [], []):
+                return self.dtype(inner) if isinstance(node, ast.UnaryOp) else "int64"
+            case ast.Call(ast.Attribute(ast.Name("torch"), name), [of, *_]) | ast.Call(ast.Attribute(of, name)) if (
+                    name in _TRUTHS | _SAME_TYPE):
+                dtype = self.dtype(of)
+                if name in _TRUTHS:
+                    return "bool" if dtype != "uint8" else ""  # (of `uint8` torch gives no truth values)
+                return dtype if dtype in _FLOATS else ""
+        return ""
 
-    def _of_arithmetic(self, left: ast.expr, operator: ast.operator, right: ast.expr) -> Kind:
-        one, other = self.infer(left), self.infer(right)
-        effect = one.effect or other.effect
-        if one.is_python and other.is_python:
-            return Kind(is_python=True, effect=effect)
-        shape = other.shape if one.is_python else one.shape if other.is_python else _broadcast(one.shape, other.shape)
-        dtypes = {each.dtype for each in (one, other) if not each.is_python}
-        dtype = dtypes.pop() if len(dtypes) == 1 else ""
-        # (Beside integers the type depends on the number, and on the operator.)
-        known = dtype in _FLOATS or not (one.is_python or other.is_python or isinstance(operator, ast.Div))
-        return Kind(shape, dtype if known else "", effect=effect)
 
-    def _of_operation(self, name: str, first: ast.expr, arguments: Sequence[ast.expr]) -> Kind:
-        of = self.infer(first)
-        if of.is_python:
-            return Kind(is_python=True)
-        effect = next(filter(None, [of.effect, *(self.infer(each).effect for each in arguments)]), "")
-        shape = of.shape if name in _ELEMENTWISE else None if arguments else ()
-        # (Of `uint8` torch gives no truth values.)
-        dtype = "bool" if name in _TRUTHS and of.dtype != "uint8" else of.dtype if of.dtype in _FLOATS else ""
-        return Kind(shape, "" if name in ("argmax", "argmin") else dtype, effect=effect)
-
-    def _of_call(self, node: ast.Call, func: ast.expr) -> Kind:
-        name = called(node)
-        owner = func.value.id if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) else ""
-        if name in _RANDOM and (owner == "torch" or self.is_tensor(owner)):
-            return Kind(effect="draws random numbers")
+def effect(node: ast.expr) -> str:
+    """Return what an expression does besides giving a value, as a clause: ``"draws random numbers"``; else ``""``."""
+    for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
+        name = called(call)
+        if name in _RANDOM:
+            return "draws random numbers"
         if name.endswith("_") and not name.endswith("__"):
-            return Kind(effect="changes a tensor in place")
-        is_python = owner in ("np", "numpy", "math") or name in _OF_PYTHON or (
-            isinstance(func, ast.Name) and name in _BUILTINS)
-        return Kind(is_python=is_python)
+            return "changes a tensor in place"
+    return ""
 
 
 def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> ast.expr:
@@ -164,16 +131,15 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> as
             return ast.UnaryOp(ast.Invert(), truth(inner, values, text))
         case ast.Compare(left, [operator], [right]) if not isinstance(operator, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
             sides = [_compared(left, right, values, text), _compared(right, left, values, text)]
-            if all(values.infer(side).is_python for side in sides):
+            if all(map(values.is_python, sides)):
                 raise Unproven(f"`{text(test)}` is computed with values of Python's")
             return ast.Compare(sides[0], [operator], [sides[1]])
     tensor = _tensor_of(test)
-    kind = values.infer(tensor)
     if isinstance(test, ast.Compare):
         raise Unproven(f"`{text(test)}` asks for a truth value of Python's")
-    if kind.is_python or kind.effect:
+    if values.is_python(tensor) or effect(tensor):
         raise Unproven(f"`{text(test)}` is no tensor")
-    return tensor if kind.dtype == "bool" else ast.Compare(tensor, [ast.NotEq()], [ast.Constant(0)])
+    return tensor if values.dtype(tensor) == "bool" else ast.Compare(tensor, [ast.NotEq()], [ast.Constant(0)])
 
 
 def _compared(side: ast.expr, beside: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> ast.expr:
@@ -183,16 +149,15 @@ def _compared(side: ast.expr, beside: ast.expr, values: Values, text: Callable[[
         Unproven: as a tensor it may compare otherwise than its number does.
     """
     tensor = _tensor_of(side)
-    kind = values.infer(tensor)
     if tensor is not side and not (isinstance(beside, ast.Constant) and _is_exact(beside.value)):
         raise Unproven(f"`{text(side)}` is compared as a number of Python's, in double precision")
-    if tensor is not side and kind.dtype in ("float16", "bfloat16"):
+    if tensor is not side and values.dtype(tensor) in ("float16", "bfloat16"):
         raise Unproven(f"`{text(side)}` is compared as a number of Python's, and rounded otherwise")
     of = _whole(side.left) if isinstance(side, ast.BinOp) else None
-    if of is not None and values.infer(of).dtype not in ("int64", "int32"):
+    if of is not None and values.dtype(of) not in ("int64", "int32"):
         raise Unproven(f"`{text(side)}` is computed as a number of Python's, in double precision")
-    if kind.effect:
-        raise Unproven(f"the test {kind.effect}")
+    if what := effect(tensor):
+        raise Unproven(f"the test {what}")
     return tensor
 
 
@@ -224,14 +189,3 @@ def _is_exact(value: object) -> bool:
     if isinstance(value, int):
         return abs(value) < 2**24
     return isinstance(value, float) and abs(value) < 3e38 and struct.unpack("f", struct.pack("f", value))[0] == value
-
-
-def _broadcast(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    if one is None or other is None:
-        return None
-    if len(one) < len(other):
-        one, other = other, one
-    other = ("1",) * (len(one) - len(other)) + other
-    if all(left == right or "1" in (left, right) for left, right in zip(one, other)):
-        return tuple(right if left == "1" else left for left, right in zip(one, other))
-    return None
