@@ -148,7 +148,7 @@ def main() -> None:
             before, after = found.before, found.after
             if found.refused:
                 print(f"{case.name}: {found.refused}\n{before.error}", flush=True)
-            differing += not after.same_results(before)
+            differing += bool(after.difference(before))
             for name, pair in totals.items():
                 pair[0] += getattr(before, name)
                 pair[1] += getattr(after, name)

@@ -47,7 +47,7 @@ def results(text):
 @pytest.mark.parametrize(("body", "rule", "parts"), [
     ("s = lib(n)  # ?\nreturn x * s\n", "skipped", 1),
     ("y = x + 1\ns = lib(n)  # ?\n# scaled\nz = (y *\n     s)  # twice\nz += 1\nreturn z, n\n", "skipped", 2),
-    ("s = lib(n)  # ?\ny = x * 2\ny += s\ns = lib(s) - s  # ?\nreturn y, s\n", "reading", 1),
+    ("s = lib(n)  # ?\ny = x * 2\ny += s\ns = lib(s) - s  # ?\nreturn y, s\n", "skipped", 1),
     ("s = lib(n)  # ?\nx.add_(1)\nif n > 2:\n    return [v * s for v in x]\n", "skipped", 1),
     ("y = x + 1\nz = y * 2\ns = lib(n)  # ?\nif n > 2:\n    y = x * s\nx.add_(s)\n", "skipped", 2),
     ("s = lib(n)  # ?\nfor row in x:\n    z = row * s\n    if n > 2:\n        return z\nreturn z + 1\n", "skipped", 1),
@@ -58,7 +58,7 @@ def results(text):
     ("y = x + 1\nwhile y.sum() > n + 1:  # ?\n    y = y * 0.5\nreturn y, [y for y in (1, 2)]\n", "turn", 2),
     ("steps = 0\nwhile x.sum() > 1 and steps < n:  # ?\n    x = x * 0.5\n    steps += 1\nreturn x, steps\n", "turn", 1),
     ("seen, y = [], x.sum()\nfor row in x:\n    y = y * K + row.sum()\n    if y > 5 * n:  # ?\n        continue\n"
-     "    z = row - y\n    z /= 2\n    seen.append(z)\nreturn torch.stack(seen) + y\n", "rest", 4),
+     "    z = row - y\n    z /= 2\n    seen.append(z)\nreturn torch.stack(seen) + y\n", "turn", 4),
     ("while n > 0:\n    s = lib(x)  # ?\n    x, y = x + s, x - s\n    n -= 1\nreturn x\n", "turn", 1),
     ("for i in range(n):\n    lib(i)  # ?\n    x = x + i\n    z = x * 2\nreturn x, z\n", "turn", 1),
 ])

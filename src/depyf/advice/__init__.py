@@ -1,17 +1,19 @@
-"""Advice: what to change so that a graph break, a skipped function or a recompile is gone.
+"""Advice: why a graph breaks or torch compiles again, which fact decides, and a change where the facts prove it.
 
-From a record and the text of the user's file a rule makes :class:`~.model.Advice`. Rules on breaks and edits are tested
-by effect: ``tests/advice`` runs a program before and after the change that is proposed.
+From a record and the text of the user's file a rule makes :class:`~.model.Advice`. Most of it is a true sentence; a
+change to apply is given only where records prove it. What they cannot prove, ``depyf fix`` tries by running the program
+(:func:`candidates`); ``tests/advice`` runs programs before and after such changes.
 
-    GB0170 "Data-dependent branching" at          ->  change    write `y = torch.where(x.sum() > 0, x + 1, x - 1)`
-        if x.sum() > 0:                               why       a graph can hold both sides, but no branch on a value
-            y = x + 1                                 cost      both sides are computed at each call
-        else:                                         edits     lines 3 to 6 of the file -> one line
+    GB0170 "Data-dependent branching" at          ->  sentence  a graph has no branch on a value that only the data ...
+        if x.sum() > 0:                               candidate y = torch.where(x.sum() > 0, x + 1, x - 1)
+            y = x + 1
+        else:
             y = x - 1
 
 ``breaks.py`` is the table of rules for graph breaks, and so for what torch skips, mostly for the same causes;
-``facts.py`` has what its rows require and name, ``edits.py`` and ``outlines.py`` its edits. ``recompiles.py`` is the
-table for recompiles, ``recompile_edits.py`` has their edits.
+``facts.py`` has what its rows require and name. ``edits.py`` (``print``), ``branches.py`` (branches) and
+``outlines.py`` (code that is moved) make changes. ``recompiles.py`` is the table for recompiles,
+``recompile_edits.py`` has their changes.
 ``source.py`` finds the user's statement; nothing here imports torch.
 """
 

@@ -1,41 +1,38 @@
-"""A branch on a value in a tensor: one operation of the graph where that is proven, or the reason why not.
+"""A branch on a value in a tensor: as one operation of the graph, for a trial to judge, or the reason why not.
 
     if x.sum() > 0:          ->     y = torch.where(x.sum() > 0, x + 1, x - 1)
         y = x + 1
     else:
         y = x - 1
 
-``torch.where`` computes both sides at each call. So the edit is proven only where both sides are elementwise arithmetic
-with finite gradients on the same tensors, of one shape and dtype (recorded at the break), and where a new tensor cannot
-be distinguished from the old one. Unknown facts become conditions of the sentence; known differences prevent it.
+``torch.where`` computes both sides at each call, so that effects, exceptions and gradients of the side that is not
+taken count, too. What is known to differ (values of Python's, effects) prevents the rewriting; the rest ``depyf fix``
+finds out by running both, and advice gives no such change without that.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .model import Advice, Edit, indented
-from .source import Function, Site, called, own_parts, path_to
-from .tensor_values import NAN_OF_NAN, Unproven, Values, is_total, may_be_steep, to_compute, truth
+from .source import Site, called, own_parts
+from .tensor_values import Unproven, Values, effect, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
 _COST = "both sides are computed at each call"
-_WHY_NOT = ("in a graph `torch.where` would compute both sides at each call, so both have to be free of effects and of "
-            "one type, shape and dtype")
-_LEFT = "the graph ends here; what computes with tensors before and after the branch is compiled by itself"
-_GIVEN_UP = "torch gives up the function for it, which then runs in plain Python"
-_IN_CALLER = ("where what comes after the check neither fails nor does anything for input that it rejects, return what "
-              "is checked, and check it outside of what is compiled")
-#: With more conditions than these a rewriting is no advice.
-_FEW = 2
+_BOTH = "`torch.where`, which a graph can hold, computes both sides at each call"
+_MAY_BE_SAME = (f"{_BOTH}: that is the same only where both are free of effects and of what can raise, give tensors of "
+                "one shape and dtype, and have finite gradients")
+_CHECK = ("`torch._assert_async(condition, 'text')` is a check that a graph can hold: it raises a `RuntimeError`, "
+          "whose text is fixed, on a GPU later")
 #: Methods of containers that change them.
 _CHANGING = frozenset({"append", "extend", "insert", "pop", "popitem", "remove", "add", "discard", "update", "clear",
                        "setdefault", "put", "write"})
 #: Functions that report something.
-REPORTS = frozenset({
+_REPORTS = frozenset({
     "print", "debug", "info", "warning", "warning_once", "error", "critical", "exception", "log", "warn"})
 
 
@@ -60,81 +57,40 @@ class Choice:
 
 
 def on_branch(site: Site) -> Advice | None:
-    """Return the advice on a statement that branches on a value in a tensor; ``None`` where it has no branch."""
+    """Return why a statement that branches on a value in a tensor is none of a graph; ``None``: it has no branch."""
     node = site.statement
-    if isinstance(node, ast.Assert):
-        return _on_check(site, "AssertionError", node.test, node.msg)
-    if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse and isinstance(node.body[0], ast.Raise):
-        if _is_caught(site, node.body[0]):
-            return _left_alone(site, "one side raises an exception that the function may catch")
-        raised = node.body[0].exc
-        name = called(raised) if isinstance(raised, ast.Call) else ""
-        holds = node.test.operand if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not) else (
-            ast.UnaryOp(ast.Not(), node.test))
-        return _on_check(site, name or "exception", holds, raised)
-    if isinstance(node, ast.If) and all(isinstance(each, ast.Pass) for each in (*node.body, *node.orelse)):
-        return Advice("branch", "take the branch out: it does nothing, unless its test raises an exception",
-                      "the test alone ends the graph", "none")
-    choice = _choice(site, node) if node is not None else None
-    if choice is None and not isinstance(node, ast.If):
-        filters = [each for each in own_parts(node or ast.Pass()) if isinstance(each, ast.comprehension) and each.ifs]
-        return _left_alone(site, "how many elements are taken depends on the values") if filters else None
-    assert node is not None
-    prevented = _prevented(site, node, choice)
-    if prevented:
-        return _left_alone(site, prevented)
-    if choice is None:
-        return _left_alone(site, "its sides do more than choose one value")
-    advice, conditions = _as_where(site, choice)
-    if advice is None:
-        return _left_alone(site, conditions[0])
-    if not conditions:
-        of_nan = any(isinstance(each, ast.Call) and called(each) in NAN_OF_NAN
-                     for side in _sides(choice) for each in ast.walk(side))
-        but = "; where it contains NaN, its gradient may be NaN, too" if of_nan else ""
-        return replace(advice, cost=f"{advice.cost}{but}", proven=proven_for(site))
-    if len(conditions) > _FEW:
-        return _left_alone(site, "it is not known whether `torch.where` would be the same: that depends on whether "
-                           f"{conditions[0]}, and on {len(conditions) - 1} facts more")
-    return replace(advice, change=f"if {_listed(conditions)}: {advice.change}; otherwise leave the branch as it is",
-                   edits=())
-
-
-def _is_caught(site: Site, raised: ast.stmt) -> bool:
-    """Return whether a statement is in a ``try`` of its function that has an ``except``."""
-    return site.function is not None and any(
-        isinstance(holder, ast.Try) and holder.handlers and block is holder.body
-        for holder, block, _ in path_to(site.function, raised.lineno))
-
-
-def _left_alone(site: Site, why: str) -> Advice:
-    cost = _GIVEN_UP if site.broken.skips_function else _LEFT
-    return Advice("branch", f"leave the branch as it is: {why}", _WHY_NOT, cost, leaves=True)
-
-
-def _listed(clauses: Sequence[str]) -> str:
-    return f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
-
-
-def proven_for(site: Site) -> str:
-    """Return for which tensors a rewriting of a site is proven, as a clause: for those of this run."""
-    names = {each.id for each in ast.walk(site.statement or ast.Pass()) if isinstance(each, ast.Name)}
-    known = [f"`{each.name}` {each.dtype} [{', '.join(each.shape)}]" for each in site.values
-             if each.name in names and each.shape is not None]
-    return f"; proven for the shapes and dtypes of this run ({', '.join(known)})" if known else ""
+    match node:
+        case ast.Assert() | ast.If(body=[ast.Raise()], orelse=[]):
+            return Advice("check", _CHECK, is_change=False)
+        case None:
+            return None
+    found = _rewritten(site, node)
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return Advice("branch", f"{_BOTH}, which is not the same here: {found}", is_change=False)
+    return Advice("branch", _MAY_BE_SAME + " (`depyf fix` tries it)" * bool(found.edits), is_change=False)
 
 
 def candidates(site: Site) -> list[Advice]:
-    """Return rewritings of a branch that a trial may find to be the same, best first; each with its edit."""
-    node = site.statement
-    choice = _choice(site, node) if node is not None else None
-    if choice is None or node is None or _prevented(site, node, choice):
-        return []
-    guarded = _guarded(site, choice)
-    site = replace(site, broken=replace(site.broken, values=tuple(
-        replace(each, requires_grad=False) for each in site.values)))  # (gradients are compared in the trial)
-    tried = [_as_where(site, each)[0] for each in (choice, guarded) if each is not None]
-    return [each for each in tried if each is not None and each.edits]
+    """Return the rewriting of a branch that a trial may find to be the same, with its edit."""
+    found = _rewritten(site, site.statement) if site.statement is not None else None
+    return [found] if isinstance(found, Advice) and found.edits else []
+
+
+def _rewritten(site: Site, node: ast.stmt) -> Advice | str | None:
+    """Return the rewriting of a branch, or why it is not the same, as a clause; ``None`` where there is no branch."""
+    choice = _choice(site, node)
+    if choice is None and not isinstance(node, ast.If):
+        filters = [each for each in own_parts(node) if isinstance(each, ast.comprehension) and each.ifs]
+        return "how many elements are taken depends on the values" if filters else None
+    why_not = _prevented(site, node, choice)
+    if why_not or choice is None:
+        return why_not or "its sides do more than choose one value"
+    try:
+        return _as_where(site, choice)
+    except Unproven as error:
+        return str(error)
 
 
 # --- what a branch does -------------------------------------------------------------------------------
@@ -148,7 +104,6 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
             return replace(inner, statement=ast.If(parts[0], [inner.statement], [])) if inner is not None and (
                 inner.target) else None
         case ast.If(test, body, orelse):
-            body = _inlined(site.function, node, body)
             target = _target(body) or _target(orelse)
             if target:
                 one, other = _value(body, target), _value(orelse, target)
@@ -206,31 +161,6 @@ def _with_hole(node: ast.stmt) -> ast.stmt:
     return filled
 
 
-def _inlined(function: Function | None, branch: ast.If, block: list[ast.stmt]) -> list[ast.stmt]:
-    """Return a block of assignments as its last one, with the values of the names that only the block uses."""
-    *before, last = block
-    values: dict[str, ast.expr] = {}
-    inside = {id(each) for each in ast.walk(branch)}
-    for statement in before:
-        match statement:
-            case ast.Assign([ast.Name(name)], value) if function is not None and all(
-                    id(each) in inside for each in ast.walk(function)
-                    if isinstance(each, ast.Name) and each.id == name):
-                values[name] = _Replaced(values).visit(copy.deepcopy(value))
-            case _:
-                return block
-    return [_Replaced(values).visit(copy.deepcopy(last))] if values else block
-
-
-class _Replaced(ast.NodeTransformer):
-    def __init__(self, values: Mapping[str, ast.expr]) -> None:
-        self.values = values
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        value = self.values.get(node.id) if isinstance(node.ctx, ast.Load) else None
-        return copy.deepcopy(value) if value is not None else node
-
-
 def _target(block: Sequence[ast.stmt]) -> str:
     match block:
         case [ast.AugAssign(target)] | [ast.Assign([ast.Name() | ast.Subscript() | ast.Attribute() as target])]:
@@ -270,12 +200,10 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
     if (of_arrays := _of_arrays(node, values)):
         return of_arrays
     sides = {ast.unparse(side) for side in _sides(choice)} if choice is not None else set()
-    both = choice.target if choice is not None and (
-        choice.target not in sides or _is_own_item(site, node, choice.target, values)) else ""
+    both = choice.target if choice is not None and choice.target not in sides else ""
     for statement in _one_sided(node):
         match statement:
-            case ast.AugAssign(ast.Name(name)) if not values.is_number(name) and (
-                    not values.is_alone(name) or _is_stored(site.function, name, node)):
+            case ast.AugAssign(ast.Name(name)) if not values.is_alone(name):
                 whose = "changes the caller's tensor" if values.is_given(name) else "may change another's tensor"
                 return f"`{unparsed(statement, site.text)}` {whose} in place, and `torch.where` makes a new one"
             case ast.Assign([ast.Subscript() | ast.Attribute() as target]) | ast.AugAssign(
@@ -295,22 +223,13 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
                 return "one side contains statements that have to run on that side only"
         for call in (each for each in ast.walk(statement) if isinstance(each, ast.Call)):
             name = called(call)
-            if name in REPORTS and call.args and not _is_of_tensors(call, values):
-                return (f"`{unparsed(call, site.text)}` has to happen on one side only; where its place among other "
-                        "output does not matter, return what it says and report it where the function is called")
+            if name in _REPORTS and call.args and not _is_of_tensors(call, values):
+                return f"`{unparsed(call, site.text)}` has to happen on one side only"
             if name in _CHANGING and isinstance(call.func, ast.Attribute):
                 return f"`{unparsed(call.func.value, site.text)}` is changed on one side only"
             if name.endswith("_") and not name.startswith("_"):
                 return f"`{unparsed(call, site.text)}` changes a tensor in place on one side only"
     return ""
-
-
-def _is_own_item(site: Site, branch: ast.stmt, target: str, values: Values) -> bool:
-    """Return whether a target is an item of a tensor that nothing else refers to: to set it is unobservable."""
-    match ast.parse(target, mode="eval").body:
-        case ast.Subscript(ast.Name(name)):
-            return values.is_tensor(name) and values.is_alone(name) and not _is_stored(site.function, name, branch)
-    return False
 
 
 def _one_sided(node: ast.stmt) -> Iterator[ast.AST]:
@@ -338,25 +257,22 @@ def _is_of_tensors(call: ast.Call, values: Values) -> bool:
 
 
 # --- torch.where --------------------------------------------------------------------------------------
-def _as_where(site: Site, choice: Choice) -> tuple[Advice | None, list[str]]:
-    """Return the rewriting, and the conditions that are not known to hold; no rewriting where one is known not to."""
+def _as_where(site: Site, choice: Choice) -> Advice:
+    """Return the rewriting.
+
+    Raises:
+        Unproven: it is known not to be the same.
+    """
     values = Values(site.values)
-    conditions: dict[str, None] = {}
-    item = not choice.target.isidentifier() and values.item(ast.parse(choice.target or "0", mode="eval").body)
-    sides = [side for side in _sides(choice) if not (item and item.takes(side))]
-    try:
-        conditions.update(dict.fromkeys(_unknown_of_sides(site, sides, values)))
-        value = _where(site, choice, values, conditions)
-    except Unproven as error:
-        return None, [str(error)]
-    if choice.target and not item and _may_tell_copy(site, choice, values):
-        conditions[f"nothing but the lines after it needs `{choice.target}` to be the same object as before"] = None
-    elif not choice.target and any(isinstance(side, ast.Name) for side in _sides(choice)):
-        conditions["no caller needs the result to be the very tensor that was passed"] = None
-    if _is_only_part(choice):
-        conditions.setdefault("the rest of the line takes a tensor", None)
-    filled = _Filled(value).visit(copy.deepcopy(choice.statement))
-    return replace(rewritten(site, [filled], choice.last), condition=unparsed(choice.test, site.text)), list(conditions)
+    for side in _sides(choice):
+        if values.is_python(side):
+            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
+        if what := effect(side):
+            raise Unproven(f"`{unparsed(side, site.text)}` {what}, which has to happen on one side only")
+    filled = _Filled(_where(site, choice, values)).visit(copy.deepcopy(choice.statement))
+    lines = unparsed(ast.Module([filled], []), site.text).splitlines()
+    return replace(with_lines(site, "branch", lines, _WHY, _COST, choice.last),
+                   condition=unparsed(choice.test, site.text))
 
 
 def _sides(choice: Choice) -> Iterator[ast.expr]:
@@ -367,200 +283,10 @@ def _sides(choice: Choice) -> Iterator[ast.expr]:
             yield side
 
 
-def _is_only_part(choice: Choice) -> bool:
-    match choice.statement:
-        case ast.Assign(_, ast.Name("depyf_choice")) | ast.Return(ast.Name("depyf_choice")) | ast.If():
-            return False
-    return True
-
-
-def _where(site: Site, choice: Choice, values: Values, conditions: dict[str, None]) -> ast.expr:
-    test, unknown = truth(choice.test, values, lambda node: unparsed(node, site.text))
-    conditions.update(dict.fromkeys(unknown))
-    parts = []
-    for side in (choice.one, choice.other):
-        if isinstance(side, Choice):
-            conditions.update(dict.fromkeys(to_compute(side.test, values)))
-        parts.append(_where(site, side, values, conditions) if isinstance(side, Choice) else side)
-    return _call_of_where(test, *parts)
-
-
-def _call_of_where(*arguments: ast.expr) -> ast.Call:
-    return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), list(arguments), [])
-
-
-def _unknown_of_sides(site: Site, sides: Sequence[ast.expr], values: Values) -> Iterator[str]:
-    """Yield what has to hold of the sides, as clauses.
-
-    Raises:
-        Unproven: they are known not to be of one kind.
-    """
-    kinds = [values.infer(side) for side in sides]
-    for side, kind in zip(sides, kinds):
-        if kind.is_python:
-            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
-        if kind.effect:
-            raise Unproven(f"`{unparsed(side, site.text)}` {kind.effect}, which has to happen on one side only")
-        yield from kind.unknown
-    unknown = []
-    for word, known in (("shape", [kind.shape for kind in kinds]), ("dtype", [kind.dtype or None for kind in kinds])):
-        different = list(dict.fromkeys(each for each in known if each is not None))
-        if len(different) > 1:
-            raise Unproven(f"the sides differ in {word}: {_in_words(different[0])} and {_in_words(different[1])}")
-        unknown += [word] if None in known else []
-    if unknown:
-        yield f"both sides always have the same {' and '.join(unknown)}"
-    gradient = [each for kind in kinds for each in kind.gradient]
-    one_sided = frozenset[str]().union(*(kind.leaves for kind in kinds)) - frozenset.intersection(
-        *(kind.leaves for kind in kinds))
-    for side, kind in zip(sides, kinds):
-        learned = sorted(filter(values.requires_grad, kind.leaves if kind.gradient else kind.leaves & one_sided))
-        if learned:
-            what = "zeros where there was none" if not kind.gradient else "NaN"
-            raise Unproven(f"`{learned[0]}` requires a gradient, and that of `{unparsed(side, site.text)}` may be "
-                           f"{what} where that side is not taken")
-    if one_sided:
-        yield "no gradient is needed"
-    else:
-        yield from gradient
-
-
-def _in_words(of: str | tuple[str, ...] | None) -> str:
-    return f"`{of}`" if isinstance(of, str) else f"`[{', '.join(of or ())}]`"
-
-
-def _may_tell_copy(site: Site, choice: Choice, values: Values) -> bool:
-    """Return whether the program may observe that a side that is a variable is copied now."""
-    sides = {side.id for side in _sides(choice) if isinstance(side, ast.Name)}
-    if not sides or site.function is None or not choice.target.isidentifier():
-        return bool(sides)
-    if sides == {choice.target} and values.is_alone(choice.target) and not _is_stored(
-            site.function, choice.target, site.statement):
-        return False
-    return not all(_is_only_read(site.function, name, choice) for name in {choice.target, *sides})
-
-
-def _is_stored(function: Function | None, name: str, branch: ast.stmt | None) -> bool:
-    """Return whether a variable's object, or its memory, may be reachable otherwise than by its name at a branch.
-
-    ``y.view(-1)``, ``g(y)``, ``self.y = y`` make it so; an operand, and a result of the function, do not. Only uses
-    since the assignment in the block of the branch count, where there is one: before it the name was another object's.
-    """
-    if function is None or branch is None:
-        return True
-    *_, (_, block, _) = path_to(function, branch.lineno)
-    before = block[:block.index(branch)] if branch in block else []
-    made = [each for each in before if isinstance(each, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == name for target in each.targets)]
-    fine = _reads(function) | {id(node.value) for node in ast.walk(function) if isinstance(node, ast.Return)}
-    return not all(id(each) in fine for each in _loads(function, name)
-                   if not made or made[-1].lineno < each.lineno < branch.lineno)
-
-
-def _is_only_read(function: Function, name: str, choice: Choice) -> bool:
-    """Return whether each use of a variable is an operand, a side, or goes to a function that gives a new tensor."""
-    fine = _reads(function) | {id(side) for side in _sides(choice)}
-    in_place = [node for node in ast.walk(function) if isinstance(node, ast.AugAssign)
-                and isinstance(node.target, ast.Name) and node.target.id == name]
-    return not in_place and all(id(each) in fine for each in _loads(function, name))
-
-
-def _loads(function: Function, name: str) -> list[ast.Name]:
-    return [each for each in ast.walk(function)
-            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)]
-
-
-def _reads(function: Function) -> set[int]:
-    """Return the ids of expressions that are operands, or go to functions of which the result is a new tensor."""
-    inner = [node for node in ast.walk(function)
-             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and node is not function]
-    captured = {id(each) for node in inner for each in ast.walk(node)}
-    fine: set[int] = set()
-    for node in ast.walk(function):
-        match node:
-            case ast.BinOp() | ast.UnaryOp() | ast.Compare():
-                fine.update(id(each) for each in ast.iter_child_nodes(node))
-            case ast.AugAssign(_, _, value) | ast.Attribute(value, "shape" | "ndim" | "dtype" | "device"):
-                fine.add(id(value))
-            case ast.Call(ast.Attribute(ast.Name("torch"), method), arguments) if is_total(method):
-                fine.update(map(id, arguments))
-            case ast.Call(ast.Attribute(owner, method)) if is_total(method):
-                fine.add(id(owner))
-    return fine - captured
-
-
-class _Guarded(ast.NodeTransformer):
-    """Divides by 1, and takes the logarithm of 1, where a side is not taken, so that its gradient is finite there."""
-
-    def __init__(self, test: ast.expr, side: bool) -> None:
-        self.test, self.side = test, side
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
-            node.right = self._guarded(node.right)
-        elif isinstance(node.op, ast.Pow) and not isinstance(node.left, ast.Constant):
-            node.left = self._guarded(node.left)
-        return node
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        match node:
-            case ast.Call(ast.Attribute(ast.Name("torch"), name), [of, *_]) if may_be_steep(name):
-                node.args[0] = self._guarded(of)
-            case ast.Call(ast.Attribute(of, name) as method) if may_be_steep(name):
-                method.value = self._guarded(of)
-        return node
-
-    def _guarded(self, value: ast.expr) -> ast.expr:
-        sides = (value, ast.Constant(1))
-        return _call_of_where(self.test, *(sides if self.side else sides[::-1]))
-
-
-def _guarded(site: Site, choice: Choice) -> Choice | None:
-    """Return a choice in which operations whose gradient may be infinite are guarded; ``None`` where there are none."""
-    if isinstance(choice.one, Choice) or isinstance(choice.other, Choice):
-        return None
-    try:
-        test, _ = truth(choice.test, Values(site.values), lambda node: unparsed(node, site.text))
-    except Unproven:
-        return None
-    one, other = (_Guarded(test, side is choice.one).visit(copy.deepcopy(side)) for side in (choice.one, choice.other))
-    same = ast.dump(one) == ast.dump(choice.one) and ast.dump(other) == ast.dump(choice.other)
-    return None if same else replace(choice, one=one, other=other)
-
-
-# --- checks -------------------------------------------------------------------------------------------
-def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -> Advice:
-    """Return the advice on a check of values that raises an exception of this name.
-
-    Args:
-        site: the statement.
-        raised: the exception.
-        holds: a test that is true if nothing is raised.
-        text: the exception, or its text.
-    """
-    of_values = any(isinstance(each, ast.FormattedValue) or isinstance(each, ast.Call) and called(each) == "format"
-                    for each in ast.walk(text or ast.Pass()))
-    if of_values or _of_arrays(holds, Values(site.values)):
-        of = "cannot make a text of values" if of_values else "`torch._assert_async` takes no array of NumPy's"
-        return Advice("check", f"{_IN_CALLER}; else leave it as it is",
-                      f"a graph has no branch on the value of a tensor, and {of}",
-                      "what comes after the check is computed before it")
-    try:
-        test, unknown = truth(holds, Values(site.values), lambda node: unparsed(node, site.text))
-        call, where = unparsed(test, site.text), ""
-    except Unproven:
-        unknown = [""]
-    if unknown:
-        call, where = "fine", ", where `fine` is a tensor of one truth value, true where nothing is to be raised"
-    is_same = raised == "RuntimeError"
-    replaced = "" if is_same else f"a `RuntimeError` may come in the place of the {raised}, and "
-    return Advice(
-        "check", f"where {replaced}{'the text of the exception' if is_same else 'its text'} needs no values, call "
-        f"`torch._assert_async({call}, 'text')`{where}; {_IN_CALLER}",
-        "a graph has no branch on a value that only the data tells, and this check is an operation of the graph",
-        f"{'' if is_same else 'another type of exception reaches the caller; '}on a GPU it comes later")
+def _where(site: Site, choice: Choice, values: Values) -> ast.expr:
+    test = truth(choice.test, values, lambda node: unparsed(node, site.text))
+    sides = [_where(site, side, values) if isinstance(side, Choice) else side for side in (choice.one, choice.other)]
+    return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), [test, *sides], [])
 
 
 # --- the result ---------------------------------------------------------------------------------------
@@ -586,13 +312,6 @@ class _AsWritten(ast.NodeTransformer):
         except (SyntaxError, ValueError):
             same = False
         return ast.Name(written, ast.Load()) if same else node
-
-
-def rewritten(site: Site, statements: Sequence[ast.stmt], last: int | None = None, rule: str = "branch",
-              why: str = _WHY, cost: str = _COST, proven: str = "") -> Advice:
-    """Return the advice to replace the user's statement by other statements."""
-    lines = unparsed(ast.Module(list(statements), []), site.text).splitlines()
-    return replace(with_lines(site, rule, lines, why, cost, last), proven=proven)
 
 
 def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str, last: int | None = None) -> Advice:

@@ -24,43 +24,27 @@ class Edit:
 
 @dataclass(frozen=True)
 class Advice:
-    """A change that makes a break, a skip or a recompile go away.
+    """What is to be said of a break, or a change that makes a break or a recompile go away.
 
     Attributes:
         rule: name of the rule, ``"print"``.
-        change: what to do, as the end of a sentence; code in backticks.
-        why: why that helps.
+        change: what to do, as the end of a sentence, or a sentence on why the graph breaks; code in backticks.
+        why: why a change helps.
         cost: what it costs, or when it is not the same.
         edits: the change, where it is mechanical.
         settings: lines that set options of torch, to be inserted before the first compiled call.
-        elsewhere: the change is not in the line of the break, so it helps if that is a library's, too.
-        next_break: where the graph breaks next, if that is known: ``"line 30 (`token.numel() == 0`)"``.
         condition: the test that chose between two sides, as it is written in both the old lines and the new ones.
-        proven: for which tensors it is proven that the change is the same, as a clause that begins with a semicolon.
-        leaves: nothing is to be changed, and ``change`` says why.
+        is_change: the facts prove the change; else ``change`` says why the graph breaks, and which fact decides.
     """
 
     rule: str
     change: str
-    why: str
-    cost: str
+    why: str = ""
+    cost: str = ""
     edits: tuple[Edit, ...] = ()
     settings: tuple[str, ...] = ()
-    elsewhere: bool = False
-    next_break: str = ""
     condition: str = ""
-    proven: str = ""
-    leaves: bool = False
-
-    @property
-    def names_setting(self) -> bool:
-        """Return whether the change is an option of torch, which can be set whoever wrote the line."""
-        return bool(self.settings) or "`torch._dynamo.config." in self.change
-
-    @property
-    def is_mechanical(self) -> bool:
-        """Return whether the change can be made automatically."""
-        return bool(self.edits or self.settings)
+    is_change: bool = True
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str | None:

@@ -24,9 +24,9 @@ from .model import Advice, Edit, indented
 from .recompile_edits import is_compile
 from .source import Function, names_set, parameters, path_to, qualified_name, stored_names, variables
 
-#: The rules whose advice is to move code.
-RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading", "element",
-                   "number_outside"})
+#: The rules on what torch can compile nowhere, or only with a setting, so that the code around it is to be moved.
+RULES = frozenset({"turn", "drawn", "skipped", "context", "generator", "iterator", "operator", "number",
+                   "capture_scalar_outputs", "capture_dynamic_output_shape_ops"})
 _SUFFIX = "_part"
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _LEFT_ALONE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await,
@@ -47,8 +47,7 @@ def outlined(at: Facts, rule: str, setting: str, broken: Collection[int] = ()) -
         broken: lines of the file with breaks of which the advice is to move code.
     """
     function, statement = at.function, at.statement
-    is_meant = rule in RULES or bool(at.loops) and rule in setting
-    if (not is_meant or not isinstance(function, ast.FunctionDef) or at.site.statement is None or at.where is None
+    if (rule not in RULES or not isinstance(function, ast.FunctionDef) or at.site.statement is None or at.where is None
             or not at.site.editable or not at.is_of_compiled or not _may_be_divided(function.decorator_list)
             or function.name.endswith(_SUFFIX) or "." in qualified_name(at.site.module, function)):
         return

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
-from ..torch_text.global_names import is_resume
 from ..torch_text.libraries import is_library, is_of_dynamo
 from ..torch_text.met import met
-from ..torch_text.parsed import parsed_expression
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -33,7 +31,6 @@ class Site:
         editable: the file is the user's own: not installed.
         compiled_site: the site in the compiled function itself, from which the one around the statement may have been
             called; ``None`` where torch's stack does not say.
-        resumed: what torch compiled is a resume function: another graph ended before.
     """
 
     broken: GraphBreak
@@ -45,7 +42,6 @@ class Site:
     module: ast.Module | None = None
     editable: bool = False
     compiled_site: Site | None = None
-    resumed: bool = False
 
     @property
     def values(self) -> tuple[NamedValue, ...]:
@@ -94,21 +90,15 @@ class Sources:
             self._trees[filename] = parsed(self.text(filename))
         return self._trees[filename]
 
-    def site(self, broken: GraphBreak, code_name: str = "") -> Site:
-        """Return the statement that a break is in, as far as the text is known.
-
-        Args:
-            broken: the break.
-            code_name: torch's name of the code that it compiled, by which resume functions are known.
-        """
+    def site(self, broken: GraphBreak) -> Site:
+        """Return the statement that a break is in, as far as the text is known."""
         users = [place for place in broken.stack if not is_library(place.filename)]
         # (The frames before it called the compiled function.)
         known = 0 < broken.depth <= len(broken.stack)
         inside = [place for place in broken.stack[len(broken.stack) - broken.depth if known else len(broken.stack):]
                   if not is_of_dynamo(place.filename)]
         compiled = self._place(broken, inside[0]) if inside else None
-        site = self._place(broken, users[-1] if users else None, compiled)
-        return replace(site, resumed=True) if is_resume(code_name) else site
+        return self._place(broken, users[-1] if users else None, compiled)
 
     def _place(self, broken: GraphBreak, where: SourceLocation | None, compiled: Site | None = None) -> Site:
         tree = self.tree(where.filename) if where is not None else None
@@ -236,25 +226,3 @@ def loops_around(function: Function, line: int) -> list[Loop]:
     if isinstance(last, ast.While) and line < last.body[0].lineno:
         found.append(last)
     return found
-
-
-def is_only_key(subject: str, line: str) -> bool:
-    """Return whether a line uses a value only as a key or an index, or a part of one.
-
-    Args:
-        subject: the value, as another frame may name it: ``self.scheduler.step``.
-        line: ``self.seen[self.step] = x`` does so, and ``self.seen[self.step] = self.step`` does not.
-    """
-    statement = parsed_statement(line)
-    name = last_name(expression) if (expression := parsed_expression(subject)) is not None else ""
-    if statement is None or not name:
-        return False
-    keys = [key for each in ast.walk(statement) if isinstance(each, ast.Subscript) for key in _parts(each.slice)]
-    uses = [each for each in ast.walk(statement)
-            if isinstance(each, (ast.Name, ast.Attribute)) and last_name(each) == name]
-    return bool(uses) and all(any(use is key for key in keys) for use in uses)
-
-
-def _parts(key: ast.expr) -> list[ast.expr]:
-    """Return the parts of a key: ``layer`` and ``expert`` of ``counts[layer, expert]``."""
-    return [part for each in key.elts for part in _parts(each)] if isinstance(key, ast.Tuple) else [key]

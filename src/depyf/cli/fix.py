@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .terminal import DONE, bar_on, refused
+
+if TYPE_CHECKING:
+    from ..advice import Advice
 
 DIFFERENT = 1
 
@@ -68,8 +71,7 @@ def fix(given: argparse.Namespace) -> int:
     print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
     if found.taken:
         print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.verdict}")
-    print("".join(dict.fromkeys(f"# {each.change}\n#   because {each.why}\n#   cost: {each.cost}\n"
-                                for each in found.taken)), end="")  # (made at several places)
+    print("".join(dict.fromkeys(_account(each) for each in found.taken)), end="")  # (made at several places)
     remaining = remaining_problems(after.capture, found.rejected) if after.capture is not None else []
     if remaining:
         print("# left (at lines of the patched files):" if found.taken else "# left:")
@@ -84,3 +86,9 @@ def fix(given: argparse.Namespace) -> int:
                 file.write(text)
         print(f"# written: {', '.join(sorted(found.texts))}")
     return DONE
+
+
+def _account(change: Advice) -> str:
+    """Return a change that was taken, with why and its cost, as comments."""
+    lines = [change.change, f"  because {change.why}", *([f"  cost: {change.cost}"] if change.cost else [])]
+    return "".join(f"# {line}\n" for line in lines)

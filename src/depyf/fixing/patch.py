@@ -103,13 +103,13 @@ def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Ite
         broken, compilation = members[0]
         where = broken.location
         at = f"{os.path.basename(where.filename)}:{where.line} `{statement(where.text)}`" if where else "somewhere"
-        tried = [each.change for each in candidates(run.source.site(broken, compilation.function))]
+        tried = [each.change for each in candidates(run.source.site(broken))]
         advice = adviser.on_break(broken)
         if advice is not None:
             tried.append(advice.change)
         said = tuple(unmarked(f"tried, and not taken: {each}: {rejected[each]}")
                      for each in dict.fromkeys(tried) if each in rejected)
-        said = said or tuple(map(unmarked, adviser.lines_on(broken, compilation)[:1]))
+        said = said or tuple(map(unmarked, adviser.lines_on(broken)[:1]))
         times[at, unmarked(prose(cause(broken))), said] += len(members)
     for (at, why, said), count in times.items():
         yield f"graph break at {at}{f', {count} times' if count > 1 else ''}: {why}"
@@ -120,7 +120,7 @@ def _skips(run: RunIndex, adviser: Adviser) -> Iterator[str]:
     for each in lost_functions(run.capture.compilations):
         yield unmarked(why_plain(run, each))
         if not any(broken.skips_function for broken in each.breaks):  # (what to do about these is there)
-            yield from (f"  change: {unmarked(text)}" for text in adviser.on_lost(each))
+            yield from (f"  advice: {unmarked(text)}" for text in adviser.on_lost(each))
 
 
 def _recompiles(run: RunIndex, adviser: Adviser) -> Iterator[str]:

@@ -171,7 +171,7 @@ class Search:
         files = {self.program: step.patch.text(self.program), **{file.path: file.text for file in capture.sources}}
         sources = Sources(
             SourceFile(path, step.patch.texts.get(os.path.realpath(path), text)) for path, text in files.items())
-        sites = [sources.site(broken, each.function) for each in capture.compilations for broken in each.breaks]
+        sites = [sources.site(broken) for each in capture.compilations for broken in each.breaks]
         fresh = dict.fromkeys(advice for advice in candidates(*sites) if advice not in self.tried)
         if not fresh:
             fresh = dict.fromkeys(self._for_recompiles(capture, sources))

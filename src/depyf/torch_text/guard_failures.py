@@ -55,8 +55,6 @@ NOT_EVALUATED = "a guard could not be evaluated: "
 
 _WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
 
-#: Torch's text after a condition that two sizes are the same: they were so at the call, and no line compares them.
-_DUCK_SIZED = "duck sizing added this equality"
 #: Expectations of a version for a function: a certain code, or only that it is one.
 SAME_CODE, A_FUNCTION, SAME_OBJECT = "the same code", "a function", "the same object"
 #: The replacement of an object in a call: one that is not described, none any more, or one of a type.
@@ -179,11 +177,6 @@ def _without_ids(condition: str) -> str:
     text = re.sub(_TYPE_ID, lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
     return re.sub(
         _OBJECT_ID, lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), text)
-
-
-def is_of_equal_sizes(failure: GuardFailure) -> bool:
-    """Return whether torch asks that two sizes are equal since they were so when it compiled: no line compares them."""
-    return _DUCK_SIZED in failure.hint or _DUCK_SIZED in failure.text
 
 
 def is_of_tensor(failure: GuardFailure) -> bool:

@@ -115,10 +115,6 @@ _UNBACKED = re.compile(r"z?uf?\d+")
 _LONG = 200
 _TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
 _RAISED = re.compile(r"raised exception (?P<what>\w+)\(")
-#: Python's words where a part is taken of ``None``.
-_OF_NONE = re.compile(r"'NoneType' object (?:is not (?:subscriptable|iterable|callable)|has no attribute)")
-#: Calls of operators that are not torch's own.
-_CUSTOM = re.compile(r"\bcustom_op|call_function (?!<built-in|aten\.|prims\.|<function)")
 #: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
 _GENERATOR = ("(Generator)", "C.Generator", "torch.Generator")
@@ -145,14 +141,11 @@ class Met:
     types: tuple[str, ...] = ()  # of the arguments of a builtin
     raised: str = ""  # the exception that left the function: "TypeError"
     is_number: bool = False  # a Python number that torch represents as a tensor
-    is_none: bool = False  # a part was taken of ``None``
-    is_custom: bool = False  # an operator that is not torch's
     needs_text: bool = False  # a text needs the value of a number that torch leaves open
     is_generator: bool = False  # a ``torch.Generator``
     is_in_operator: bool = False  # a function that an operator calls (``torch.cond``) would do it
     is_in_autograd_function: bool = False  # in the ``forward`` of a ``torch.autograd.Function``
     fails_on_symbol: bool = False  # an error: a size that torch leaves open is no number
-    has_no_meta: bool = False  # an operator that torch cannot run without values
 
     @property
     def last(self) -> str:
@@ -185,15 +178,12 @@ def met(broken: GraphBreak) -> Met:
         types=tuple(each.strip().strip("'") for each in types.split(",")) if types else (),
         raised=_first_match(context, _RAISED),
         is_number=_NUMBER in context,
-        is_none=_OF_NONE.search(context) is not None,
-        is_custom=_CUSTOM.search(explanation) is not None,
         needs_text=kind == "string" and context.startswith("SymNodeVariable")
         or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)
         is_generator=any(each in context for each in _GENERATOR),
         is_in_operator="Higher Order" in broken.reason,
         is_in_autograd_function="Operator: autograd.Function" in broken.reason,
-        fails_on_symbol="not Sym" in context,
-        has_no_meta="no meta kernel" in broken.reason)
+        fails_on_symbol="not Sym" in context)
 
 
 def _first_match(text: str, *forms: re.Pattern[str]) -> str:

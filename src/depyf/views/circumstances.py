@@ -10,19 +10,17 @@ They come from all versions of a function, once for each function::
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..advice.recompiles import PRESENCE, Facts, ValueChange, event_of, setters_of
-from ..advice.source import is_own, last_name, parsed
+from ..advice.recompiles import Facts, ValueChange, setters_of
+from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.guard_failures import are_numbers, number
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
-from .dump.guards.versions import Fact
 from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import fixed_symbols, holds_at
@@ -35,23 +33,11 @@ class _Versions:
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` if unknown.
-        fixed_at: the values that each is fixed at.
-        together: for each of these, others that torch took for the same one.
         opened: those that versions leave open, each with the conditions on its symbol by the number of the version.
-        broken: the place of a break that the version which leaves each open has, and the versions before it do not.
-        limit: the function reached the recompile limit.
-        moved: what is in another place of its owner than in an earlier version.
-        values: what each version wanted, and what calls had, by subject.
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    fixed_at: dict[str, set[str]] = field(default_factory=dict)
-    together: dict[str, list[str]] = field(default_factory=dict)
     opened: dict[str, dict[int, list[str]]] = field(default_factory=dict)
-    broken: dict[str, SourceLocation] = field(default_factory=dict)
-    limit: bool = False
-    moved: set[str] = field(default_factory=set)
-    values: dict[str, set[str]] = field(default_factory=dict)
 
 
 class Circumstances:
@@ -60,7 +46,6 @@ class Circumstances:
     def __init__(self, run: RunIndex) -> None:
         self.run = run
         self._versions: dict[tuple[int, int], _Versions] = {}
-        self._stored: dict[tuple[int, int], list[tuple[Mapping[str, Fact], dict[str, str]]]] = {}
 
     def facts(self, compilation: Compilation, change: Change) -> Facts:
         """Return the facts about what changed at a recompile."""
@@ -71,25 +56,13 @@ class Circumstances:
         place = versions.fixed.get(subject)
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
-            is_fixed_once=len(versions.fixed_at.get(subject, ())) < 2,
-            fixed_with=some(list(map(code, together)), MOST) if (together := versions.together.get(subject)) else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
             spares=_spares(change, [*versions.opened.get(subject, {}).values()]),
-            others=self._others(compilation, subject),
-            differs_in_more=event_of(value_change(change)) == "layout" and self._differs_in_more(
-                compilation, first, change.subject),
-            broken_at=code(self.run.short_place(broken)) if (broken := versions.broken.get(subject)) else "",
-            equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
-            of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
-            is_duck=any(map(is_of_equal_sizes, change.failures)),
-            static_at=self._set_at(("mark_static",)) if ".shape[" in subject else "",
+            others=self._others(compilation, subject), equal_at_first=self._equal_at_first(change),
+            dynamic=(compilation.arguments or {}).get("dynamic", ""),
+            of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
-            values=len(versions.values.get(change.subject, ())),
-            is_set=number(change.now) is not None and self._is_set(compilation, change.subject),
-            is_unread=self._is_unread(compilation, change),
-            is_computed_with=any(each != subject and subject in map(ast.unparse, ast.walk(parsed))
-                                 for each in versions.values if (parsed := parsed_expression(each)) is not None),
-            is_moved=in_words(first.source, names) in versions.moved, is_own=self._is_own(compilation, first))
+            is_own=self._is_own(compilation, first))
 
     def most_telling(self, compilation: Compilation) -> Sequence[Change]:
         """Return the change that says most of why torch compiled again; none where it did not.
@@ -121,23 +94,6 @@ class Circumstances:
                 "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and a size that is fixed has a version "
                 "of its own")
 
-    def _is_set(self, compilation: Compilation, subject: str) -> bool:
-        """Return whether the code of a version sets an attribute, a key or a global variable of that name."""
-        key, parsed = compilation.compile_id.frame_key, parsed_expression(subject)
-        name = f"global {subject}" if isinstance(parsed, ast.Name) else _last_part(parsed)
-        if name and key not in self._stored:
-            self._stored[key] = [(version.facts, dict(_stored(version.entry.transformed.source.text)))
-                                 for version in self.run.versions_beside(compilation)]
-        # (A context that sets it back sets the value that the version expects.)
-        return any(name in stored and (subject not in facts or facts[subject].text != stored[name])
-                   for facts, stored in self._stored.get(key, ()))
-
-    def _is_unread(self, compilation: Compilation, change: Change) -> bool:
-        """Return whether a version of the function does not look at what failed in another one."""
-        old, subject = self.run.version_of(change.failures[0].entry), change.subject
-        return old is not None and subject in old.facts and any(
-            subject not in version.facts for version in self.run.versions_beside(compilation))
-
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
         root, frame = failure.source.partition(".")[0].partition("[")[0], self.run.frame_of(compilation)
@@ -154,33 +110,17 @@ class Circumstances:
 
     def _read(self, members: Iterable[Compilation]) -> _Versions:
         result = _Versions()
-        before: dict[SourceLocation, None] | None = None
         for each in members:
-            names = self.run.stack_names(each)
-            for change in self.run.changes(each):
-                result.values.setdefault(change.subject, set()).update((*change.was, change.now))
-                result.moved.update(in_words(failure.source, names) for failure in change.failures if (
-                    failure.expected, failure.seen) == PRESENCE and change.now != failure.seen)
-            result.limit = result.limit or each.outcome == "limit"
             if each.outcome in ("skipped", "limit"):
                 continue
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
             asked = [decision for decision in each.symbols if decision.kind == "guarded"]
             result.fixed.update({name: decision.location for name, decision in fixed.items()})
-            for name, decision in fixed.items():
-                result.fixed_at.setdefault(name, set()).add(decision.value)
-                result.together[name] = [other for other, beside in fixed.items() if beside is decision
-                                         and other.replace("._base", "") != name.replace("._base", "")]
-            breaks = dict.fromkeys(one.location for one in each.breaks if one.location is not None)
-            new = [location for location in breaks if before is not None and location not in before]
-            before = breaks | (before or {})
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
                     result.opened.setdefault(name, {})[each.compile_id.recompile] = (
                         [one.symbol for one in asked if decision.symbol in symbols_in(one.symbol)])
-                    if new and len(result.opened[name]) == 1:  # (with `dynamic=True` it is the first one)
-                        result.broken[name] = new[0]
         return result
 
     def _others(self, compilation: Compilation, subject: str) -> str:
@@ -197,14 +137,6 @@ class Circumstances:
                 if (found := version_differences(old, new, names, ()))):
             return ""
         return some([code(each) for each in dict.fromkeys(subjects)], MOST) if subjects else ""
-
-    def _differs_in_more(self, compilation: Compilation, failure: GuardFailure, subject: str) -> bool:
-        """Return whether a version and the one that failed for a tensor's layout differ in more than that layout."""
-        old, new = self.run.version_of(failure.entry), self.run.version(compilation)
-        tensor = subject.partition(".stride(")[0]
-        return old is not None and new is not None and any(
-            each.subject.partition(".stride(")[0] != tensor
-            for each in version_differences(old, new, self.run.stack_names(compilation), ()))
 
     def _equal_at_first(self, change: Change) -> bool:
         """Return whether another size of the arguments was the same in a version that failed for a size."""
@@ -234,42 +166,18 @@ class Circumstances:
 def value_change(change: Change) -> ValueChange:
     """Return a change at a recompile as the rules on it know it."""
     first = change.failures[0]
-    cause = next((failure.cause.text for failure in change.failures if failure.cause is not None), "")
-    return ValueChange(
-        change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), cause,
-        first.owner, is_global(first.source))
+    return ValueChange(change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords),
+                       first.owner, is_global(first.source))
 
 
-def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool | None:
-    """Return whether the first version that leaves a number open serves its first value, too; ``None`` if not known."""
+def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool:
+    """Return whether the first version that leaves a number open serves its first value, too, as far as is known."""
     first = change.was[0] if change.was else ""
     if not are_numbers((first, change.now)):
-        return None if any(versions) else True
+        return not any(versions)
     is_whole, will_be = (isinstance(number(each), int) for each in (first, change.now))
-    if is_whole != will_be:
-        return False
-    outcomes = [{holds_at(condition, first) for condition in tested} for tested in versions]
-    if outcomes and outcomes[0] <= {True}:
-        return True
-    return None if any(False not in each for each in outcomes) else False  # (a later one may differ in more)
-
-
-def _stored(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the names of the attributes, keys and globals that code sets, with the values: ``Layer.calls = 2``."""
-    nodes = list(ast.walk(parsed(text) or ast.Pass()))
-    names = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
-    for node in (node for node in nodes if isinstance(node, ast.Assign)):
-        for target in node.targets:
-            of_global = f"global {target.id}" if isinstance(target, ast.Name) and target.id in names else ""
-            if name := of_global or _last_part(target):
-                yield name, ast.unparse(node.value)
-
-
-def _last_part(node: ast.expr | None) -> str:
-    match node:
-        case ast.Attribute(_, name) | ast.Subscript(_, ast.Constant(str(name))):
-            return name
-    return ""
+    outcomes = {holds_at(condition, first) for condition in next(iter(versions), ())}
+    return is_whole == will_be and outcomes <= {True}
 
 
 def _named(

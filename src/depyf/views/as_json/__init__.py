@@ -203,7 +203,7 @@ def _breaks(run: SectionContext) -> list[dict[str, Any]]:
         **finding(found, run.source.line(found.place) if found.place else ""), "reason": each.reason,
         "registry_id": each.registry_id or None, "url": each.url or None, "explanation": each.explanation,
         "hints": in_order(each.hints), "skips_function": each.skips_function,
-        "advice": [unmarked(text) for text in run.advice.lines_on(each, compilation)]}
+        "advice": [unmarked(text) for text in run.advice.lines_on(each)]}
         for found, (each, compilation) in zip(findings(run, "breaks"), broken, strict=True)]
 
 

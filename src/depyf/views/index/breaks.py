@@ -118,7 +118,7 @@ def _by_line(
         inside = f" in {code(_function(run, where))}" if where and where.function else ""
         line = f"{run.place(where) or 'a place that torch does not name'}{inside}{': ' + code(text) if text else ''}"
         remarks = [f"why: {prose(why)}"] if why not in (heading(broken), broken.reason.rstrip(".")) else []
-        groups.setdefault((line, *remarks, *run.advice.lines_on(broken, compilation)), []).append(members)
+        groups.setdefault((line, *remarks, *run.advice.lines_on(broken)), []).append(members)
     # (The function that the line is in comes first.)
     return [(line, remarks, sorted(places, key=lambda members: len(path_to(*members[0]))))
             for (line, *remarks), places in groups.items()]
@@ -299,16 +299,16 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     broken = break_given_up_at(first)
     if broken is not None:
         lines.append(f"  * why it breaks: {prose(cause(broken))}; [Graph breaks](#graph-breaks) has torch's words")
-        lines += [f"  * how to fix it: {text}" for text in run.advice.on_lost(first)]
+        lines += [f"  * advice: {text}" for text in run.advice.on_lost(first)]
         if broken.gave_up:
             lines.append(f"  * why torch gives the function up: {why_given_up(broken)}.")
         return lines
     if first.outcome == "limit":
         for compilation in members[:3]:
             lines += ["  " + line for line in event(run, compilation, set())]
-        lines += [f"  * how to fix it: {text}" for text in run.advice.on_limit(members)]
+        lines += [f"  * advice: {text}" for text in run.advice.on_limit(members)]
     else:
-        lines += [f"  * how to fix it: {text}" for text in run.advice.on_lost(first)]
+        lines += [f"  * advice: {text}" for text in run.advice.on_lost(first)]
         if failure is None and place is not None and is_own(place.filename) and not resumed_function(first.function):
             lines.append("  * how to fix it, where other calls of it compute with tensors: leave out those that do not "
                          "(test that before the call), since for one of them torch gives the function up for all")

@@ -260,7 +260,7 @@ class _Change:
 def first(run: SectionContext) -> list[str]:
     """Return the section on what to change first; nothing for a run with few changes."""
     texts, of_all = first_changes(run, run.advice, run.place)
-    return ["## What to change first", "", f"The first {MOST} of {of_all} changes: functions in plain Python "
+    return ["## What to change first", "", f"The first {MOST} of {of_all} places: functions in plain Python "
             "come first, then what took longest to compile:", "", *(f"* {each}" for each in texts)] if texts else []
 
 
@@ -282,7 +282,7 @@ def _of_lost(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
 def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
     found = [(place(where), adviser.change_on(broken), each) for each in run.capture.compilations
              for broken in each.breaks if not broken.skips_function and (where := broken.location) is not None
-             and is_own(where.filename) and (advice := adviser.on_break(broken)) is not None and not advice.leaves]
+             and is_own(where.filename) and adviser.on_break(broken) is not None]
     # (One change is for the breaks of all functions in which torch met the line.)
     for (at, change), members in fold(found, lambda each: each[:2]).items():
         after = {name for *_, each in members for name in run.resume_names(each)}
@@ -296,6 +296,6 @@ def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation]
 def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
     for summary in run.summaries:
         again = summary.recompiles
-        for text in adviser.on(again, remedies_only=True)[:1]:
+        for text in adviser.on(again)[:1]:
             spent = sum(each.seconds for each in again)
             yield _Change(0, spent, len(again), f"{text} ({count(len(again), 'recompile')}, {seconds(spent)})")

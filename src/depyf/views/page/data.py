@@ -68,7 +68,7 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
             "path": [[run.place(step), run.function_at(step)]
                      for step in path_to(broken, compilation)[:-1]],
             "skips": broken.skips_function, "of": run.subject(compilation),
-            "advice": [spans(text) for text in run.advice.lines_on(broken, compilation)],
+            "advice": [spans(text) for text in run.advice.lines_on(broken)],
             "resumes": [[name, branch_data(run.index.frames.get(name))] for name in resumes],
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
