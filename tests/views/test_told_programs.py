@@ -813,7 +813,7 @@ def test_a_bound_method_that_a_break_leaves_on_the_stack_breaks_the_graph_with_i
     for method in ("index_fill", "add"):
         why = f"* why: torch does not trace `Tensor.{method}` where the bound method is looked up before the graph begins"
         told = skipped[skipped.index(why) :]
-        assert told.splitlines()[1].startswith("  * **advice**: torch traces no method of a tensor that was looked up before")
+        assert told.splitlines()[1].startswith("  * **advice**: torch does not trace a tensor's method that was looked up before")
         assert "before another break in the same line, with which this one goes" in told.splitlines()[1]
 
 
@@ -837,7 +837,7 @@ def test_a_number_that_is_hashed_has_a_cause_and_torchs_hint_is_none(capture_pro
     text = index(capture_program(told_programs.numbers_in_a_set))
     assert "### Consider" not in text and "why it breaks: Consider" not in text
     assert text.count("why: the line needs the value of a number while the graph is captured") == 2  # (of an integer and of a float)
-    assert "* **advice**: the line needs the value of a number, or of a size, that only the data tells" in text
+    assert "* **advice**: the line needs the value of a number or a size that is known only from the data" in text
     assert "\n* Consider annotating your code using torch.\\_check\\*()\n" in text  # (among torch's advice)
 
 
@@ -919,7 +919,7 @@ def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_
     text = index(capture_program(failing))
     assert re.search(r"`GuardOnDataDependentSymNode` at line \d+ \(`return numbers\.tolist\(\)`\): Could not guard on "
                      r"data-dependent expression Eq\(u\d+, 0\) .*\(Size-like symbols: u\d+\)\.\*\*\n", text)
-    assert "  * advice: the line needs the value of a number, or of a size, that only the data tells" in text
+    assert "  * advice: the line needs the value of a number or a size that is known only from the data" in text
 
 
 @new_enough
@@ -958,7 +958,7 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     lines = index(capture).splitlines()
     at = lines.index("## What to change first")
     assert lines[at + 2].startswith("The first 3 of 5 places")
-    assert lines[at + 4].startswith("* how far the loop at line") and "runs in plain Python)" in lines[at + 4]
+    assert lines[at + 4].startswith("* how often the loop at line") and "runs in plain Python)" in lines[at + 4]
     assert all("`torch.where`, which a graph can hold" in each for each in lines[at + 5:at + 7])
     # The page and the JSON begin with the same.
     on_page = ["".join(text for _, text in each) for each in run_data(capture)["first"]]

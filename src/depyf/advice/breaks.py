@@ -32,8 +32,8 @@ OPTIMIZER = "optimizer"
 # Parts of several sentences.
 _NO_VALUES = "a graph has no values while it is captured"
 _DRAWN = "drawn outside of what is compiled, and passed to it, it is a number"
-_OUTSIDE = ("so no graph contains it; outside of what is compiled (before it or after it, as what the call reads and "
-            "changes allows) it is in the way of none")
+_OUTSIDE = ("so no graph contains it; before or after the compiled function, if what the call reads and changes allows "
+            "that, it breaks no graph")
 
 
 @dataclass(frozen=True)
@@ -89,26 +89,25 @@ RULES: tuple[Rule, ...] = (
          f"traces, and the line needs its value; {_DRAWN}", facts=lambda at: at.needs_drawn),
     Rule("drawn", "operator", f"torch needs the value of a random number of NumPy's where it is drawn; {_DRAWN}",
          facts=lambda at: at.numpy_draw),
-    Rule("turn", "branch item symbol", "how far the loop at line {loop} goes depends on values in a tensor, and no "
-         "graph has such a loop; a function that computes a turn, or a part of one, can be compiled by itself and be "
-         "called in the loop", facts=lambda at: at.ends_turn),
+    Rule("turn", "branch item symbol", "how often the loop at line {loop} runs depends on values in a tensor, and a "
+         "graph has no such loop; a function that computes one iteration, or a part of one, can be compiled by itself "
+         "and called in the loop", facts=lambda at: at.ends_turn),
     Rule("branch", "branch assertion", edit=_branch),
     Rule("branch", "item", facts=lambda at: at.test, edit=_branch),
     Rule("truth", "branch", "the line asks for the truth value of a tensor, as `if`, `and`, `or`, `not` and a chained "
          f"comparison do, and {_NO_VALUES}"),
 
     # Numbers out of tensors, shapes that depend on the data.
-    Rule("capture_scalar_outputs", "item operator", f"with `{SCALARS}` the number is a symbol of "
-         "the graph, which helps only where nothing that is done with it needs its value: no branch, loop, key, text, "
-         "search in a list, index (but the only one of a tensor), size that has to equal another one, or call that "
-         "takes no symbol", setting=SCALARS,
-         facts=lambda at: at.is_number and _makes_symbol(at)),
+    Rule("capture_scalar_outputs", "item operator", f"with `{SCALARS}` the number is a symbol in "
+         "the graph, which helps only if nothing needs its value: no branch, loop, key, text, search in a list, index "
+         "(except the only one of a tensor), size that must equal another one, or call that takes no symbol",
+         setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
     Rule("operator", "operator", f"`{{operator}}` needs the values in a tensor, and {_NO_VALUES}"),
     Rule("number", "item operator", f"the line needs the value of a number in a tensor, and {_NO_VALUES}"),
-    Rule("symbol", "symbol", "the line needs the value of a number, or of a size, that only the data tells: in the "
-         "graph it is a symbol"),
+    Rule("symbol", "symbol", "the line needs the value of a number or a size that is known only from the data: in "
+         "the graph it is a symbol"),
     Rule("capture_dynamic_output_shape_ops", "size", f"with `{SHAPES}` the size of the result is "
-         "a symbol of the graph, which helps only where torch can run the operator without values, and no branch, loop "
+         "a symbol in the graph, which helps only if torch can run the operator without values, and no branch, loop "
          "or list of numbers depends on that size", setting=SHAPES, facts=_makes_symbol),
     Rule("size", "size", f"the size of the result depends on the data, and {_NO_VALUES}"),
 
@@ -122,21 +121,21 @@ RULES: tuple[Rule, ...] = (
     Rule("warning", "skipped", f"a graph cannot warn; with `{_WARN}` torch warns after it, where the compiled function "
          "itself gives `warnings.warn` texts, numbers and tensors, and no class", setting=_WARN,
          facts=lambda at: at.met.last == "warn"),
-    Rule(OPTIMIZER, "asked skipped", "torch compiles `step` by itself, and ends the graph before it, since its own has "
-         "no gradients and changes parameters in place", facts=_is_at_optimizer),
+    Rule(OPTIMIZER, "asked skipped", "torch compiles `step` separately and ends the graph before it: a step runs "
+         "without gradients and changes parameters in place", facts=_is_at_optimizer),
 
     # Calls that torch does not trace.
-    Rule("follows", "skipped", "torch traces no method of a tensor that was looked up before its graph began: by a "
-         "variable, or before another break in the same line, with which this one goes",
+    Rule("follows", "skipped", "torch does not trace a tensor's method that was looked up before the graph began: in a "
+         "variable, or before another break in the same line; without that break there is no break here either",
          facts=lambda at: bound_method(at.broken)),
     Rule("skipped", "skipped builtin logger copy", f"torch does not trace `{{call}}`, {_OUTSIDE}",
          facts=lambda at: not at.is_before_compiled),
     Rule("skipped", "skipped builtin copy", f"torch does not trace what is called here, {_OUTSIDE}",
          facts=lambda at: not at.is_before_compiled),
     Rule("context", "context", "torch does not trace how this context is entered and left, so no graph contains it; "
-         "around the call of what is compiled it is in the way of none"),
+         "around the call of the compiled function it breaks no graph"),
     Rule("iterator", "iterator", "torch does not trace this iterator; a list of what it gives, or a value that was "
-         "taken from it outside of what is compiled, can be passed"),
+         "taken from it outside the compiled function, can be passed"),
     Rule("attribute", "attribute", "torch does not trace the assignment of this attribute"),
     Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers "
          "of it; drawn outside of what is compiled, they can be passed to it", facts=lambda at: at.met.is_generator),
@@ -156,7 +155,7 @@ RULES: tuple[Rule, ...] = (
 
     # Gradients, modules, classes.
     Rule("trace_autograd_ops", "gradients", f"with `{_AUTOGRAD}` torch traces the backward pass into the same graph, "
-         "where no tensor that the gradients are of, and none between, is used after the call but for its `.detach()`; "
+         "if no tensor that the gradients are of, and none in between, is used after the call except by `.detach()`; "
          "a compiled graph of AOTAutograd (`aot_eager`, `inductor`) cannot be differentiated twice",
          setting=_AUTOGRAD),
     Rule("backward", "backward",  # (no setting to be tried: no run shows gradients that are missing)
@@ -168,7 +167,7 @@ RULES: tuple[Rule, ...] = (
     Rule("sparse", "sparse", "torch traces no sparse tensor, and gives up a function for all calls when one comes: "
          "calls with sparse tensors can be made without `torch.compile`"),
     Rule("allow_rnn", "recurrent", f"with `{_RNN}` torch traces what the module computes, of padded input alone (a "
-         "packed sequence breaks the graph), step by step: each length has a version of its own", setting=_RNN),
+         "packed sequence breaks the graph), step by step: each length has its own version", setting=_RNN),
     Rule("enable_trace_load_build_class", "class", "a class outside of the function is made once only; with "
          f"`{_CLASS}` torch traces its definition", setting=_CLASS),
     Rule("graph_break_on_nn_param_ctor", "parameter", "a parameter outside of what is compiled is made once only; with "
