@@ -814,7 +814,7 @@ def test_a_bound_method_that_a_break_leaves_on_the_stack_breaks_the_graph_with_i
         why = f"* why: torch does not trace `Tensor.{method}` where the bound method is looked up before the graph begins"
         told = skipped[skipped.index(why) :]
         assert told.splitlines()[1].startswith("  * **advice**: torch does not trace a tensor's method that was looked up before")
-        assert "before another break in the same line, with which this one goes" in told.splitlines()[1]
+        assert "another break in the same line; without that break there is no break here either" in told.splitlines()[1]
 
 
 @new_enough
