@@ -317,7 +317,8 @@ class _Arrangement:
         first = stmt.body[0]
         if end and written.kind in ("", end, f"{end} None"):
             guard: list[ast.stmt] = [leave(written.kind or end, written.line)]
-            inner = self._first_inside(_operands(stmt.test), stmt.body)
+            is_inside = (written.column or 0) > (self.evidence.column(first) or 0)
+            inner = self._first_inside(_operands(stmt.test), stmt.body) if is_inside else 0
             tests = _divided(stmt.test, inner) if inner else None
             if tests is not None:
                 stmt.test = tests[0]
@@ -401,6 +402,23 @@ class _Arrangement:
                      if one[0] < other[0] and other[1] is not None and other[1] - column in widths
                      and not self.evidence.exits_between(*operands[at - 1:at + 1])), 0)
 
+    def _nest_guard(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Make ``if not a:``, with ``if b: continue`` and the rest in it, of ``if a or b: continue``.
+
+        Returns:
+            Whether it was written so, and made.
+        """
+        test = stmt.test
+        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.Or):
+            return False
+        at = self._first_inside(test.values, rest)
+        outer = part_of(test, 0, at) if at else test
+        if outer is test or folds_not(outer):
+            return False
+        stmt.test = negate(outer)
+        stmt.body = [ast.copy_location(ast.If(part_of(test, at), stmt.body, []), stmt), *rest]
+        return True
+
     def _is_elif(self, stmt: ast.If) -> bool:
         """Return whether the branch of an ``if`` is one that was written as ``elif``."""
         inner = stmt.body[0]
@@ -414,18 +432,13 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         evidence = self.evidence
         only = stmt.body[0]
-        if len(stmt.body) == 1 and leaves_by(only, end) and isinstance(stmt.test, ast.BoolOp) and isinstance(
-                stmt.test.op, ast.Or) and (inner := self._first_inside(stmt.test.values, stmts[at + 1:])):
-            # (``if not a:`` with ``if b: continue`` in it)
-            outer = part_of(stmt.test, 0, inner)
-            if not folds_not(outer):
-                guard = ast.copy_location(ast.If(part_of(stmt.test, inner), stmt.body, []), stmt)
-                stmt.test, stmt.body = negate(outer), [guard, *stmts[at + 1:]]
+        if len(stmt.body) == 1 and leaves_by(only, end) and evidence.has_lines:
+            written = evidence.exit_between(line_of(stmt), line_of(stmts[at + 1]))
+            if written is None and not folds_not(stmt.test):
+                stmt.test, stmt.body = negate(stmt.test), stmts[at + 1:]
                 del stmts[at + 1:]
                 return
-        if len(stmt.body) == 1 and leaves_by(only, end) and evidence.has_lines and not folds_not(stmt.test):
-            if not evidence.exit_between(line_of(stmt), line_of(stmts[at + 1])):
-                stmt.test, stmt.body = negate(stmt.test), stmts[at + 1:]
+            if written is not None and self._nest_guard(stmt, stmts[at + 1:]):
                 del stmts[at + 1:]
                 return
         if is_before(stmts[at + 1:], stmt.body) and not folds_not(stmt.test):
