@@ -32,11 +32,11 @@ function verdict(run) {
     run.verdict.map((sentence) => h("p", {}, pieces(sentence))));
 }
 
-/** The changes that save most, of a run with more than a few. */
+/** The places where a change saves most, of a run with more than a few. */
 function first(run) {
   if (!run.first?.length) return null;
-  return h("section", { class: "card first", "aria-label": "what to change first" },
-    h("h2", {}, "What to change first"),
+  return h("section", { class: "card first", "aria-label": "where to begin" },
+    h("h2", {}, "Where to begin"),
     h("ol", {}, run.first.map((text) => h("li", {}, pieces(text)))));
 }
 

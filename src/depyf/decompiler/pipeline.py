@@ -12,7 +12,7 @@ from types import CodeType
 from .. import guarded
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
-from ..bytecode.code import Code
+from ..bytecode.code import CO_NEWLOCALS, Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..cfg.graph import Cfg, StackMismatch, build
 from . import passes
@@ -100,6 +100,11 @@ class Failed(Unreadable):
 
 #: How many reasons a note gives before it only counts.
 _REASONS_SHOWN = 5
+
+
+def _is_namespace(code: Code) -> bool:
+    """Return whether it is the code of a module or a class, which has no text as a function."""
+    return not code.flags & CO_NEWLOCALS
 
 
 def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
@@ -288,7 +293,7 @@ class _Job:
 
     def proven_otherwise(self, code: Code) -> bool:
         """Look for another form of a function that is the same program; the next text has it."""
-        if self.tiers.of(code) is not Tier.STRUCTURED or self.tiers.owner(code) is not code or not code.flags & 0x2:
+        if self.tiers.of(code) is not Tier.STRUCTURED or self.tiers.owner(code) is not code or _is_namespace(code):
             return False
         search = self.options.search(code)
         while search.advance():
@@ -330,7 +335,7 @@ class _Job:
     def without_text(self) -> Iterator[Code]:
         """Yield the code objects that cannot be tried alone: the outermost, and class bodies, innermost first."""
         yield self.code
-        yield from (code for code in reversed(self.tiers.names) if code is not self.code and not code.flags & 0x2)
+        yield from (code for code in reversed(self.tiers.names) if code is not self.code and _is_namespace(code))
 
     def is_helped_by(self, code: Code) -> bool:
         """Return whether the whole can be written with a dispatch loop for ``code``, or shows then what is at fault."""
@@ -353,7 +358,7 @@ class _Job:
 
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""
-        if self.tiers.of(code) is Tier.DISPATCH or not code.flags & 0x2:
+        if self.tiers.of(code) is Tier.DISPATCH or _is_namespace(code):
             return True  # a class body is no separate text: its surroundings are blamed
         key = code, self.tiers.around_and_inside(code)
         if key not in self.alone:

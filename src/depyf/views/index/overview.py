@@ -242,14 +242,14 @@ def _guards(run: SectionContext) -> list[str]:
     return lines
 
 
-# --- First changes -----------------------------------------------------------------------------------
-#: A run with at most so many changes is read at once.
+# --- Where to begin -----------------------------------------------------------------------------------
+#: A run with at most so many places is read at once.
 MOST = 3
 
 
 @dataclass(frozen=True)
 class _Change:
-    """A change, as Markdown, with the functions, seconds and events that it is for."""
+    """A place with its advice, as Markdown, and the functions, seconds and events that it is for."""
 
     in_plain_python: int
     seconds: float
@@ -258,16 +258,19 @@ class _Change:
 
 
 def first(run: SectionContext) -> list[str]:
-    """Return the section on what to change first; nothing for a run with few changes."""
+    """Return the section on where to begin; nothing for a run with few places."""
     texts, of_all = first_changes(run, run.advice, run.place)
-    return ["## What to change first", "", f"The first {MOST} of {of_all} places: functions in plain Python "
+    return ["## Where to begin", "", f"The first {MOST} of {of_all} places: functions in plain Python "
             "come first, then what took longest to compile:", "", *(f"* {each}" for each in texts)] if texts else []
 
 
 def first_changes(
     run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str],
 ) -> tuple[list[str], int]:
-    """Return the changes of a run that save most, as Markdown, and how many there are; none where they are few."""
+    """Return the places of a run where a change saves most, with the advice there, as Markdown, and how many there are.
+
+    None are returned where they are few.
+    """
     changes = [*_of_lost(run, adviser), *_of_breaks(run, adviser, place), *_of_recompiles(run, adviser)]
     changes.sort(key=lambda each: (each.in_plain_python, each.seconds, each.times), reverse=True)
     return [each.text for each in changes[:MOST]] if len(changes) > MOST else [], len(changes)
@@ -283,7 +286,7 @@ def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation]
     found = [(place(where), adviser.change_on(broken), each) for each in run.capture.compilations
              for broken in each.breaks if not broken.skips_function and (where := broken.location) is not None
              and is_own(where.filename) and adviser.on_break(broken) is not None]
-    # (One change is for the breaks of all functions in which torch met the line.)
+    # (One sentence is for the breaks of all functions in which torch met the line.)
     for (at, change), members in fold(found, lambda each: each[:2]).items():
         after = {name for *_, each in members for name in run.resume_names(each)}
         spent = sum(each.seconds for each in run.capture.compilations
