@@ -385,22 +385,18 @@ class _Arrangement:
     def _first_inside(self, operands: list[ast.expr], suite: list[ast.stmt]) -> int:
         """Return which operand of a test was the test of an ``if`` in a suite, inside of an ``if`` on those before it.
 
-        It is on a line of its own, as far right as the test of an ``if`` there, and no exit is written before it. The
-        first operand is too far left for one; else it has no ``not`` and no parenthesis before it, after which the
-        lines of one test begin there, too.
+        The first operand is too far left for an ``if`` in that suite; else the other has no ``not`` and no parenthesis
+        before it, after which the lines of one test begin there, too.
 
         Returns:
             Its index; 0 for none.
         """
-        starts = [self.evidence.start(each) or (0, None) for each in operands]
         column = next((known for stmt in suite if (known := self.evidence.column(stmt)) is not None), None)
-        first = starts[0][1]
-        if column is None or first is None:
+        begin = self.evidence.start(operands[0])
+        if column is None or begin is None or begin[1] is None:
             return 0
-        widths = TO_TEST if first < column + TO_TEST[0] else TO_TEST[:1]
-        return next((at for at, (one, other) in enumerate(itertools.pairwise(starts), 1)
-                     if one[0] < other[0] and other[1] is not None and other[1] - column in widths
-                     and not self.evidence.exits_between(*operands[at - 1:at + 1])), 0)
+        return self.evidence.first_inside(
+            operands, column, TO_TEST if begin[1] < column + TO_TEST[0] else TO_TEST[:1])
 
     def _nest_guard(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Make ``if not a:``, with ``if b: continue`` and the rest in it, of ``if a or b: continue``.

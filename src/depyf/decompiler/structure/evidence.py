@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
+from collections.abc import Collection
 from functools import cache, cached_property
 from itertools import compress
 from typing import NamedTuple
@@ -717,9 +718,25 @@ class Evidence(Positions):
         """Return whether the last operand of a test is likely the test of an ``if`` at a column, inside of the rest."""
         if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
             return False
-        before, last = (start_of(self, first_part(each)[0]) for each in test.values[-2:])
-        return before is not None and last is not None and last[0] > before[0] and last[1] - column in TO_TEST \
-            and not self.exits_between(*test.values[-2:])
+        return bool(self.first_inside(test.values[-2:], column, TO_TEST))
+
+    def first_inside(self, operands: list[ast.expr], column: int, widths: Collection[int]) -> int:
+        """Return which operand of a test was likely the test of an ``if``, inside of an ``if`` on those before it.
+
+        It is on a line of its own, and no exit is written before it.
+
+        Args:
+            operands: of the test.
+            column: of the inner ``if``.
+            widths: how far right of that column its test may begin.
+
+        Returns:
+            Its index; 0 for none.
+        """
+        starts = [self.start(each) or (0, None) for each in operands]
+        return next((at for at in range(1, len(starts)) if 0 < starts[at - 1][0] < starts[at][0]
+                     and (begin := starts[at][1]) is not None and begin - column in widths
+                     and not self.exits_between(*operands[at - 1:at + 1])), 0)
 
     def _column_of_jump(self, stmt: ast.If) -> int | None:
         """Return the column of the jump after the test of an ``if``, if it has the span of the statement.

@@ -69,9 +69,7 @@ class _Speller:
         column = self.body.facts.column(case.body[0])
         if column is None or not isinstance(case.guard, ast.BoolOp) or not isinstance(case.guard.op, ast.And):
             return
-        starts = [self.body.facts.start(each) or (0, None) for each in case.guard.values]
-        at = next((at for at in range(1, len(starts)) if starts[at - 1][0] < starts[at][0]
-                   and starts[at][1] == column - INDENTATION + TO_TEST[0]), 0)
+        at = self.body.facts.first_inside(case.guard.values, column - INDENTATION, TO_TEST[:1])
         if at:
             case.body = [ast.copy_location(ast.If(part_of(case.guard, at), case.body, []), case.body[0])]
             case.guard = part_of(case.guard, 0, at)
