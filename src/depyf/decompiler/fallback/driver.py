@@ -31,7 +31,7 @@ from ...bytecode.canonical import canonicalise
 from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...bytecode.operations import Op
 from ...cfg import graph as g
-from ...cfg.graph import Block, Cfg, build, entry_depths
+from ...cfg.graph import Block, Cfg, build
 from ..errors import FALLBACK, CannotDecompile
 from ..lift import LOAD, STORE, Entry, FunctionExpr, Special, State
 from ..nodes import BuildClassName
@@ -48,14 +48,12 @@ def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
 
     Raises:
         CannotDecompile: an operation has no form in Python source (a closure of foreign cells, ...).
-        StackMismatch: the stack has not one depth everywhere.
     """
     graph = scope.options.graph(code)
     if graph is None:
         graph = build(canonicalise(code))
     if too_many := budgets.DISPATCHED.exceeded(sum(len(block.ops) for block in graph.blocks.values())):
         raise CannotDecompile(FALLBACK, too_many)
-    entry_depths(graph)
     return _Loop(graph, scope).body()
 
 

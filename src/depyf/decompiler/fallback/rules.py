@@ -140,11 +140,12 @@ class SlotExecutor(SymbolicExecutor):
         """
         for at, op in enumerate(ops):
             self.following = ops[at + 1 :]
-            before = len(state.stack)
+            before, (pops, pushes) = len(state.stack), effect(op)
+            if before < pops + (op.arg if op.kind in UPDATES else 0):
+                raise CannotDecompile(FALLBACK, "the stack is too short")
             if op.kind in ON_LOCALS:
                 op = Op(op.kind, self.local(op.arg), op.offset, op.line)
             RULES.get(op.kind, SlotExecutor.usual)(self, state, op)
-            pops, pushes = effect(op)
             if len(state.stack) - before != pushes - pops:
                 raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset} left {len(state.stack)} values")
 
