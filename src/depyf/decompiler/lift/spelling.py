@@ -546,8 +546,12 @@ def end_of(scope: Positions, expr: ast.expr) -> Place | None:
     while isinstance(expr, (ast.BoolOp, ast.IfExp)):
         expr = expr.values[-1] if isinstance(expr, ast.BoolOp) else expr.orelse
     if isinstance(expr, ast.Compare):
-        last = expr.comparators[-1]  # (Loads in one instruction have the span of the first, in 3.13.)
-        return None if is_none(last) or offset_of(last) == offset_of(expr.left) else end_of(scope, last)
+        last = expr.comparators[-1]
+        if is_none(last):
+            return None
+        if len(expr.ops) > 1 or offset_of(expr) < 0:
+            # (Loads in one instruction have the span of the first, in 3.13.)
+            return None if offset_of(last) == offset_of(expr.left) else end_of(scope, last)
     own = _own_span(scope, expr)
     return None if own is None else own[1]
 
