@@ -27,6 +27,7 @@ from depyf.views.advice import Adviser
 from depyf.views.run_index import RunIndex
 
 PLACE = SourceLocation("m.py", 1, "f")
+OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
 
 
 @pytest.mark.parametrize(("change", "event"), [
@@ -54,7 +55,7 @@ def test_events(change, event):
 def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
     known = {"bound-method", "size", "number", "string", "constant", "condition", "bool", "none", "key", "keywords",
-             "packed", "attribute", "type", "function", "object", "length", "set", "view", "alias", "layout", "dtype",
+             "packed", "computed", "attribute", "type", "function", "object", "length", "set", "view", "alias", "layout", "dtype",
              "iterator", "ndim", "device", "requires_grad", "grad", "training", "inference", "state"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
@@ -215,14 +216,47 @@ def guards(size, stride, mode):
     ("a", "; with `dynamic=True` in `torch.compile` the first version does, which spares one version"),
     ("b", "; but the versions differ in `mode`, too")])
 def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_else_differs(mode, ends):
-    opened = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
     gradient = GuardFailure(CompileId(0, 1), "", "L['x']", "False", "True", subject="x.requires_grad")
     longer = Guard("4 <= L['x'].size()[0]", "", "SHAPE_ENV", "")
-    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", mode), (size,), opened),
-                 ((*guards("None,", "1,", mode), longer), (gradient,), opened))
+    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", mode), (size,), OPENED),
+                 ((*guards("None,", "1,", mode), longer), (gradient,), OPENED))
     first, _ = Adviser(run).on(run.capture.compilations)
     assert first == f"`x.shape[0]`: torch leaves it open from its second value on{ends}"
+
+
+def test_what_torch_names_of_another_version_is_a_difference_too():
+    """Each version is for one value of `mode`, which torch says of the first alone: no version would be spared."""
+    mode = [GuardFailure(CompileId(0, 0), "", "L['mode']", "'a'", now, subject="mode") for now in ("'b'", "'c'")]
+    size = GuardFailure(CompileId(0, 1), "", "L['x']", "4", "10", subject="x.size()[0]")
+    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("4,", "1,", "b"), mode[:1], ()),
+                 (guards("None,", "1,", "c"), (size, mode[1]), OPENED))
+    assert "`x.shape[0]`: torch leaves it open from its second value on; but the versions differ in `mode`, too" in (
+        Adviser(run).on(run.capture.compilations))
+
+
+def test_what_only_the_new_version_looks_at_is_no_difference_and_spares_nothing():
+    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
+    run = run_of((guards("4,", "1,", "a")[:1], (), ()), (guards("None,", "1,", "a"), (size,), OPENED))
+    assert Adviser(run).on(run.capture.compilations) == ["`x.shape[0]`: torch leaves it open from its second value on"]
+
+
+@pytest.mark.parametrize(("sizes", "ends"), [
+    ("4, 3", "; with `dynamic=True` in `torch.compile` the first version does, which spares one version"), ("4, 4", "")])
+def test_two_equal_sizes_after_a_graph_break_are_one_to_torch(sizes, ends):
+    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
+    first, after = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", "a"), (size,), OPENED)), (
+        run_of((guards(sizes, "1, 1", "a"), (), ())))
+    (called,), (entry,) = after.capture.functions[0].frames, after.capture.functions[0].frames[0].entries
+    entry = dataclasses.replace(entry, compile_id=CompileId(1, 0), transformed=dataclasses.replace(
+        entry.transformed, compile_id=CompileId(1, 0)))
+    broken = dataclasses.replace(first.capture.compilations[0], breaks=(GraphBreak(CompileId(0, 0), "a break"),))
+    run = RunIndex(Capture(
+        (*first.capture.functions, CompiledFunction("g", (dataclasses.replace(called, entries=(entry,)),))),
+        compilations=(broken, first.capture.compilations[1], dataclasses.replace(
+            after.capture.compilations[0], compile_id=CompileId(1, 0)))))
+    assert Adviser(run).on(run.capture.compilations) == [
+        f"`x.shape[0]`: torch leaves it open from its second value on{ends}"]
 
 
 def test_the_place_where_the_program_sets_torchs_state():

@@ -211,7 +211,7 @@ def test_what_is_left_is_said_with_what_to_do_or_why_that_was_rejected():
                       sources=SOURCES)
     first, second = remaining_problems(capture)
     assert first == "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"
-    assert second.startswith("  advice: a graph cannot print; with ")
+    assert second.startswith("  advice: a graph cannot print; what ")
     change = second.removeprefix("  advice: ")
     assert remaining_problems(capture, {change: "f, x all zeros: it prints 2 lines"}) == [
         first, f"  tried, and not taken: {change}: f, x all zeros: it prints 2 lines"]

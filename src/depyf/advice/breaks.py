@@ -99,8 +99,8 @@ RULES: tuple[Rule, ...] = (
 
     # Numbers out of tensors, shapes that depend on the data.
     Rule("capture_scalar_outputs", "item operator", f"with `{SCALARS}` the number is a symbol in "
-         "the graph, which helps only if nothing needs its value: no branch, loop, key, text, search in a list, index "
-         "(except the only one of a tensor), size that must equal another one, or call that takes no symbol",
+         "the graph, which helps only if nothing needs its value: a branch, loop, key, text or search in a list does, "
+         "an index, a call, or a size that must equal another one can",
          setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
     Rule("operator", "operator", f"`{{operator}}` needs the values in a tensor, and {_NO_VALUES}"),
     Rule("number", "item operator", f"the line needs the value of a number in a tensor, and {_NO_VALUES}"),
@@ -113,14 +113,12 @@ RULES: tuple[Rule, ...] = (
 
     # Output, and what the program asks for.
     Rule("print", "builtin reordered", facts=lambda at: not at.met.is_in_operator, edit=edits.printed),
-    Rule("print out", "builtin reordered", f"a graph cannot print; with `{REORDER}(print)` torch prints after it what "
-         "the compiled function itself shows with `print(a, b, ...)`, without keywords and in no generator; what it "
-         "returns can be printed outside of it", facts=lambda at: at.calls("print")),
+    Rule("print out", "builtin reordered", "a graph cannot print; what the compiled function returns can be printed "
+         "outside of it", facts=lambda at: at.calls("print")),
     Rule("logger", "logger", "a graph cannot log; what the function returns can be logged outside of it, and compiled "
          "code can leave out a method that only logs (`torch._dynamo.config.ignore_logging_functions`)"),
-    Rule("warning", "skipped", f"a graph cannot warn; with `{_WARN}` torch warns after it, where the compiled function "
-         "itself gives `warnings.warn` texts, numbers and tensors, and no class", setting=_WARN,
-         facts=lambda at: at.met.last == "warn"),
+    Rule("warning", "skipped", "a graph cannot warn; outside of the compiled function a warning breaks no graph",
+         setting=_WARN, facts=lambda at: at.met.last == "warn"),
     Rule(OPTIMIZER, "asked skipped", "torch compiles `step` separately and ends the graph before it: a step runs "
          "without gradients and changes parameters in place", facts=_is_at_optimizer),
 

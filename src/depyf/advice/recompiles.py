@@ -62,10 +62,11 @@ class Facts:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
         spares: a version that leaves it open from the first call on would be that version: the first value has the
-            same type and the same outcomes in torch's tests; false where that is not known.
+            same type and the same outcomes in torch's tests, and the new version looks at nothing else; false where
+            that is not known.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
-        equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
-            open in the first version.
+        equal_at_first: another size of the arguments, or after a graph break, had the same value, so that torch takes
+            both for one if both are open in the first version.
         dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
         of_parameter: the size is one of an ``nn.Parameter``.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
@@ -240,8 +241,7 @@ _OPENED = "torch leaves it open from its second value on"
 ROWS = (
     Row("bound-method", "it is another object at each call, so that no version serves a second call"),
     # Sizes and numbers.
-    Row("size", "torch compiles a version of its own for size 0 and for size 1, one each",
-        _is_of_0_or_1),
+    Row("size", "torch compiles a version of its own for size 0 and for size 1", _is_of_0_or_1),
     Row("size", "torch keeps the sizes of parameters fixed, whatever is marked or passed as `dynamic`, unless "
         "`torch._dynamo.config.force_parameter_static_shapes` is false (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes`, too)",
@@ -267,8 +267,8 @@ ROWS = (
         "own; one that is an argument of the function it leaves open from its second value on, where nothing needs its "
         "value while torch compiles", lambda change, at: change.of_global and isinstance(number(change.now), int)),
     Row("number string constant", "each version that looks at it is for one of its values"),
-    Row("condition", "the outcome of this condition is a part of the version, so each outcome that calls have needs "
-        "one: the program, or what torch computes for it, asks for both"),
+    Row("condition computed", "torch tested it while it compiled, and each outcome that calls have needs a version: "
+        "the program, or what torch computes for it, asks for both"),
     Row("bool", "each of its two values has a version"),
     # What is there or not, what it is.
     Row("none key keywords", "calls with it and calls without it need versions of their own"),

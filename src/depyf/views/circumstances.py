@@ -21,6 +21,8 @@ from ..torch_text.guard_failures import are_numbers, number
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
+from .dump.guards.versions import Change as VersionChange
+from .dump.guards.versions import Version
 from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import fixed_symbols, holds_at
@@ -34,10 +36,12 @@ class _Versions:
     Attributes:
         fixed: the place of the line that fixes each, ``None`` if unknown.
         opened: those that versions leave open, each with the conditions on its symbol by the number of the version.
+        are_broken: the graph of one breaks.
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
     opened: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    are_broken: bool = False
 
 
 class Circumstances:
@@ -54,11 +58,14 @@ class Circumstances:
         # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
         place = versions.fixed.get(subject)
+        besides = self._besides(compilation, subject)
+        others = list(dict.fromkeys(code(each.subject) for each in besides if each.was.kind != "none"))
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            spares=_spares(change, [*versions.opened.get(subject, {}).values()]),
-            others=self._others(compilation, subject), equal_at_first=self._equal_at_first(change),
+            spares=not besides and _spares(change, [*versions.opened.get(subject, {}).values()]),
+            others=some(others, MOST) if others else "",
+            equal_at_first=self._equal_at_first(compilation, change, versions.are_broken),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
@@ -114,6 +121,7 @@ class Circumstances:
             if each.outcome in ("skipped", "limit"):
                 continue
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
+            result.are_broken |= bool(each.breaks)
             asked = [decision for decision in each.symbols if decision.kind == "guarded"]
             result.fixed.update({name: decision.location for name, decision in fixed.items()})
             created = (decision for decision in each.symbols if decision.kind == "created")
@@ -123,32 +131,35 @@ class Circumstances:
                         [one.symbol for one in asked if decision.symbol in symbols_in(one.symbol)])
         return result
 
-    def _others(self, compilation: Compilation, subject: str) -> str:
-        """Return what else a version differs in from the earlier one and does not leave open, as Markdown.
+    def _besides(self, compilation: Compilation, subject: str) -> list[VersionChange]:
+        """Return what else a version differs in from the earlier one and does not leave open.
 
         Nothing where a later version that leaves the subject open differs in no such thing from an earlier one.
         """
-        subjects = [each.subject for each in self.run.differences(compilation) if not each.is_open]
+        besides = [each for each in self.run.differences(compilation) if not each.is_open and each.subject != subject]
         versions, names = self.run.versions_beside(compilation), self.run.stack_names(compilation)
-        if subjects and any(
+        if besides and any(
                 found and all(each.is_open for each in found)
                 and any(each.subject == subject and are_numbers((each.was.value,)) for each in found)
                 for number, new in enumerate(versions) for old in versions[:number]
-                if (found := version_differences(old, new, names, ()))):
-            return ""
-        return some([code(each) for each in dict.fromkeys(subjects)], MOST) if subjects else ""
+                if (found := version_differences(old, new, names))):
+            return []
+        return besides
 
-    def _equal_at_first(self, change: Change) -> bool:
-        """Return whether another size of the arguments was the same in a version that failed for a size."""
+    def _equal_at_first(self, compilation: Compilation, change: Change, is_broken: bool) -> bool:
+        """Return whether another size of the arguments was the same in a version that failed for a size.
+
+        After a graph break: also whether two sizes were, in the first version of what is compiled by itself then.
+        """
         if ".shape[" not in change.subject:
             return False
-        for failure in change.failures:
-            version = self.run.version_of(failure.entry)
-            sizes = [(f"{one.subject}.shape[{index}]", str(size)) for one in (version.conditions if version else ())
-                     if isinstance(one, Tensor) for index, size in enumerate(one.size)]
-            if any(size == failure.expected and name != change.subject for name, size in sizes):
-                return True
-        return False
+        after = [self.run.version(each) for each in self.run.capture.compilations if is_broken
+                 and not each.compile_id.recompile and each.compile_id.frame_key != compilation.compile_id.frame_key]
+        return any(
+            any(size == failure.expected and name != change.subject for name, size in
+                _sizes(self.run.version_of(failure.entry)))
+            or any([size for _, size in _sizes(each)].count(failure.expected) > 1 for each in after)
+            for failure in change.failures)
 
     def _lengths(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
         facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
@@ -168,6 +179,12 @@ def value_change(change: Change) -> ValueChange:
     first = change.failures[0]
     return ValueChange(change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords),
                        first.owner, is_global(first.source))
+
+
+def _sizes(version: Version | None) -> list[tuple[str, str]]:
+    """Return the names and the values of the sizes that a version is for."""
+    return [(f"{one.subject}.shape[{index}]", str(size)) for one in (version.conditions if version else ())
+            if isinstance(one, Tensor) for index, size in enumerate(one.size)]
 
 
 def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool:

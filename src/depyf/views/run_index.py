@@ -306,18 +306,18 @@ class RunIndex:
         return self._pairs[key]
 
     def differences(self, compilation: Compilation) -> list[VersionChange]:
-        """Return in what else a version differs from the earlier one that is most like it."""
+        """Return in what a version differs from the earlier one that is most like it."""
         key = compilation.compile_id.key
         if key not in self._differences:
             pair = self._before(compilation)
-            reported = {change.subject for change in self.changes(compilation)}
-            self._differences[key] = version_differences(*pair, self.stack_names(compilation), reported) if pair else []
+            self._differences[key] = version_differences(*pair, self.stack_names(compilation)) if pair else []
         return self._differences[key]
 
     def besides(self, compilation: Compilation) -> str:
         """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
-        pair = self._before(compilation)
-        return as_row(*pair, self.differences(compilation)) if pair else ""
+        pair, reported = self._before(compilation), {change.subject for change in self.changes(compilation)}
+        return as_row(*pair, [each for each in self.differences(compilation) if each.subject not in reported]
+                      ) if pair else ""
 
     def range_of(self, compilation: Compilation, source: str) -> Interval:
         """Return the range that the guards of the compiled code leave for something open."""

@@ -10,7 +10,7 @@ versions show the others::
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..model.guards import is_internal_of_object
@@ -38,9 +38,7 @@ def _side(side: Side) -> str:
     return side.value if side.kind == "open" else value(side.value)
 
 
-def version_differences(
-    old: Version, new: Version, names: Mapping[str, str], reported: Collection[str]
-) -> list[Change]:
+def version_differences(old: Version, new: Version, names: Mapping[str, str]) -> list[Change]:
     """Return what the older version asks and the newer does not, then the values that the newer alone looks at."""
     failing: list[Change] = []
     asked: list[Change] = []
@@ -48,7 +46,7 @@ def version_differences(
         if not change.subject or change.seen_by or is_internal_of_object(change.subject):
             continue
         subject = in_words(change.subject, names)
-        if subject in reported or change.now.kind == "none" or change.was.kind in ("type", "object"):
+        if change.now.kind == "none" or change.was.kind in ("type", "object"):
             continue
         was, now = (replace(each, value=in_words(each.value, names)) if each.kind == "equal" else each
                     for each in (change.was, change.now))

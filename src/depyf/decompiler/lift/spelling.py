@@ -1,9 +1,10 @@
-"""Tests spelled as the columns of their operands say: ``not (a or b)`` or ``not a and not b``.
+"""Tests spelled as the places of their operands say: ``not (a or b)`` or ``not a and not b``.
 
-Both are the same jumps. The gap between the operands shows the text between them (*likely*: there may be more
-blanks and parentheses than needed). Where it shows nothing, ``not`` precedes each operand; but three operands or more
-that all would need one share it, as they do in most sources, and ``not (a == b and c)`` is likelier than
-``not a == b or not c``. Nothing is negated twice.
+Both are the same jumps. Each spelling has other text between the operands, and so other places for them: on one line,
+and on lines below, which begin where the first line in the same parentheses does. The spelling that explains the places
+best is written (*likely*: there may be more blanks and parentheses than needed). Where places say nothing, ``not``
+precedes each operand; but three operands or more that all would need one share it, as they do in most sources, and
+``not (a == b and c)`` is likelier than ``not a == b or not c``. Nothing is negated twice.
 
 Example: in ``if not (a or b):`` the spans of ``a`` and ``b`` are four columns apart, `` or ``; `` and not `` has nine.
 """
@@ -11,6 +12,10 @@ Example: in ``if not (a or b):`` the spans of ``a`` and ``b`` are four columns a
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection, Iterator
+from itertools import accumulate, islice, product
+from operator import itemgetter
+from typing import NamedTuple
 
 from ..nodes import FoldedBool, Formatted, offset_of, with_operands
 from .scope import Positions, Scope
@@ -18,59 +23,112 @@ from .stack import CaseTest, is_none
 
 #: From how many operands on a ``not`` before all of them is likelier than one before each.
 _MANY = 3
-#: A text that is too narrow for a spelling speaks more against it than one that is wider.
-_NARROW = 3
-#: A gap wider by more than this shows nothing (an operation may have the span of another one, in 3.13).
-_SLACK = 6
+#: So many spellings of a test are compared; so many operands are grouped in all ways.
+_MOST_SPELLINGS, _MOST_GROUPED = 64, 6
+#: So many ways to read the text before an operand are followed.
+_MOST_STATES = 4
+#: One step of it.
+INDENTATION = 4
+#: Columns from a statement to its test: ``if ``, ``elif `` and ``while ``, perhaps with a parenthesis.
+IF_TO_TEST, ELIF_TO_TEST, WHILE_TO_TEST = (3, 4), (5, 6), (6, 7)
+_TO_TEST = (*IF_TO_TEST, *ELIF_TO_TEST)
+#: Of these, those without one.
+_BARE = (3, 5)
+
+# What speaks against a spelling.
+#: Each column that the text between two operands is too wide, or too narrow, for it; no more than the last counts.
+_TOO_WIDE, _TOO_NARROW, _WIDEST = 3.0, 1.0, 4
+#: A line that begins where none should, or at an unusual column; a test that begins left of its statement.
+_ELSEWHERE, _UNUSUAL, _IMPOSSIBLE = 2.0, 0.5, 6.0
+#: An operand that is negated twice; parentheses that are not needed; a line that goes on below a backslash.
+_TWICE, _NOT_NEEDED, _BACKSLASH = 1.0, 0.5, 0.5
 
 
-def spelled(scope: Scope, test: ast.expr) -> ast.expr:
-    """Return a test in the likeliest of its spellings; it is tested, its value is not used."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return ast.copy_location(ast.UnaryOp(test.op, spelled(scope, test.operand)), test)
-    if not isinstance(test, FoldedBool) or test.merged:
-        return test
-    values: list[ast.expr] = []
-    for start, end in _groups(scope, test):
-        group = test.values[start:end]
-        if len(group) > 1:
-            contrary = negate(with_operands(test, group))
-            assert isinstance(contrary, FoldedBool)
-            inner = [spelled(scope, each) for each in contrary.values]
-            values.append(ast.UnaryOp(ast.Not(), with_operands(contrary, inner)))
-        else:
-            values.append(spelled(scope, group[0]))
-    return values[0] if len(values) == 1 else with_operands(test, _enclosed(scope, test, values))
+def spelled(
+    scope: Positions, test: ast.expr, column: int | None = None, widths: Collection[int] = _TO_TEST, keyword: str = "",
+) -> ast.expr:
+    """Return a test in the likeliest of its spellings; it is tested, its value is not used.
+
+    Args:
+        scope: the code object of the test.
+        test: the test.
+        column: of its statement, if known.
+        widths: how far right of that column the test may begin.
+        keyword: before a test that is in no statement.
+    """
+    is_one = not isinstance(test.operand if isinstance(test, ast.UnaryOp) else test, FoldedBool)
+    return test if is_one else best_spelling(scope, test, column, widths, keyword)[1]
 
 
-def _enclosed(scope: Scope, test: FoldedBool, values: list[ast.expr]) -> list[ast.expr]:
-    """Return the operands of ``a and (b and c)``, where the gap before ``b`` has a parenthesis that ``c`` follows."""
-    if len(values) < len(test.values) or len(values) < 3:
-        return values
-    wider = [_gap(scope, left, right) for left, right in zip(values, values[1:])]
-    spare = [-1 if gap is None else gap - _between(test, at) for at, gap in enumerate(wider)]
-    if spare[-1] or 1 not in spare:
-        return values
-    at = len(spare) - spare[::-1].index(1)
-    if any(spare[at:]) or _is_negated(values[at - 1]):
-        return values
-    return [*values[:at], with_operands(test, values[at:])]
+def best_spelling(
+    scope: Positions, test: ast.expr, column: int | None, widths: Collection[int] = _TO_TEST, keyword: str = "",
+) -> tuple[float, ast.expr]:
+    """Return how much speaks against the likeliest spelling of a test (0: nothing), and that spelling."""
+    least, likeliest = float("inf"), test
+    for cost, each in islice(_spellings(test), _MOST_SPELLINGS):
+        if cost < least:
+            cost += _misfit(scope, each, column, widths, keyword, least - cost)
+            if cost < least:
+                least, likeliest = cost, each
+        if not least:
+            break
+    return least, likeliest
 
 
-def _groups(scope: Scope, test: FoldedBool) -> list[tuple[int, int]]:
-    """Return the operands that share a ``not``, as ranges; most are alone."""
-    values = test.values
-    shareable = list(map(_is_shareable, values))
-    groups, decides = [(0, 1)], False
-    for at in range(1, len(values)):
-        start = groups[-1][0]
-        margin, is_exact = _tells(scope, test, start, at)
-        decides = decides or margin != 0
-        if margin > 0 and (is_exact or all(shareable[start:at + 1])):
-            groups[-1] = start, at + 1
-        else:
-            groups.append((at, at + 1))
-    return groups if decides or not all(shareable) or not _shares_mostly(values) else [(0, len(values))]
+def _spellings(test: ast.expr) -> Iterator[tuple[float, ast.expr]]:
+    """Yield the spellings of a test, the likeliest first, each with what speaks against it anywhere."""
+    is_contrary = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    inner = test.operand if isinstance(test, ast.UnaryOp) and is_contrary else test
+    if not isinstance(inner, FoldedBool) or inner.merged:
+        yield 0.0, test
+        return
+    outer = FoldedBool(ast.Or() if isinstance(inner.op, ast.And) else ast.And(), []) if is_contrary else inner
+    for groups in _groupings(inner.values, is_contrary):
+        of_each = [list(islice(_of_group(inner, group, is_contrary), _MOST_SPELLINGS)) for group in groups]
+        for chosen in product(*of_each):
+            values = [value for _, value in chosen]
+            yield sum(cost for cost, _ in chosen), values[0] if len(values) == 1 else with_operands(outer, values)
+        if len(groups) == len(inner.values) and not is_contrary:
+            for at in range(1, len(groups) - 1):
+                if not _is_negated(inner.values[at - 1]):
+                    enclosed = with_operands(inner, inner.values[at:])
+                    yield _NOT_NEEDED, with_operands(inner, [*inner.values[:at], enclosed])
+
+
+def _of_group(test: FoldedBool, group: list[ast.expr], is_contrary: bool) -> Iterator[tuple[float, ast.expr]]:
+    """Yield the spellings of neighbouring operands of a test that share a ``not``, or of one operand.
+
+    Nothing where there is none: ``not a is b`` would be another program. ``is_contrary``: of the contrary of the test.
+    """
+    if len(group) == 1:
+        if not is_contrary:
+            yield from _spellings(group[0])
+        elif not folds_not(group[0]):
+            yield from _spellings(negate(group[0]))
+        return
+    shared = with_operands(test, group) if is_contrary else negate(with_operands(test, group))
+    if isinstance(shared, FoldedBool) and (is_contrary or not any(map(folds_not, group))):
+        twice = 0.0 if is_contrary or all(map(_is_shareable, group)) else _TWICE
+        for chosen in product(*(list(islice(_spellings(each), _MOST_SPELLINGS)) for each in shared.values)):
+            values = [value for _, value in chosen]
+            yield twice + sum(cost for cost, _ in chosen), ast.UnaryOp(ast.Not(), with_operands(shared, values))
+
+
+def _groupings(values: list[ast.expr], is_contrary: bool) -> Iterator[list[list[ast.expr]]]:
+    """Yield operands in groups of neighbours, the likeliest groups first."""
+    if is_contrary or all(map(_is_shareable, values)) and _shares_mostly(values):
+        yield [values]
+    count = len(values)
+    if count <= _MOST_GROUPED:
+        for cuts in product((1, 0), repeat=count - 1):
+            starts = [0, *(at for at, cut in enumerate(cuts, 1) if cut), count]
+            yield [values[start:end] for start, end in zip(starts, starts[1:])]
+        return
+    alone = [[each] for each in values]
+    yield alone
+    for start in range(count):
+        for end in range(start + 2, count + 1):
+            yield [*alone[:start], values[start:end], *alone[end:]]
 
 
 def _is_shareable(value: ast.expr) -> bool:
@@ -78,55 +136,6 @@ def _is_shareable(value: ast.expr) -> bool:
     if isinstance(value, ast.BoolOp):
         return all(map(_is_shareable, value.values))
     return not folds_not(value) and not _is_negated(negate(value))
-
-
-def _tells(scope: Scope, test: FoldedBool, first: int, at: int) -> tuple[int, bool]:
-    """Return how much better an operand fits after the one before it in ``not (contrary)`` than in ``test``.
-
-    Args:
-        scope: the code object of the test.
-        test: the test.
-        first: the operand that the ``not`` would precede.
-        at: the operand.
-
-    Returns:
-        The difference, 0 if it is unknown; and whether the gap before the operand is just what the contrary needs.
-    """
-    contrary = negate(with_operands(test, test.values[first:at + 1]))
-    if any(map(folds_not, test.values[first:at + 1])) or not isinstance(contrary, FoldedBool):
-        return 0, False
-    last = negate(test.values[at])
-    place = len(contrary.values) - (len(last.values) if isinstance(last, ast.BoolOp) and (
-        type(last.op) is type(contrary.op)) else 1)
-    gap = _gap(scope, test.values[at - 1], test.values[at])
-    if gap is None:
-        further = _further(scope, test.values[first], test.values[at])
-        return 0 if further is None else _fits(further, contrary, place) - _fits(
-            further, with_operands(test, test.values[first:]), at - first), False
-    needed, otherwise = _between(test, at - 1), _between(contrary, place - 1)
-    if gap > max(needed, otherwise) + _SLACK:
-        return 0, False
-    return _misfit(gap, needed) - _misfit(gap, otherwise), gap == otherwise
-
-
-def _further(scope: Scope, first: ast.expr, operand: ast.expr) -> int | None:
-    """Return how much further right than another an operand begins, on a line below it."""
-    left, right = (start_of(scope, first_part(each)[0]) for each in (first, operand))
-    return right[1] - left[1] if left is not None and right is not None and right > left and (
-        right[1] > left[1]) else None
-
-
-def _fits(further: int, test: ast.BoolOp, at: int) -> int:
-    """Return how well an operand fits on a line that begins with the operator, ``and b`` below ``a``: 0, 1 or 2.
-
-    Args:
-        further: how much further right it is than the first operand.
-        test: has both.
-        at: the operand.
-    """
-    first, operand = (_is_enclosed(each, test) + first_part(each)[1] for each in (test.values[0], test.values[at]))
-    more = further - len("or " if isinstance(test.op, ast.Or) else "and ") - operand + first
-    return 2 - more if more in (0, isinstance(test.values[at], ast.BoolOp)) else 0  # (or in parentheses)
 
 
 def _shares_mostly(values: list[ast.expr]) -> bool:
@@ -142,27 +151,237 @@ def _is_negated(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
-def _misfit(gap: int, needed: int) -> int:
-    return gap - needed if gap >= needed else _NARROW * (needed - gap)
-
-
-def _between(test: ast.BoolOp, at: int) -> int:
-    """Return the least number of characters between the places that :func:`_gap` measures."""
-    word = len(" and " if isinstance(test.op, ast.And) else " or ")
-    left, right = test.values[at], test.values[at + 1]
-    return (_last(left)[1] + _is_enclosed(left, test) + word + _is_enclosed(right, test) + first_part(right)[1])
-
-
 def _is_enclosed(operand: ast.expr, test: ast.BoolOp) -> bool:
     """Return whether an operand needs parentheses."""
     return isinstance(operand, ast.IfExp) or isinstance(operand, ast.BoolOp) and not (
         isinstance(operand.op, ast.And) and isinstance(test.op, ast.Or))
 
 
-def _gap(scope: Scope, left: ast.expr, right: ast.expr) -> int | None:
-    """Return the number of characters between two operands; ``None`` where it is not known."""
-    end, start = end_of(scope, _last(left)[0]), start_of(scope, first_part(right)[0])
-    return start[1] - end[1] if end is not None and start is not None and end[0] == start[0] else None
+# --- how well a spelling explains the places of its operands ----------------------------------------
+# The text between two operands is known from a spelling: ``) and not (``. On one line their distance is its width.
+# Where the second operand is on a line below, that line begins somewhere in this text, and where it begins follows from
+# the parentheses around it:
+#
+#     if not (                     after a parenthesis, one indentation right of the line that it is on (as far right as
+#         a                        one likes where something follows it there)
+#         and (b                   before or after an operator, where the text in the same parentheses begins
+#              or c)
+#     ) and d:                     before a closing one, where the line of its opening one begins
+class _Level(NamedTuple):
+    """Parentheses, or the test: the columns where the text in it and the line of the opening parenthesis begin."""
+
+    text: int | None
+    line: int | None
+
+
+class _State(NamedTuple):
+    """What is known after an operand.
+
+    Attributes:
+        levels: the parentheses around it, outermost first.
+        line: where its line begins.
+        leads: whether lines below begin with the operator, or end with it.
+        is_open: there seems to be a parenthesis before it that is not needed.
+    """
+
+    levels: tuple[_Level, ...]
+    line: int | None
+    leads: bool | None = None
+    is_open: bool = False
+
+
+_Step = tuple[float, _State]
+
+
+def _misfit(
+    scope: Positions, test: ast.expr, column: int | None, widths: Collection[int], keyword: str, most: float,
+) -> float:
+    """Return how much of the places of a test a spelling does not explain, ``most`` for more than that.
+
+    0 where it explains all that is known.
+    """
+    tokens, enclosed = (_tokens(test, all_enclosed) for all_enclosed in (False, True))
+    cost = _misfit_of(scope, [keyword, *tokens], column, widths, most)
+    if not cost or tokens == enclosed:
+        return cost
+    return _misfit_of(scope, [keyword, *enclosed], column, widths, cost)
+
+
+def _tokens(test: ast.expr, all_enclosed: bool) -> list[str | ast.expr]:
+    """Return the operands of a test and the words between them; ``all_enclosed``: ``(a and b) or c``."""
+    if _is_negated(test) and offset_of(test) < 0:
+        assert isinstance(test, ast.UnaryOp)
+        inner = _tokens(test.operand, all_enclosed)
+        return ["not ", "(", *inner, ")"] if isinstance(test.operand, (ast.BoolOp, ast.IfExp)) else ["not ", *inner]
+    if not isinstance(test, ast.BoolOp):
+        return [test]
+    result: list[str | ast.expr] = []
+    for value in test.values:
+        inner = _tokens(value, all_enclosed)
+        if _is_enclosed(value, test) or all_enclosed and isinstance(value, ast.BoolOp):
+            inner = ["(", *inner, ")"]
+        result += [*([" and " if isinstance(test.op, ast.And) else " or "] if result else []), *inner]
+    return result
+
+
+def _misfit_of(
+    scope: Positions, tokens: list[str | ast.expr], column: int | None, widths: Collection[int], most: float,
+) -> float:
+    states = {_State((_Level(None, column),), column): 0.0}
+    words: list[str] = []
+    end: Place | None = None
+    first = True
+    for token in tokens:
+        if isinstance(token, str):
+            words.append(token)
+            continue
+        start, next_end = _span(scope, token)
+        following: dict[_State, float] = {}
+        for state, cost in states.items():
+            if start is None or end is None and not first:
+                steps = _unknown(state, words)
+            elif end is None:
+                steps = _first(state, words, start[1], widths)
+            elif start[0] == end[0]:
+                steps = _on_one_line(state, words, start[1], start[1] - end[1])
+            else:
+                steps = _below(state, words, start[1])
+            for more, new in steps:
+                following[new] = min(following.get(new, cost + more), cost + more)
+        least = min(following.values())
+        if least >= most:
+            return most
+        states = {state: cost for state, cost in following.items() if cost < least + _ELSEWHERE}
+        if len(states) > _MOST_STATES:
+            states = dict(sorted(states.items(), key=itemgetter(1))[:_MOST_STATES])
+        if start is not None and next_end is not None and next_end[0] > start[0]:
+            states = {state._replace(line=None): cost for state, cost in states.items()}
+        end, words, first = next_end, [], False
+    return min(states.values())
+
+
+def _span(scope: Positions, operand: ast.expr) -> tuple[Place | None, Place | None]:
+    """Return where an operand begins and ends, with the parentheses around an assignment."""
+    (first, _), (last, behind) = first_part(operand), _last(operand)
+    begin, end = start_of(scope, first), end_of(scope, last)
+    leftmost: ast.expr | None = first
+    while leftmost is not None:
+        if isinstance(leftmost, ast.NamedExpr):
+            begin, width = start_of(scope, leftmost.value), len(f"({leftmost.target.id} := ")
+            begin = begin and (begin[0], begin[1] - width)
+            end = None  # (a line may end between)
+            break
+        leftmost = _first_part(leftmost)[0]
+    if isinstance(operand, ast.NamedExpr):
+        end, behind = end_of(scope, operand.value), len(")")
+    return begin, end and (end[0], end[1] + behind)
+
+
+def _widths(words: list[str]) -> list[int]:
+    """Return the width of the text from each word on."""
+    return [*accumulate(map(len, reversed(words)))][::-1]
+
+
+def _closed(state: _State, words: list[str]) -> tuple[tuple[_Level, ...], list[_Level]]:
+    """Return the levels that are left after the closing parentheses among some words, and those that end, in turn."""
+    left = len(state.levels) - words.count(")")
+    return state.levels[:left], [*reversed(state.levels[left:])]
+
+
+def _opened(words: list[str], start: int, line: int | None) -> tuple[_Level, ...]:
+    """Return the levels that parentheses on the line of the operand after them open, which begins at ``start``."""
+    if "(" not in words:
+        return ()
+    return tuple(_Level(start - width + 1, line) for word, width in zip(words, _widths(words)) if word == "(")
+
+
+def _unknown(state: _State, words: list[str]) -> Iterator[_Step]:
+    levels, _ = _closed(state, words)
+    count = 1 + words.count("(")
+    yield 0.0, _State((*levels[:-1], *[_Level(None, None)] * count), None, state.leads)
+
+
+def _first(state: _State, words: list[str], start: int, widths: Collection[int]) -> Iterator[_Step]:
+    column = state.line
+    text = start - sum(map(len, words))
+    if column is None:
+        for each in {text, text + len(words[0])}:  # (below ``if (``)
+            yield 0.0, _State((_Level(each, None), *_opened(words, start, None)), None)
+    elif text - column in widths:
+        opened = _opened(words, start, column)
+        yield 0.0, _State((_Level(text, column), *opened), column, None, text - column not in _BARE)
+    else:
+        cost = _ELSEWHERE if text > column else _IMPOSSIBLE
+        yield cost, _State((_Level(text, column), *_opened(words, start, text)), text)
+    if column is not None and text - column in (INDENTATION, INDENTATION + 1):  # (below ``if (``)
+        line = column + INDENTATION
+        is_open = text > line
+        yield _NOT_NEEDED * is_open, _State((_Level(line, column), *_opened(words, start, line)), line, None, is_open)
+    yield from _after_parenthesis(state, state.levels, [column], words, start)
+
+
+def _on_one_line(state: _State, words: list[str], start: int, gap: int) -> Iterator[_Step]:
+    spare = gap - sum(map(len, words))
+    cost = _TOO_WIDE * -spare if spare < 0 else _TOO_NARROW * min(spare, _WIDEST)
+    if spare == 1:
+        cost = _NOT_NEEDED / 2 if state.is_open else _NOT_NEEDED
+    elif state.is_open:
+        cost += _NOT_NEEDED / 2
+    levels, _ = _closed(state, words)
+    yield cost, _State((*levels, *_opened(words, start, state.line)), state.line, state.leads,
+                       spare == 1 and not state.is_open)
+
+
+def _below(state: _State, words: list[str], start: int) -> Iterator[_Step]:
+    levels, ended = _closed(state, words)
+    level = levels[-1]
+    is_bare = len(levels) == 1 and (level.text or 0) - (level.line or 0) in _BARE
+    for at, width in enumerate(_widths(words)):
+        begins = start - width
+        if words[at] == ")":
+            cost = 0.0 if ended[at].line in (begins, None) else _ELSEWHERE
+            yield cost, _State((*levels, *_opened(words, start, begins)), begins, state.leads)
+        elif words[at] in (" and ", " or "):
+            for leads, spare in ((True, 0), (True, 1), (False, 0), (False, 1)):
+                line = begins + (1 if leads else len(words[at])) - spare
+                cost = _ELSEWHERE * (state.leads not in (leads, None)) + _not_aligned(level, line)
+                cost += _NOT_NEEDED * spare  # (a parenthesis before the operand)
+                cost += _BACKSLASH * is_bare
+                opened = _opened(words, start, line)
+                yield cost, _State((*levels[:-1], _Level(line, level.line), *opened), line, leads, bool(spare))
+    lines = [level.line if state.line is None else state.line, level.text, *(each.line for each in ended)]
+    yield from _after_parenthesis(state, levels, lines, words, start)
+
+
+def _not_aligned(level: _Level, line: int) -> float:
+    """Return what speaks against a line that begins with or after an operator at a column."""
+    if level.text == line or level.text is level.line is None:
+        return 0.0
+    if level.line is None or line <= level.line:
+        return _ELSEWHERE
+    return _UNUSUAL if (line - level.line) % INDENTATION == 0 else _ELSEWHERE / 2
+
+
+def _after_parenthesis(
+    state: _State, levels: tuple[_Level, ...], lines: list[int | None], words: list[str], start: int,
+) -> Iterator[_Step]:
+    """Yield the ways to begin the line of an operand after an opening parenthesis, which is on one of some lines.
+
+    Of these the first is the line of the operand before.
+    """
+    if "(" not in words:
+        return
+    known = [each for each in lines if each is not None]
+    places = [at for at, word in enumerate(words) if word == "("]
+    widths = _widths(words)
+    for count, at in enumerate(places):
+        begins = start - widths[at] + 1
+        cost = 0.0
+        if known and begins - INDENTATION * (count + 1) not in known:  # (those before it end lines, too)
+            cost = _UNUSUAL if known[0] < begins and (begins - known[0]) % INDENTATION == 0 else _ELSEWHERE
+        opened = [_Level(column, column - INDENTATION)
+                  for column in range(begins - INDENTATION * count, begins + 1, INDENTATION)]
+        yield cost, _State((*levels, *opened, *_opened(words[at + 1:], start, begins)), begins, state.leads)
 
 
 def first_part(test: ast.expr) -> tuple[ast.expr, int]:
@@ -200,43 +419,21 @@ def _last(test: ast.expr) -> tuple[ast.expr, int]:
 
 
 # --- nested statements ----------------------------------------------------------------------------
-_INDENTATION = 4
+def begins_statement(scope: Scope, before: ast.expr, operand: ast.expr) -> bool:
+    """Return whether an operand was the test of a statement of its own, where no columns are known.
 
-
-def begins_statement(
-    scope: Scope, test: ast.expr, before: ast.expr, operand: ast.expr, outer: tuple[str, ...], inner: str
-) -> bool:
-    """Return whether an operand was the test of a statement of its own, in the one whose test comes before it.
-
-    It is on a line below, where the test of such a statement is (*likely*: continuation lines begin elsewhere).
     Before 3.11 the jump after an operand that is no comparison has the line of its statement, or of a comparison
     before it (``compiler_jump_if`` in compile.c; *certain*).
 
     Args:
         scope: the code object of the test.
-        test: the outer one.
-        before: the last operand of it.
+        before: the last operand of the outer statement.
         operand: the one that may begin a statement, as it is written there.
-        outer: text that may precede the outer test.
-        inner: text that would precede the operand.
     """
-    left, right = _last(before)[0], first_part(operand)[0]
-    end, start, begin = end_of(scope, left), start_of(scope, right), start_of(scope, first_part(test)[0])
-    if start is not None:
-        if end is None or begin is None or start[0] <= end[0] or (start[1] - len(inner)) % _INDENTATION:
-            return False  # (``not`` is as wide as one indentation)
-        further = start[1] - len(inner) - _before(operand) - (begin[1] - _before(test))
-        return any(further + len(keyword) == _INDENTATION for keyword in outer)
-    jumping = _jumping(operand)
+    left, right, jumping = _last(before)[0], first_part(operand)[0], _jumping(operand)
     line = scope.line_of_jump(offset_of(jumping))
     return not isinstance(jumping, ast.Compare) and line is not None and line == scope.line(offset_of(right)) and (
         scope.line(offset_of(left)) or line) < line
-
-
-def begins_in_parentheses(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
-    """Return whether a line without operations is between two operands: the beginning of a test, ``if (``."""
-    end, start = end_of(scope, _last(left)[0]), start_of(scope, first_part(right)[0])
-    return end is not None and start is not None and start[0] > end[0] + 1
 
 
 def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
@@ -247,26 +444,11 @@ def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
     return line is not None and begin is not None and begin > line
 
 
-def depth(scope: Scope, test: ast.expr, column: int) -> int | None:
-    """Return how many statements, besides one ``if``, enclose one at a column; ``None`` if it is not known."""
-    begin = start_of(scope, first_part(test)[0])
-    if begin is None:
-        return None
-    # (its keyword is three columns wide, a parenthesis and ``el`` come to it)
-    return (column - (begin[1] - _before(test)) + len("(el") - 1) // _INDENTATION
-
-
 def line_of_first(scope: Scope, test: ast.expr) -> int | None:
     """Return the line of the first part of a test; ``None`` where it is not known."""
     part = first_part(test)[0]
     start = start_of(scope, part)
     return scope.line(offset_of(part)) if start is None else start[0]
-
-
-def _before(test: ast.expr) -> int:
-    while isinstance(test, ast.BoolOp):
-        test = test.values[0]
-    return len("not ") * _is_negated(test)
 
 
 def _jumping(test: ast.expr) -> ast.expr:
@@ -359,13 +541,17 @@ def start_of(scope: Positions, expr: ast.expr) -> Place | None:
         expr = inner
 
 
-def end_of(scope: Scope, expr: ast.expr) -> Place | None:
+def end_of(scope: Positions, expr: ast.expr) -> Place | None:
     """Return where an expression ends, without parentheses around it; ``None`` where that is not known."""
     while isinstance(expr, (ast.BoolOp, ast.IfExp)):
         expr = expr.values[-1] if isinstance(expr, ast.BoolOp) else expr.orelse
     if isinstance(expr, ast.Compare):
-        last = expr.comparators[-1]  # (Loads in one instruction have the span of the first, in 3.13.)
-        return None if is_none(last) or offset_of(last) == offset_of(expr.left) else end_of(scope, last)
+        last = expr.comparators[-1]
+        if is_none(last):
+            return None
+        if len(expr.ops) > 1 or offset_of(expr) < 0:
+            # (Loads in one instruction have the span of the first, in 3.13.)
+            return None if offset_of(last) == offset_of(expr.left) else end_of(scope, last)
     own = _own_span(scope, expr)
     return None if own is None else own[1]
 

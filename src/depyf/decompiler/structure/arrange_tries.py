@@ -302,11 +302,25 @@ def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     if is_last:
         stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
         del stmts[at + 1:]
-    if outer and (is_last or not rest or _always_fits(stmt.cases[-1])):
-        moved = outer[0].body
-        count = evidence.count_indented(moved, column + 1)
-        stmts[at + 1:at + 1] = moved[count:]
-        moved[count:] = [] if count else [at_line(ast.Pass(), None)]
+    if not outer or not (is_last or not rest or _always_fits(stmt.cases[-1])):
+        return
+    moved = outer[0].body
+    count = evidence.count_indented(moved, column + 1)
+    if not is_last and not _always_fits(stmt.cases[-1]):
+        written = _exit_of_last_case(evidence, stmt, first_line(moved[count:]))
+        if written is None:
+            return
+        stmt.cases.append(ast.match_case(ast.MatchAs(), None, [leave(written.kind, written.line)]))
+    stmts[at + 1:at + 1] = moved[count:]
+    moved[count:] = [] if count else [at_line(ast.Pass(), None)]
+
+
+def _exit_of_last_case(evidence: Evidence, stmt: ast.Match, follow: int | None) -> Exit | None:
+    """Return the ``continue`` or ``return`` that is the last statement of a ``match`` before a line."""
+    written = evidence.exit_between(line_of(stmt), follow)
+    while written is not None and (later := evidence.exit_between(written.line + 1, follow)) is not None:
+        written = later
+    return written if written is not None and written.kind in ("continue", "return", "return None") else None
 
 
 def _always_fits(case: ast.match_case) -> bool:

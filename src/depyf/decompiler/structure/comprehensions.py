@@ -181,10 +181,10 @@ class _Parser:
             self.loops[-1].ifs.append(always)
             return t
         if reducer_follow(self.blocks, f) == self.heads[-1]:
-            self.loops[-1].ifs.append(spelled(self.executor.scope, test))
+            self.loops[-1].ifs.append(spelled(self.executor.scope, test, keyword="if "))
             return t
         if reducer_follow(self.blocks, t) == self.heads[-1]:
-            self.loops[-1].ifs.append(spelled(self.executor.scope, negate(test)))
+            self.loops[-1].ifs.append(spelled(self.executor.scope, negate(test), keyword="if "))
             return f
         return None
 

@@ -7,6 +7,7 @@ Example: ``if a and b:``, where ``b`` is on a line below that of ``a`` and as fa
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import TYPE_CHECKING
 
 from ...bytecode import operations as o
@@ -14,24 +15,26 @@ from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ..lift import Scope, folds_not, negate
 from ..lift.spelling import (
+    ELIF_TO_TEST,
+    IF_TO_TEST,
+    INDENTATION,
+    WHILE_TO_TEST,
     begins_below,
-    begins_in_parentheses,
     begins_statement,
-    depth,
+    best_spelling,
     line_of_first,
     spelled,
 )
 from ..nodes import line_of, ops_of, part_of, suites_of, with_operands
-from .evidence import INDENTATION, TO_TEST
+from .evidence import TO_TEST
 
 if TYPE_CHECKING:
     from ..bodies import Body
 
 
 _Tested = ast.If | ast.While | ast.Assert
-#: Text that may precede the test of a statement.
-_IF = ("if ", "if (", "elif ")
-_WHILE = ("while ",)
+#: So many places where a test may be that of another statement are tried together.
+_MOST_TRIED = 3
 
 
 def spell_tests(body: Body) -> None:
@@ -75,10 +78,18 @@ class _Speller:
             case.guard = part_of(case.guard, 0, at)
 
     def _spell(self, statement: _Tested) -> None:
-        statement.test = spelled(self.scope, statement.test)
+        column = None if isinstance(statement, ast.Assert) else self._column(statement)
+        widths = WHILE_TO_TEST if isinstance(statement, ast.While) else (*IF_TO_TEST, *ELIF_TO_TEST)
+        statement.test = spelled(self.scope, statement.test, column, widths)
         inner = getattr(statement, "body", None)
         if inner and isinstance(inner[0], (ast.If, ast.Assert)):
             self._spell(inner[0])
+
+    def _column(self, statement: ast.If | ast.While) -> int | None:
+        """Return the column of a statement whose body is on lines of its own, as far as that is known."""
+        facts, first = self.body.facts, statement.body[0]
+        column, begin = facts.column(first), line_of_first(self.scope, statement.test)
+        return column - INDENTATION if column is not None and (facts.first_line(first) or 0) > (begin or 0) else None
 
     def _apart(self, statement: _Tested) -> _Tested:
         """Return the statement with others in it, if their tests are in its own."""
@@ -87,7 +98,7 @@ class _Speller:
             return _assert_in_if(statement, self.scope)
         if not statement.orelse:
             if isinstance(statement, ast.While):
-                _break_in_while(statement, self.scope)
+                self._break_in_while(statement)
             elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
                 return self._nested(statement, test)
         return statement
@@ -97,33 +108,61 @@ class _Speller:
         values, scope = test.values, self.scope
         below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])
                  and not self.body.facts.exits_between(values[at - 1], values[at])]
-        if below:
-            starts = [at for at in below if begins_statement(scope, values[0], values[at - 1], values[at], _IF, "if ")
-                      or begins_in_parentheses(scope, values[at - 1], values[at])]
-            column = self.body.facts.column(statement.body[0])
-            deep = None if column is None else depth(scope, values[0], column)
-            if deep is not None:
-                ranked = [*(at for at in below if at not in starts), *starts]
-                below = ranked[max(len(ranked) - max(deep, 0), 0):]  # (where one ends, lines begin in one column)
-            else:
-                below = starts[:1]
-            for at in sorted(below, reverse=True):
-                statement.body = [ast.copy_location(ast.If(part_of(test, at), statement.body, []), statement)]
-                statement.test = part_of(test, 0, at)
-                test = with_operands(test, test.values[:at])
+        if below and scope.has_columns():
+            column = self._column(statement)
+            chosen = min((each for count in range(min(len(below), _MOST_TRIED) + 1)
+                          for each in itertools.combinations(below, count)),
+                         key=lambda each: self._cost(test, each, column))
+        else:
+            chosen = tuple(at for at in below if begins_statement(scope, values[at - 1], values[at]))[:1]
+        for at in reversed(chosen):
+            statement.body = [ast.copy_location(ast.If(part_of(test, at), statement.body, []), statement)]
+            statement.test = part_of(test, 0, at)
+            test = with_operands(test, test.values[:at])
         return statement
 
+    def _cost(self, test: ast.BoolOp, starts: tuple[int, ...], column: int | None) -> float:
+        """Return what speaks against ``if`` statements with the operands of a test, one in the other.
 
-def _break_in_while(statement: ast.While, scope: Scope) -> None:
-    """Make ``while a: if not b: break`` of ``while a and b``, if ``b`` was the test of an ``if``."""
-    test = _contrary(statement.test)
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-        at = _statement_in([*map(negate, test.values)], test.values, scope, _WHILE, "if ")
-        at = at or _negated_twice(test, scope)
-        if at and not any(map(folds_not, test.values[:at])):
-            inner = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
-            statement.test = negate(part_of(test, 0, at))
-            statement.body.insert(0, inner)
+        Args:
+            test: the test.
+            starts: the operands that begin the inner ones.
+            column: of the outermost, if it were the only one.
+        """
+        ends = [*starts, len(test.values)]
+        if column is None:
+            first = self.body.facts.start(test.values[0])
+            if first is None or first[1] is None:
+                return len(starts)
+            column = (first[1] - IF_TO_TEST[0]) // INDENTATION * INDENTATION + INDENTATION * len(starts)
+        return sum(best_spelling(self.scope, part_of(test, start, end), column - INDENTATION * (len(ends) - at))[0]
+                   for at, (start, end) in enumerate(zip((0, *starts), ends), 1))
+
+    def _break_in_while(self, statement: ast.While) -> None:
+        """Make ``while a: if not b: break`` of ``while a and b``, if ``b`` was the test of an ``if``."""
+        test = _contrary(statement.test)
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+            at = self._if_in_while(statement, test) or _negated_twice(test, self.scope)
+            if at and not any(map(folds_not, test.values[:at])):
+                inner = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
+                statement.test = negate(part_of(test, 0, at))
+                statement.body.insert(0, inner)
+
+    def _if_in_while(self, statement: ast.While, test: ast.BoolOp) -> int:
+        """Return which operand of the contrary of a ``while`` was the test of an ``if``; 0 for none."""
+        values, scope = test.values, self.scope
+        if not scope.has_columns():
+            return next((at for at in range(1, len(values)) if begins_statement(scope, values[at - 1], values[at])), 0)
+        column = self._column(statement)
+        if column is None:
+            return 0
+
+        def cost(at: int) -> float:
+            outer = best_spelling(scope, negate(part_of(test, 0, at or None)), column, WHILE_TO_TEST)[0]
+            return outer + (best_spelling(scope, part_of(test, at), column + INDENTATION)[0] if at else 0)
+
+        below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])]
+        return min([0, *below], key=cost)
 
 
 def _negated_twice(test: ast.BoolOp, scope: Scope) -> int:
@@ -169,22 +208,6 @@ def _contrary(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return test.operand
     return test if any(map(folds_not, test.values if isinstance(test, ast.BoolOp) else ())) else negate(test)
-
-
-def _statement_in(
-    outer: list[ast.expr], inner: list[ast.expr], scope: Scope, keywords: tuple[str, ...], keyword: str,
-) -> int:
-    """Return the index of the first operand that was the test of a statement in that of those before it; 0 for none.
-
-    Args:
-        outer: the operands as they would be written in the outer statement.
-        inner: the same as they would be written in the inner one.
-        scope: the code object of the test.
-        keywords: text that may precede the outer test.
-        keyword: text before the inner one.
-    """
-    return next((at for at in range(1, len(inner))
-                 if begins_statement(scope, outer[0], outer[at - 1], inner[at], keywords, keyword)), 0)
 
 
 # --- Statements of several parts: ``import a, b`` and ``del a, b`` -----------------------------------
