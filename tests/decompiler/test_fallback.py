@@ -92,9 +92,12 @@ def test_type_parameters_are_made_in_no_loop():
         decompile_code(code)
 
 
-def test_a_variable_of_a_comprehension_in_a_class_is_not_shared():
+@pytest.mark.parametrize("text", [
+    "class C: found = [lambda: n for n in range(3)]", "def f(n): return [lambda: n for n in range(3)], n",
+    "def f():\n    n = 1\n    return [lambda: n for n in range(3)], n"])
+def test_a_variable_of_a_comprehension_that_is_another_one_around_it_is_not_shared(text):
     """Up to 3.11 the comprehension is a function of its own."""
-    code = compile("class C: found = [lambda: n for n in range(3)]", "<program>", "exec", dont_inherit=True)
+    code = compile(text, "<program>", "exec", dont_inherit=True)
     if sys.version_info < (3, 12):
         as_loops(code)
     else:

@@ -13,9 +13,9 @@ waits on the stack is in these (:mod:`.rules`). A jump sets the number::
 Code under exception handlers is in nested loops (:mod:`.driver`). Known differences to the original: tracebacks
 gain entries where an exception is raised again or comes from a helper; values live until their variable is written
 again; code that looks at frames by itself (``sys._getframe``, ``eval``) sees the loop's variables, and so does what
-looks at the namespace of a module or class while its body runs; a function made by an inlined comprehension (3.12)
-shares the variable of the function around. Not written are a class whose stars come before a jump in its bases, and a
-module or class in which a function shares a variable of an inlined comprehension.
+looks at the namespace of a module or class while its body runs. Not written are a class whose stars come before a jump
+in its bases, and code in which a function shares a variable of an inlined comprehension (3.12) that is another one
+around it.
 """
 
 from .driver import dispatch_loop

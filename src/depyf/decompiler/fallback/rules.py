@@ -13,6 +13,7 @@ What an operation means, :mod:`..lift` says. In :data:`TEXTS` are those that it 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ...bytecode import operations as o
@@ -128,6 +129,12 @@ class SlotExecutor(SymbolicExecutor):
         self.cleared = {self.local(op.arg) for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}
         #: those of them that functions share
         self.shared = {op.arg for op in ops if op.kind is o.MAKE_CELL}
+        #: the variables that are bound outside of their comprehensions, too, which have three stores each: of an
+        #: element, and of the earlier value in the end and in their handler
+        stored = Counter(op.arg if op.kind in (o.STORE_FAST, o.STORE_DEREF) else None for op in ops)
+        times = Counter(op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR)
+        self.bound_outside = {self.local(name) for name, count in times.items()
+                              if name in scope.code.arguments or stored[name] > 3 * count}
         self.following: Sequence[Op] = ()
         #: stores of imports under names that source cannot have, by the variables that they get first
         self.imported: dict[str | None, str] = {}
@@ -373,8 +380,9 @@ def _(executor: SlotExecutor, state: State, op: Op) -> None:
 
 @rule(o.MAKE_CELL)
 def _(executor: SlotExecutor, state: State, op: Op) -> None:
-    if executor.namespace:  # (in a function the comprehension has the variable, and its cell, of that)
-        raise CannotDecompile(FALLBACK, "a function shares a variable of a comprehension in a module or class")
+    # (In a function the comprehension has the variable, and its cell, of that.)
+    if executor.namespace or op.arg in executor.bound_outside:
+        raise CannotDecompile(FALLBACK, "a function shares a variable of a comprehension, another one than around it")
 
 
 # --- Values dropped, copied, moved on the stack, unpacked ----------------------------------------------
