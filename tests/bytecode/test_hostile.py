@@ -221,11 +221,15 @@ def test_a_value_is_dropped_where_there_is_none():
     """Found by ``make fuzz``: a handler that pops what is below its region's stack."""
     from depyf.bytecode.operations import POP, Op
     from depyf.decompiler.errors import CannotDecompile
-    from depyf.decompiler.fallback.rules import RULES
-    from depyf.decompiler.fallback.writer import Writer
+    from depyf.decompiler.fallback.rules import SlotExecutor
+    from depyf.decompiler.lift import State
+    from depyf.decompiler.result import Options
+    from depyf.decompiler.scopes import CodeScope
+    from depyf.decompiler.tiers import Tiers
 
+    code = function()
     with pytest.raises(CannotDecompile):
-        RULES[POP](Writer("_", function()), Op(POP, None))
+        SlotExecutor(CodeScope(code, Options(Tiers(code))), "_", []).run(State(), [Op(POP, None)])
 
 
 def test_what_stands_for_a_value_is_never_written():

@@ -9,7 +9,7 @@ from types import CodeType
 
 from depyf.bytecode.code import Code
 from depyf.decompiler.emit.text import emit
-from depyf.decompiler.fallback.scope import dispatch_loop
+from depyf.decompiler.fallback import dispatch_loop
 from depyf.decompiler.result import Options
 from depyf.decompiler.scopes import top_level
 from depyf.decompiler.tiers import Tier, Tiers
@@ -673,6 +673,38 @@ def run():
 class M:
     def __rmatmul__(self, other):
         return other * 2
+''',
+"order": '''
+class Items:
+    def __init__(self, log):
+        self.log = log
+    def __getitem__(self, key):
+        self.log.append(("get", str(key)))
+        return 1
+    def __setitem__(self, key, value):
+        self.log.append(("set", str(key), value))
+def run():
+    log = []
+    def t(value):
+        log.append(value)
+        return value
+    items = Items(log)
+    items[t(0):t(1), t(2)] += t(3)
+    items[t(4)] = x = t(5)
+    seen = x, (x := t(6)), x, [x, *[x := x + 1 for _ in range(2)], x], {x: (x := 9), **{"x": x}}
+    def fails(a):
+        log.append("in")
+        found = [t(a), missing, t(8)]
+        return found
+    def deleted(a):
+        return a, [a for a in "b"], t(a) if a else t(0), f"{t(a)!r:>{t(7)}}{'x' if a else 'y'}"
+    later = [lambda: n for n in range(3)]
+    def keywords(**given):
+        return given
+    merged = keywords(a=t(1), **({"b": t(2)} if x else {}), **{"c": t(3)})
+    def defaults(a=t(1) if x else 2, *, b=t(3) if x else 4) -> int:
+        return a, b
+    return seen, outcome(fails, 7), deleted(1), [f() for f in later], merged, defaults(), log
 ''',
 "imports": '''
 def run():

@@ -11,6 +11,10 @@ from types import CodeType
 import pytest
 from dispatched import as_loops
 
+from depyf.bytecode.errors import Unreadable
+from depyf.decompiler import decompile_code
+from depyf.decompiler.errors import CannotDecompile
+
 PROGRAMS = {
     "constant_sets": """
         frozenset = None
@@ -79,6 +83,26 @@ def run(code: CodeType) -> object:
 def test_all_as_loops(program: str) -> None:
     original = compile(textwrap.dedent(PROGRAMS[program]), "<program>", "exec", dont_inherit=True)
     assert run(as_loops(original)) == run(original)
+
+
+@pytest.mark.skipif(not (3, 12) <= sys.version_info < (3, 14), reason="type parameters, and what a compiler leaves of them")
+def test_type_parameters_are_made_in_no_loop():
+    code = compile("class A[T](0 if a and () else 0): pass", "<program>", "exec", dont_inherit=True)
+    with pytest.raises(Unreadable, match="type parameters made in another way"):
+        decompile_code(code)
+
+
+@pytest.mark.parametrize("text", [
+    "class C: found = [lambda: n for n in range(3)]", "def f(n): return [lambda: n for n in range(3)], n",
+    "def f():\n    n = 1\n    return [lambda: n for n in range(3)], n"])
+def test_a_variable_of_a_comprehension_that_is_another_one_around_it_is_not_shared(text):
+    """Up to 3.11 the comprehension is a function of its own."""
+    code = compile(text, "<program>", "exec", dont_inherit=True)
+    if sys.version_info < (3, 12):
+        as_loops(code)
+    else:
+        with pytest.raises(CannotDecompile, match="a function shares a variable of a comprehension"):
+            as_loops(code)
 
 
 def test_sets_are_written_in_one_order():

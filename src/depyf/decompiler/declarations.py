@@ -123,7 +123,7 @@ def _dead(
     """Return statements for what the compiler counted, and dropped."""
     dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
     if scope.kind == "function":
-        dead += _lost_in_function(scope, shown, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
+        dead += _lost_in_function(scope, shown, uses) + _dead_closures(scope, shown)
         if scope.code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
             dead.append(ast.Expr(ast.Yield(None)))
     elif scope.kind == "class":
@@ -211,29 +211,10 @@ def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     ]
 
 
-def _static_attributes(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
-    """Return stores to ``self.x`` that a dispatch loop does through other names.
-
-    3.13 lists them in the class's ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class``).
-    """
-    if scope.code.version < (3, 13) or scope.options.tiers.of(scope.code) is not Tier.DISPATCH:
-        return []
-    names = {
-        op.arg: None for before, op in zip(shown, shown[1:])
-        if op.kind == "STORE_ATTR" and before.kind in ("LOAD_FAST", "LOAD_DEREF") and before.arg == "self"
-        and is_name(op.arg)
-    }
-    return [
-        ast.Assign([ast.Attribute(ast.Name("self", LOAD), scope.plain_name(name), STORE)], ast.Constant(None))
-        for name in names
-    ]
-
-
 def _enclosing_local(scope: CodeScope, name: str) -> bool:
     enclosing = scope.parent
     while enclosing is not None:
-        # the body of a class written as a dispatch loop is run by a function
-        if enclosing.kind in ("function", "lambda") or scope.options.tiers.of(enclosing.code) is Tier.DISPATCH:
+        if enclosing.kind in ("function", "lambda"):
             code = enclosing.code
             if name in code.varnames or name in code.cellvars or name in code.freevars:
                 return True

@@ -25,7 +25,7 @@ from .dynamo.written_out import SET_ENTRY
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
 from .errors import EMIT, CannotDecompile, why
-from .fallback.scope import dispatch_loop
+from .fallback import dispatch_loop
 from .names import renamed
 from .nodes import nodes_of
 from .proof.equivalence.objects import ALWAYS_NOTE

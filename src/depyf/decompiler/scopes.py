@@ -20,7 +20,7 @@ from ..bytecode.operations import Program
 from ..cfg.graph import build
 from . import annotations as deferred
 from . import passes
-from .bodies import Body, Unfinished, future_imports
+from .bodies import Body, Unfinished, declare, future_imports
 from .compiled import CompiledScope
 from .dynamo.simplify.values import is_torch_name
 from .emit.literals import constant
@@ -157,7 +157,10 @@ class CodeScope(CompiledScope):
         """Return the statements of the body, declarations and docstring included."""
         body = self.body()
         if self.kind in ("class", "module") and self.options.tiers.of(self.code) is Tier.DISPATCH:
-            return future_imports(self) + body
+            # (What the compiler puts at the beginning and the end is done once more.)
+            unfinished = Unfinished(self, body)
+            declare(unfinished)
+            return future_imports(self) + unfinished.statements
         unfinished = Unfinished(self, body)
         passes.run(passes.FINISH, unfinished, self.options.trace)
         return unfinished.statements or [ast.Pass()]

@@ -1,4 +1,4 @@
-"""Blocks and translated operations, put together as nested dispatch loops.
+"""Blocks, as statements of :mod:`.rules`, put together as nested dispatch loops.
 
 While a handler runs (between ``PUSH_EXC_INFO`` and ``POP_EXCEPT``) ``sys.exc_info()``, bare ``raise`` and implicit
 exception chaining must see the exception that is being handled, so that code has to be inside an ``except`` suite.
@@ -11,7 +11,8 @@ Blocks are therefore sorted by *level*, the number of exceptions being handled w
                 ...
         except BaseException as __exception:
             if __block in (3, 4):             # the blocks under the handler that starts at block 7
-                __s1 = __exception; __block = 7
+                __s1 = __exception
+                __block = 7
             else:
                 raise
             while True:                       # level 1: block 7 and what follows, up to POP_EXCEPT
@@ -22,21 +23,38 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable
 from copy import copy
 
 from ... import budgets
 from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
-from ...bytecode.code import CO_ASYNC_GENERATOR, CO_GENERATOR, Code
+from ...bytecode.code import CO_ASYNC_GENERATOR, Code
+from ...bytecode.operations import Op
 from ...cfg import graph as g
-from ...cfg.graph import Block, Cfg
-from ..emit.literals import constant
+from ...cfg.graph import Block, Cfg, build
 from ..errors import FALLBACK, CannotDecompile
-from ..nodes import Transformer, nodes_of
-from . import helpers
-from .rules import raise_again, translate
-from .writer import LASTI, PLAIN, Writer
+from ..lift import LOAD, STORE, Entry, FunctionExpr, Special, State
+from ..nodes import BuildClassName
+from ..scopes import CodeScope
+from .helpers import SOURCES, helper
+from .rules import LASTI, LOCAL, RAISE_AGAIN, SlotExecutor
+
+#: The number of the block after the end of a module or class.
+_END = -1
+
+
+def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
+    """Return the body of a scope as a dispatch loop.
+
+    Raises:
+        CannotDecompile: an operation has no form in Python source (a closure of foreign cells, ...).
+    """
+    graph = scope.options.graph(code)
+    if graph is None:
+        graph = build(canonicalise(code))
+    if too_many := budgets.DISPATCHED.exceeded(sum(len(block.ops) for block in graph.blocks.values())):
+        raise CannotDecompile(FALLBACK, too_many)
+    return _Loop(graph, scope).body()
 
 
 # --- levels ------------------------------------------------------------------------------------------
@@ -79,6 +97,8 @@ def _levels(graph: Cfg) -> dict[int, int]:
         leaves = bool(block.ops) and block.ops[-1].kind is o.POP_EXCEPT
         if leaves > level:
             raise CannotDecompile(FALLBACK, "the handling of an exception ends where none is handled")
+        if any(_enters(graph.blocks[successor]) for successor in block.successors):
+            raise CannotDecompile(FALLBACK, "the handling of an exception begins where none was raised")
         pending += [(successor, level - leaves) for successor in block.successors]
     return levels
 
@@ -87,238 +107,185 @@ def _enters(block: Block) -> bool:
     return bool(block.ops) and block.ops[0].kind is o.PUSH_EXC_INFO
 
 
-#: Writes a nested code object: its kind ("function", "class"), the code, and the name for a function.
-Nested = Callable[[str, Code, str], list[ast.stmt]]
+class _Loop:
+    """One code object as a dispatch loop."""
 
-
-def dispatch(graph: Cfg, nested: Nested, namespace: bool, mangled: bool) -> list[ast.stmt]:
-    """Return statements of a function body equivalent to the graph.
-
-    Args:
-        graph: any graph, reducible or not.
-        nested: writes nested functions (without defaults and annotations) and the bodies of nested classes.
-        namespace: it is the body of a module or class, to be run by a function.
-        mangled: it is put into a class, where the compiler mangles private names.
-
-    Raises:
-        CannotDecompile: an operation has no form in Python source (a closure of foreign cells, ...).
-    """
-    if too_many := budgets.DISPATCHED.exceeded(sum(len(block.ops) for block in graph.blocks.values())):
-        raise CannotDecompile(FALLBACK, too_many)
-    driver = _Driver(graph, nested, namespace, mangled)
-    body = driver.body()
-    return _run_in_function(body, graph.code, driver.prefix) if namespace else body
-
-
-class _Driver:
-    def __init__(self, graph: Cfg, nested: Nested, namespace: bool, mangled: bool) -> None:
-        self.nested = nested
-        self.prefix = _free_prefix(graph)
-        self.block = f"{self.prefix}block"
+    def __init__(self, graph: Cfg, scope: CodeScope) -> None:
         self.graph, self.levels = cut(graph)
+        self.namespace = scope.kind in ("module", "class")
+        if self.namespace:
+            scope.annotate = None  # (3.14: a function like any other here)
         #: The number of each block, its value of ``__block``; those of a level are consecutive.
         self.number = {block.id: number for number, block in enumerate(itertools.chain(*self.levels))}
-        self.writer = Writer(self.prefix, graph.code, namespace, mangled)
-        #: By block: the tags of the stack before it, and its text.
-        self.tags: dict[int, list[str]] = {}
-        self.text: dict[int, list[tuple[int, str]]] = {}
-        #: The blocks that begin with ``PUSH_EXC_INFO`` and are jumped to.
-        self.stubs: set[int] = set()
+        ops = [op for block in graph.blocks.values() for op in block.ops]
+        self.executor = SlotExecutor(scope, _free_prefix(graph.code, ops, self.namespace), ops)
+        self.block = self.executor.name("block")
+        #: By block: the stack before it, and its statements.
+        self.stacks: dict[int, list[Entry]] = {}
+        self.statements: dict[int, list[ast.stmt]] = {}
+        self.future: list[ast.stmt] = []
 
     # --- blocks -----------------------------------------------------------------------------------
-    def _translate_all(self) -> None:
-        pending: list[tuple[int, list[str]]] = [(self.graph.entry, [])]
+    def translate(self) -> None:
+        """Write the statements of all blocks."""
+        pending: list[tuple[int, list[Entry]]] = [(self.graph.entry, [])]
         while pending:
-            id, tags = pending.pop()
-            if id in self.tags:
+            id, stack = pending.pop()
+            if id in self.stacks:
+                if [*map(_contents, stack)] != [*map(_contents, self.stacks[id])]:
+                    raise CannotDecompile(FALLBACK, "what is on the stack depends on the way to a block")
                 continue
-            self.tags[id] = list(tags)
+            self.stacks[id] = stack
             block = self.graph.blocks[id]
             if (region := block.region) is not None and region.handler in self.number:
-                kept = (tags + [PLAIN] * region.depth)[: region.depth]
-                pending.append((region.handler, kept + [LASTI] * region.lasti + [PLAIN]))
-            writer = self.writer
-            writer.lines, writer.tags = [], list(tags)
-            for op in block.ops:
-                translate(writer, op)
-            pending.extend(self._end(block))
-            self.text[id] = writer.lines
+                # (The end of a handler is still under its clean-up up to 3.10, where nothing can raise any more.)
+                missing = [ast.Name(self.executor.slot(place), LOAD) for place in range(len(stack), region.depth)]
+                caught: list[Entry] = [*stack[: region.depth], *missing, *[LASTI] * region.lasti]
+                caught.append(ast.Name(self.executor.slot(len(caught)), LOAD))
+                pending.append((region.handler, caught))
+            state = State([*stack])
+            self.executor.run(state, block.ops)
+            pending += self.end(block, state)
+            self.future += filter(_is_future_import, state.stmts)
+            self.statements[id] = [stmt for stmt in state.stmts if stmt not in self.future]
 
-    def _end(self, block: Block) -> list[tuple[int, list[str]]]:
-        """Write how a block ends; return where control goes, with the tags of the stack there."""
-        w, targets = self.writer, block.successors
-        # Into a handler one can only go by raising: ``_level`` writes that for ``stubs``.
-        self.stubs.update(target for target in targets if _enters(self.graph.blocks[target]))
-        go = [f"{self.block} = {self.number[target]}" for target in targets]
+    def end(self, block: Block, state: State) -> list[tuple[int, list[Entry]]]:
+        """Write how a block ends; return where control goes, with the stack there."""
+        executor, targets = self.executor, block.successors
+        go: list[ast.expr] = [ast.Constant(self.number[target]) for target in targets]
         if block.end == g.JUMP:
-            w.write(go[0])
+            executor.settle(state)
+            executor.assign(state, self.block, go[0])
         elif block.end == g.BRANCH:
-            w.write(f"if {w.slot(1)}:\n    {go[0]}\nelse:\n    {go[1]}")
-            w.drop(1)
+            test = executor.pop(state)
+            executor.settle(state)
+            executor.assign(state, self.block, ast.IfExp(test, *go))
         elif block.end == g.FOR_ITER:
-            iterator, before = w.slot(1), list(w.tags)
-            w.new(f"{w.py}next({iterator}, {self.prefix}unbound)")
-            w.write(f"if {w.slot(1)} is {self.prefix}unbound:\n    {go[1]}\nelse:\n    {go[0]}")
-            return [(targets[0], w.tags), (targets[1], before[:-1])]
+            executor.write(state, Op(o.FOR_ITER), "{1} = {py}.next({0}, {unbound})")
+            item = ast.Name(executor.slot(len(state.stack) - 1), LOAD)
+            ended = ast.Compare(item, [ast.Is()], [ast.Name(executor.name("unbound"), LOAD)])
+            executor.assign(state, self.block, ast.IfExp(ended, go[1], go[0]))
+            return [(targets[0], state.stack), (targets[1], state.stack[:-2])]
         elif block.end == g.RETURN:
-            # an asynchronous generator only ever returns None, and must not say so
-            w.write("return" if self.graph.code.flags & CO_ASYNC_GENERATOR else f"return {w.slot(1)}")
+            self.finish(state)
         elif block.end == g.RAISE:
-            w.write(f"raise {' from '.join(w.slots(block.arg))}".rstrip())
+            raised = executor.popn(state, block.arg)
+            executor.emit(state, ast.Raise(*raised))
         else:
-            w.write(raise_again(self.prefix, w.slot(1)))
-        return [(target, w.tags) for target in targets]
+            executor.write(state, Op(o.RERAISE, 0), RAISE_AGAIN)
+        return [(target, state.stack) for target in targets]
+
+    def finish(self, state: State) -> None:
+        """Write the end of the code."""
+        entry = state.pop()
+        if self.namespace:
+            self.executor.emit(state, _assign(self.block, ast.Constant(_END)))
+        elif self.graph.code.flags & CO_ASYNC_GENERATOR:  # it only ever returns None, and must not say so
+            self.executor.emit(state, ast.Return(None))
+        else:
+            self.executor.emit(state, ast.Return(self.executor.value(entry)))
 
     # --- loops ------------------------------------------------------------------------------------
     def body(self) -> list[ast.stmt]:
-        self._translate_all()
+        """Return the statements of the whole."""
+        self.translate()
         entry = self.graph.blocks[self.graph.entry]
-        lines: list[tuple[int, str]] = []
-        if len(self.text) == 1 and not entry.successors and entry.region is None:
-            lines += self.text[entry.id]
-        else:
-            lines.append((0, f"{self.block} = {self.number[entry.id]}"))
-            self._level(0, 0, lines)
-        return self._parse("\n".join("    " * indent + line for indent, line in lines))
+        if len(self.statements) == 1 and not entry.successors and entry.region is None:
+            return self.whole(self.statements[entry.id])
+        body = [_assign(self.block, ast.Constant(self.number[entry.id])), *self.loop(0)]
+        return self.whole(body)
 
-    def _level(self, level: int, indent: int, lines: list[tuple[int, str]]) -> None:
-        blocks, number, variable = self.levels[level], self.number, self.block
-        outside = f"if not {number[blocks[0].id]} <= {variable} <= {number[blocks[-1].id]}"
+    def loop(self, level: int) -> list[ast.stmt]:
+        """Return the loop of the blocks of a level, and of those above it."""
+        blocks = self.levels[level]
+        leave: list[ast.stmt] = []
+        if level or self.namespace:
+            leave = [self.leave(blocks)]
         # Blocks of this level that can raise into a handler, by their regions (one a handler).
         raising: dict[int, list[Block]] = {}
         for block in blocks:
-            if block.handler in number:
+            if block.handler in self.number:
                 raising.setdefault(block.handler, []).append(block)
-        deeper = self.levels[level + 1] if level + 1 < len(self.levels) else []
-        stubs = [block for block in deeper if block.id in self.stubs]
-        protected = bool(raising or stubs)
-        inner = indent
-        if protected:
-            lines += [(indent, "while True:"), (indent + 1, "try:")]
-            inner = indent + 2
-        lines.append((inner, "while True:"))
-        for stub in stubs:
-            again = raise_again(self.prefix, f"{self.prefix}s{len(self.tags[stub.id]) - 1}")
-            lines.append((inner + 1, f"if {variable} == {number[stub.id]}:"))
-            lines += [(inner + 2, line) for line in again.split("\n")]
-        if level or protected:
-            lines += [(inner + 1, f"{outside}:"), (inner + 2, "break")]
-        self._cases(blocks, inner + 1, lines)
-        if not protected:
-            return
-        exception = f"{self.prefix}exception"
-        lines.append((indent + 1, f"except {self.prefix}py.BaseException as {exception}:"))
-        word = "if"
+        if not raising:
+            return [_forever([*leave, *self.cases(blocks)])]
+        exception = self.executor.name("exception")
+        chosen: list[ast.stmt] = [ast.Raise()]
         for handler, origins in raising.items():
-            top = len(self.tags[handler]) - 1
-            lines.append((indent + 2, f"{word} {variable} in {self._numbers(origins)}:"))
-            if origins[0].region is not None and origins[0].region.lasti:
-                lines.append((indent + 3, f"{self.prefix}s{top - 1} = None"))
-            lines.append((indent + 3, f"{self.prefix}s{top} = {exception}"))
-            lines.append((indent + 3, f"{variable} = {number[handler]}"))
-            word = "elif"
-        if stubs:
-            lines += [(indent + 2, f"{word} {variable} in {self._numbers(stubs)}:"), (indent + 3, "pass")]
-        lines += [(indent + 2, "else:"), (indent + 3, "raise")]
-        if deeper:
-            self._level(level + 1, indent + 2, lines)
-        if level:
-            but = f" and {variable} not in {self._numbers(stubs)}" if stubs else ""
-            lines += [(indent + 1, f"{outside}{but}:"), (indent + 2, "break")]
+            top = len(self.stacks[handler]) - 1
+            caught = [_assign(self.executor.slot(top), ast.Name(exception, LOAD)),
+                      _assign(self.block, ast.Constant(self.number[handler]))]
+            if top and self.stacks[handler][-2] is LASTI:
+                caught.insert(0, _assign(self.executor.slot(top - 1), ast.Constant(None)))
+            numbers = ast.Tuple([ast.Constant(self.number[block.id]) for block in origins], LOAD)
+            chosen = [ast.If(ast.Compare(ast.Name(self.block, LOAD), [ast.In()], [numbers]), caught, chosen)]
+        if level + 1 < len(self.levels):
+            chosen += self.loop(level + 1)
+        inner = _forever([self.leave(blocks), *self.cases(blocks)])
+        every = ast.Attribute(ast.Name(self.executor.name("py"), LOAD), "BaseException", LOAD)
+        clause = ast.ExceptHandler(every, exception, chosen)
+        return [_forever([ast.Try([inner], [clause], [], []), *leave])]
 
-    def _numbers(self, blocks: list[Block]) -> str:
-        return f"({', '.join(str(self.number[block.id]) for block in blocks)},)"
+    def leave(self, blocks: list[Block]) -> ast.stmt:
+        """Return the statement that leaves the loop of these blocks for another block."""
+        first, last = (ast.Constant(self.number[block.id]) for block in (blocks[0], blocks[-1]))
+        inside = ast.Compare(first, [ast.LtE(), ast.LtE()], [ast.Name(self.block, LOAD), last])
+        return ast.If(ast.UnaryOp(ast.Not(), inside), [ast.Break()], [])
 
-    def _cases(self, blocks: list[Block], indent: int, lines: list[tuple[int, str]]) -> None:
-        """Write blocks as a binary tree of ``if`` with a small depth."""
+    def cases(self, blocks: list[Block]) -> list[ast.stmt]:
+        """Return blocks as a binary tree of ``if`` with a small depth."""
         if len(blocks) == 1:
-            lines += [(indent + extra, text) for extra, text in self.text[blocks[0].id]]
-            return
+            return self.statements[blocks[0].id]
         half = len(blocks) // 2
-        lines.append((indent, f"if {self.block} < {self.number[blocks[half].id]}:"))
-        self._cases(blocks[:half], indent + 1, lines)
-        lines.append((indent, "else:"))
-        self._cases(blocks[half:], indent + 1, lines)
+        middle = ast.Constant(self.number[blocks[half].id])
+        is_first = ast.Compare(ast.Name(self.block, LOAD), [ast.Lt()], [middle])
+        return [ast.If(is_first, self.cases(blocks[:half]), self.cases(blocks[half:]))]
 
-    # --- the whole ------------------------------------------------------------------------------
-    def _preamble(self, text: str) -> str:
-        """Return the imports, variables and helpers that the text uses."""
-        preamble = f"import builtins as {self.prefix}py\n"
-        if f"{self.prefix}unbound" in text:
-            preamble += f"{self.prefix}unbound = {self.prefix}py.object()\n"
-        if self.writer.names in text and not self.writer.namespace:
-            preamble += f"{self.prefix}names = {{}}\n"
-        return preamble + "".join(
-            helpers.SOURCES[name].format(p=self.prefix).lstrip("\n") for name in helpers.needed(text, self.prefix))
-
-    def _parse(self, text: str) -> list[ast.stmt]:
-        tree = ast.parse(self._preamble(text) + text)
-        replaced = _Placeholders(self.prefix, self.writer, self.nested).visit(tree)
-        body: list[ast.stmt] = replaced.body
-        is_generator = self.graph.code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR)
-        if is_generator and not any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes_of(tree)):
-            body[:0] = ast.parse("if False:\n    yield").body
-        return body
+    def whole(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Return the loop with the imports, variables and helpers that it uses."""
+        name, words = self.executor.name, self.executor.words
+        first = f"import builtins as {name('py')}\n"
+        if "unbound" in words:
+            first += f"{name('unbound')} = {name('py')}.object()\n"
+        if "names" in words:
+            first += f"{name('names')} = {{}}\n"
+        helpers = [word for word in SOURCES if word in words]
+        before = ast.parse(first).body + [helper(word, name(word)) for word in helpers]
+        if not self.namespace:
+            return before + body
+        # The loop's variables are deleted in the end. (An ``except`` and a comprehension delete theirs.)
+        variables = sorted(name(word) for word in words.difference(helpers, ("py", "unbound", "exception"))
+                           if not word.startswith(LOCAL))
+        before += ast.parse(f"{' = '.join(variables)} = None").body
+        deleted = [*variables, *(name(word) for word in ("py", "unbound", *helpers) if word in words)]
+        return [*self.future, *before, *body, *ast.parse(f"del {', '.join(deleted)}").body]
 
 
-class _Placeholders(Transformer):
-    """Constants and nested definitions put where the text has placeholders for them."""
-
-    def __init__(self, prefix: str, writer: Writer, nested: Nested) -> None:
-        self.constant = f"{prefix}constant_"
-        self.define = f"{prefix}define_"
-        self.defined = f"{prefix}defined_"
-        self.writer = writer
-        self.nested = nested
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id.startswith(self.constant) and node.id[len(self.constant) :].isdecimal():
-            return constant(self.writer.constants[int(node.id[len(self.constant) :])])
-        return node
-
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
-        value = node.value
-        if isinstance(value, ast.Name) and value.id.startswith(self.define):
-            index = value.id[len(self.define) :]
-            kind, code = self.writer.nested[int(index)]
-            return self.nested(kind, code, self.defined + index)
-        return self.generic_visit(node)
+def _assign(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, STORE)], value)
 
 
-def _free_prefix(graph: Cfg) -> str:
-    """Return a prefix for the loop's names that no name of the code or of a pass begins with, but ``__dunder__``."""
-    code = graph.code
+def _forever(body: list[ast.stmt]) -> ast.stmt:
+    return ast.While(ast.Constant(True), body, [])
+
+
+def _is_future_import(stmt: ast.stmt) -> bool:
+    return isinstance(stmt, ast.ImportFrom) and stmt.module == "__future__"
+
+
+def _contents(entry: Entry) -> object:
+    """Return what must be the same of an entry wherever control comes from: all but what is in a variable."""
+    if isinstance(entry, FunctionExpr):
+        return entry.code
+    if isinstance(entry, Special) and entry is not LASTI:
+        return entry.kind, entry.value
+    return isinstance(entry, BuildClassName)
+
+
+def _free_prefix(code: Code, ops: list[Op], namespace: bool) -> str:
+    """Return a prefix for the loop's names that no name of the code or of a pass begins with."""
     names = {*code.names, *code.varnames, *code.cellvars, *code.freevars}
-    names |= {op.arg for block in graph.blocks.values() for op in block.ops if type(op.arg) is str}
-    prefix = "__"
-    while any(name.startswith(prefix) and not name.endswith("__") for name in names):
+    names |= {op.arg for op in ops if type(op.arg) is str}
+    prefix = "__loop_" if namespace else "__"
+    while any(name.startswith(prefix) and (namespace or not name.endswith("__")) for name in names):
         prefix += "_"
     return prefix
-
-
-def _run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.stmt]:
-    """Return statements that run the body of a module or class in its namespace.
-
-    Such a body has no ``return``, its names are items of a mapping (``locals()``), and what a loop needs for itself
-    would become attributes of the module or class. So its loop is the body of a function that is given the mapping::
-
-        def __body(__names):
-            ...
-            __names['x'] = __s0
-        __body(locals())
-        del __body
-
-    What the compiler puts into fast locals there (the variables of inlined comprehensions, 3.12+) is local to that
-    function, cells of functions around a class and ``__class__`` are reached through it.
-    """
-    statements = ast.parse(
-        f"def {prefix}body({prefix}names): pass\n"
-        f"{prefix}body(__import__('builtins').locals())\n"
-        f"del {prefix}body"
-    ).body
-    stored = {op.arg for op in canonicalise(code).ops if op.kind in (o.STORE_DEREF, o.DELETE_DEREF)}
-    free = [name for name in code.freevars if name in stored and not name.startswith("__class")]
-    function = statements[0]
-    assert isinstance(function, ast.FunctionDef)
-    function.body = [*([ast.Nonlocal(free)] if free else []), *body]
-    return statements

@@ -1,485 +1,516 @@
-"""One canonical operation -> statements on the slot variables, as text.
+"""Lift's executor on the stack of a loop: what waits on it is in variables, one for each place.
 
-A value never remains an expression, so nothing has to be known of the order of evaluation::
+A value remains an expression only while the operations evaluate one expression, from its first part to its last: such
+an expression is evaluated in their order. Before anything else happens (a statement, a copy, the end of the block) all
+that waits is assigned to the variables of its place, from below::
 
-    GET_ITER, stack depth 1    ->    __s0 = iter(__s0)
+    LOAD_FAST a; LOAD_FAST b; CALL; COPY 1; STORE_FAST c    ->    __s0 = a(b); __s1 = __s0; c = __s1
 
-Most operations are the expression that :mod:`..lift` writes (:data:`LIFTED`), or one row of :data:`TEMPLATES`; the
-others have a function in :data:`RULES`. In the bodies of modules and classes names are items of a mapping.
+What an operation means, :mod:`..lift` says. In :data:`TEXTS` are those that it leaves to structure (``with``, handlers,
+``match``) and those on what it cannot name; in :data:`RULES` those that move values about, and functions.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from ...bytecode import operations as o
-from ...bytecode.code import Code
+from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ...bytecode.operations import Op
-from ...bytecode.opspec import KEPT, UPDATES, effect, registrar
-from ..errors import FALLBACK, CannotDecompile
+from ...bytecode.opspec import KEPT, ON_LOCALS, UPDATES, effect, registrar
+from ..errors import FALLBACK, CannotDecompile, why
 from ..generics import HIDDEN
-from ..lift import LOAD, Scope, State, SymbolicExecutor
-from ..names import legal
-from ..unparse import unparse
-from .helpers import OF_THE_FRAME
-from .writer import BOUND, CELL, CELLS, CODE, CONSTRAINED, LASTI, MAYBE_UNBOUND, PLAIN, Writer
+from ..lift import LOAD, STORE, Entry, FunctionExpr, Iter, Special, State, SymbolicExecutor
+from ..lift.definitions import as_annotation, new_function
+from ..lift.stack import ImportedModule, ImportedName
+from ..names import is_name, is_private, legal
+from ..nodes import BuildClassName
+from ..scopes import CodeScope, make_function
+from ..structure.comprehensions import BUILDS
+from ..tiers import Tier
+from .helpers import SOURCES
 
-Rule = Callable[[Writer, Op], None]
-RULES: dict[str, Rule] = {}
-rule = registrar(RULES)
-
-
-def translate(writer: Writer, op: Op) -> None:
-    """Write one operation.
-
-    Raises:
-        CannotDecompile: it has no form in Python source.
-    """
-    rule = RULES.get(op.kind)
-    if rule is None:
-        raise cannot(op)
-    before = len(writer.tags)
-    rule(writer, op)
-    pops, pushes = effect(op)
-    if len(writer.tags) - before != pushes - pops:
-        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset} left {len(writer.tags)} values")
-
-
-def cannot(op: Op, why: str = "") -> CannotDecompile:
-    """Return the error for an operation without a form in Python source."""
-    return CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}" + (f": {why}" if why else ""))
-
-
-# --- Operations as lift writes them ------------------------------------------------------------------
-LIFTED = (
-    o.YIELD, o.YIELD_FROM, o.AWAIT, o.GETITEM, o.SETITEM, o.DELITEM, o.BINARY, o.COMPARE, o.UNARY, o.IS, o.IN,
-    o.BUILD_LIST, o.BUILD_SET, o.BUILD_MAP, o.CALL_EX,
-)
-
-
-@rule(*LIFTED)
-def lifted(w: Writer, op: Op) -> None:
-    """Write an operation as :mod:`..lift` does, on the slots."""
-    pops, _ = effect(op)
-    state = State([ast.Name(slot, LOAD) for slot in w.slots(pops)])
-    SymbolicExecutor(Scope()).run(state, [op])
-    w.drop(pops)
-    for statement in state.stmts:
-        w.write(unparse(statement))
-    for value in state.stack:
-        assert isinstance(value, ast.expr)
-        w.new(unparse(value))
-
-
-# --- Operations as templates -------------------------------------------------------------------------
-#: The value that an operation pushes, or its statement: ``{0}`` is the lowest of the values that it takes, ``{owner}``
-#: the container that it updates, ``{p}`` the prefix of helpers and ``{py}`` that of builtins.
-TEMPLATES: dict[str, str] = {
-    o.LOAD_LOCALS: "{names}",
-    o.LOAD_FROM_DICT_OR_GLOBALS: "{p}load_name({arg!r}, {0}, {py}globals())",
-    o.LOAD_BUILD_CLASS: "{py}__build_class__",
-    o.LOAD_ASSERTION_ERROR: "{py}AssertionError",
-    o.LOAD_COMMON_CONSTANT: "{py}{arg}",
-    o.BUILD_SLICE: "{py}slice({all})",
-    o.BUILD_STRING: "''.join([{all}])",
-    o.BUILD_TEMPLATE: "{templates}.Template(*[x for p in {py}zip({0}, (*{1}, '')) for x in p])",
-    o.LIST_APPEND: "{py}list.append({owner}, {0})",
-    o.SET_ADD: "{py}set.add({owner}, {0})",
+#: Raises an exception again and leaves ``__context__`` alone; a plain ``raise e`` would set it (CPython's
+#: Python/errors.c, ``_PyErr_SetObject``).
+RAISE_AGAIN = "{context} = {0}.__context__\ntry: raise {0}\nfinally: {0}.__context__ = {context}"
+_WITH = ("{{1}} = {{methods}}({{0}}, '__{0}enter__', '__{0}exit__')\nif {{1}} is None:\n"
+         "    {1}with {{0}}: pass\n"  # (raises the error)
+         "{{0}}, {{1}} = {{1}}[1], {{1}}[0]()")
+_MATCH = "match {{0}}:\n    case {0}: {{1}} = True\n    case _: {{1}} = False"
+_SHOW = "{py}.__import__('sys').displayhook({0})"
+#: Operations that lift does not say, on variables of the stack: ``{0}`` is the lowest that is read or written,
+#: ``{owner}`` the container that is updated, ``{names}`` the mapping of the names of a module or class.
+TEXTS: dict[str, str] = {
+    o.LOAD_ASSERTION_ERROR: "{0} = {py}.AssertionError",
+    o.LOAD_COMMON_CONSTANT: "{0} = {py}.{arg}",
+    o.LOAD_FAST_AND_CLEAR: "try: {0} = {arg}; del {arg}\nexcept {py}.NameError: {0} = {unbound}",
+    # names that cannot be written
+    o.LOAD_NAME: "{0} = {load_name}({arg!r}, {names}, {py}.globals())",
+    o.STORE_NAME: "{names}[{arg!r}] = {0}",
+    o.DELETE_NAME: "{delete_name}({arg!r}, {names})",
+    o.LOAD_GLOBAL: "{0} = {load_name}({arg!r}, {py}.globals())",
+    o.STORE_GLOBAL: "{py}.globals()[{arg!r}] = {0}",
+    o.DELETE_GLOBAL: "{delete_name}({arg!r}, {py}.globals())",
+    o.LOAD_ATTR: "{0} = {py}.getattr({0}, {arg!r})",
+    o.STORE_ATTR: "{py}.setattr({1}, {arg!r}, {0})",
+    o.DELETE_ATTR: "{py}.delattr({0}, {arg!r})",
+    # containers that are in variables
+    o.LIST_APPEND: "{owner}.append({0})",
+    o.SET_ADD: "{owner}.add({0})",
     o.MAP_ADD: "{owner}[{0}] = {1}",
     o.LIST_EXTEND: "{owner}.extend([*{0}])",
     o.SET_UPDATE: "{owner}.update({{*{0}}})",
     o.DICT_UPDATE: "{owner}.update({{**{0}}})",
-    o.LIST_TO_TUPLE: "{py}tuple({0})",
-    o.GET_ITER: "{py}iter({0})",
-    o.GET_AITER: "{py}aiter({0})",
-    o.GET_ANEXT_AWAIT: "await {py}anext({0})",
-    o.CHECK_EXC_MATCH: "{p}matches({0}, {1})",
-    o.PREP_RERAISE_STAR: "{p}join_groups({0}, {1})",
-    o.GET_LEN: "{py}len({0})",
-    o.MATCH_MAPPING: "{p}matched({0}, '{{}}') is not None",
-    o.MATCH_SEQUENCE: "{p}matched({0}, '[*_]') is not None",
-    o.MATCH_KEYS: "{p}match_keys({0}, {1})",
-    o.MATCH_CLASS: "{p}match_class({0}, {1}, {arg}, {2})",
-    o.COPY_DICT_WITHOUT_KEYS: "{{k: v for k, v in {0}.items() if k not in {1}}}",
-    o.IMPORT_NAME: "{py}__import__({arg!r}, {py}globals(), None, {1}, {0})",
-    o.IMPORT_STAR: "{names}.update({p}imported({0}, '*'))",
-    o.SETUP_ANNOTATIONS: "if '__annotations__' not in {names}: {names}['__annotations__'] = {{}}",
-    o.PRINT_EXPR: "{py}__import__('sys').displayhook({0})",
+    o.DICT_MERGE: "{owner} = {merge}({function}, {owner}, {0})",
+    o.LIST_TO_TUPLE: "{0} = {py}.tuple({0})",
+    # interactive input
+    o.PRINT_EXPR: _SHOW,
+    o.INTRINSIC_1: "{0} = " + _SHOW,
+    # handlers, contexts, asynchronous iteration
+    o.PUSH_EXC_INFO: "{1} = {0}\n{0} = None",
+    o.POP_EXCEPT: "",
+    o.CHECK_EXC_MATCH: "try: raise {0}\nexcept {1}: {1} = True\nexcept {py}.BaseException: {1} = False",
+    o.CHECK_EG_MATCH: "{0}, {1} = {split_group}({0}, {1})",
+    o.PREP_RERAISE_STAR: "{0} = {join_groups}({0}, {1})",
+    o.BEFORE_WITH: _WITH.format("", ""),
+    o.BEFORE_ASYNC_WITH: _WITH.format("a", "async "),
+    o.WITH_EXCEPT_START: "{2} = {exit}({py}.type({1}), {1}, {1}.__traceback__)",
+    o.GET_ANEXT_AWAIT: "{1} = await {py}.anext({0})",
+    o.END_ASYNC_FOR: "if not {py}.isinstance({1}, {py}.StopAsyncIteration):\n    "
+                     + RAISE_AGAIN.replace("{0}", "{1}").replace("\n", "\n    "),
+    # match
+    o.GET_LEN: "{1} = {py}.len({0})",
+    o.MATCH_MAPPING: _MATCH.format("{{}}"),
+    o.MATCH_SEQUENCE: _MATCH.format("[*_]"),
+    o.MATCH_KEYS: "{2} = {match_keys}({0}, {1})",
+    o.COPY_DICT_WITHOUT_KEYS: "{1} = {without_keys}({0}, {1})",
 }
-#: Those of attributes: where the name can be written, and where it cannot.
-ATTRIBUTES: dict[str, tuple[str, str]] = {
-    o.LOAD_ATTR: ("{0}.{arg}", "{py}getattr({0}, {arg!r})"),
-    o.STORE_ATTR: ("{1}.{arg} = {0}", "{py}setattr({1}, {arg!r}, {0})"),
-    o.DELETE_ATTR: ("del {0}.{arg}", "{py}delattr({0}, {arg!r})"),
-    o.IMPORT_FROM: ("{p}imported({0}, {arg!r})[{arg!r}]", "{py}getattr({0}, {arg!r})"),
-    o.LOAD_SUPER_ATTR: ("{0}({1}, {2}).{arg}", "{py}getattr({0}({1}, {2}), {arg!r})"),
-}
-#: Those of the interpreter's functions of one value.
-INTRINSICS: dict[str, str] = {
-    "import_star": "{names}.update({p}imported({0}, '*'))",
-    "print": "{py}__import__('sys').displayhook({0})",
-    "typealias": "{p}type_alias({0})",
-    "subscript_generic": "{p}generic_base({0})",
-    "typevar": "{p}type_parameter('', {0})",
-    "typevartuple": "{p}type_parameter('*', {0})",
-    "paramspec": "{p}type_parameter('**', {0})",
-}
-#: The module of template strings.
-_TEMPLATES = "__import__('string.templatelib').templatelib"
+#: The loop's own names in texts.
+_WORDS = ("py", "unbound", "context", *SOURCES)
+#: What is on the stack below an exception and says where it was raised.
+LASTI = Special("lasti")
+#: The beginning of the variables that a module or class has for those of its inlined comprehensions.
+LOCAL = "local_"
+
+Rule = Callable[["SlotExecutor", State, Op], None]
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
 
 
-def fill(w: Writer, op: Op, template: str, arg: object) -> None:
-    """Write an operation by its template."""
-    pops, pushes = effect(op)
-    kept = KEPT.get(op.kind, 0)
-    values = w.slots(pops)
-    owner = w.slot(op.arg + pops) if op.kind in UPDATES else ""
-    text = template.format(*values, all=", ".join(values), owner=owner, arg=arg, p=w.prefix, py=w.py,
-                           names=w.mapping(), templates=f"{w.py}{_TEMPLATES}")
-    w.drop(pops - kept)
-    if pushes > kept:
-        w.new(text)
-    else:
-        w.write(text)
+def is_marker(entry: Entry) -> bool:
+    """Return whether an entry of the stack is nothing that is evaluated, and in no variable."""
+    return isinstance(entry, (Special, FunctionExpr, BuildClassName))
 
 
-@rule(*TEMPLATES)
-def _(w: Writer, op: Op) -> None:
-    fill(w, op, TEMPLATES[op.kind], op.arg)
+class SlotExecutor(SymbolicExecutor):
+    """Runs operations on values in variables.
+
+    Args:
+        scope: the code object around the operations.
+        prefix: the beginning of the names of all variables that the loop adds. In a module or class, where they are
+            deleted in the end, two underscores are after them: a class would change private names.
+        ops: all operations of the code object.
+
+    Attributes:
+        words: the names of the variables that the loop adds, without the prefix.
+        following: the operations after the present one, in its block.
+    """
+
+    def __init__(self, scope: CodeScope, prefix: str, ops: list[Op]) -> None:
+        super().__init__(scope, True)
+        self.code_scope = scope
+        self.namespace = scope.kind in ("module", "class")
+        self.prefix = prefix
+        self.words: set[str] = set()
+        self.variables = {*scope.code.varnames, *scope.code.cellvars, *scope.code.freevars}
+        #: the variables that inlined comprehensions clear, and restore
+        self.cleared = {self.local(op.arg) for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}
+        #: those of them that functions share
+        self.shared = {op.arg for op in ops if op.kind is o.MAKE_CELL}
+        #: the variables that are bound outside of their comprehensions, too, which have three stores each: of an
+        #: element, and of the earlier value in the end and in their handler
+        stored = Counter(op.arg if op.kind in (o.STORE_FAST, o.STORE_DEREF) else None for op in ops)
+        times = Counter(op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR)
+        self.bound_outside = {self.local(name) for name, count in times.items()
+                              if name in scope.code.arguments or stored[name] > 3 * count}
+        self.following: Sequence[Op] = ()
+        #: stores of imports under names that source cannot have, by the variables that they get first
+        self.imported: dict[str | None, str] = {}
+
+    def run(self, state: State, ops: list[Op], to_statement: bool = False) -> None:
+        """Run the operations of a block.
+
+        Raises:
+            CannotDecompile: an operation has no form in Python source.
+        """
+        for at, op in enumerate(ops):
+            self.following = ops[at + 1 :]
+            before, (pops, pushes) = len(state.stack), effect(op)
+            if before < pops + (op.arg if op.kind in UPDATES else 0):
+                raise CannotDecompile(FALLBACK, "the stack is too short")
+            if op.kind in ON_LOCALS:
+                op = Op(op.kind, self.local(op.arg), op.offset, op.line)
+            RULES.get(op.kind, SlotExecutor.usual)(self, state, op)
+            if len(state.stack) - before != pushes - pops:
+                raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset} left {len(state.stack)} values")
+
+    def usual(self, state: State, op: Op) -> None:
+        """Run an operation by lift's rule, or by its text."""
+        if self.lifts(state, op):
+            super().run(state, [op])
+        else:
+            self.write(state, op, TEXTS[op.kind])
+
+    def lifts(self, state: State, op: Op) -> bool:
+        """Return whether lift can say an operation."""
+        kind = op.kind
+        if kind not in TEXTS:
+            return True
+        if kind in (o.LOAD_ATTR, o.STORE_ATTR, o.DELETE_ATTR, o.LOAD_NAME, o.STORE_NAME, o.DELETE_NAME):
+            return self.can_say(op.arg)
+        if kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL):
+            return self.can_say(op.arg) and (self.namespace or op.arg not in self.variables)
+        if kind in UPDATES:
+            return not isinstance(state.stack[-effect(op)[0] - op.arg], ast.Name)
+        if kind is o.LIST_TO_TUPLE:
+            return isinstance(state.stack[-1], ast.List)
+        return kind is o.INTRINSIC_1 and op.arg != "print"
+
+    def can_say(self, name: str) -> bool:
+        """Return whether a name can be written and means itself here: as a global, an attribute, a keyword."""
+        return is_name(name) and not (self.code_scope.prefix and is_private(name))
+
+    # --- the loop's variables ---------------------------------------------------------------------
+    def name(self, word: str) -> str:
+        """Return the name of a variable of the loop."""
+        self.words.add(word)
+        return f"{self.prefix}{word}{'__' if self.namespace else ''}"
+
+    def slot(self, place: int) -> str:
+        """Return the variable of a place on the stack, 0 for the lowest."""
+        return self.name(f"s{place}")
+
+    def local(self, name: str) -> str:
+        """Return a variable of the function; in a module or class it is one of an inlined comprehension."""
+        shown = self.name(LOCAL + legal(name)) if self.namespace else legal(self.scope.plain_name(name))
+        if not is_name(shown):
+            raise CannotDecompile(FALLBACK, f"{name!r} is not the name of a variable")
+        return shown
+
+    def builtin(self, name: str, *arguments: ast.expr) -> ast.expr:
+        """Return the call of a built-in function, whatever the program calls so."""
+        return ast.Call(ast.Attribute(ast.Name(self.name("py"), LOAD), name, LOAD), [*arguments], [])
+
+    def assign(self, state: State, name: str, value: ast.expr) -> None:
+        """Assign a value to a variable of the loop."""
+        state.stmts.append(ast.Assign([ast.Name(name, STORE)], value))
+
+    def write(self, state: State, op: Op, text: str) -> None:
+        """Write an operation as statements on the variables of the stack."""
+        slots = self.settle(state)
+        pops, pushes = effect(op)
+        base = len(slots) - pops
+        slots += [self.slot(len(slots) + more) for more in range(pushes - pops)]
+        words = {word: self.name(word) for word in _WORDS if f"{{{word}}}" in text}
+        if "{names}" in text:  # (a class body that was given alone is written as a function)
+            words["names"] = f"{self.name('py')}.locals()" if self.namespace else self.name("names")
+        if op.kind in UPDATES:
+            words["owner"] = slots[base - op.arg]
+            words["function"] = slots[max(base - op.arg - 2, 0)]  # (``callable, args, dict``)
+        if op.kind is o.WITH_EXCEPT_START:
+            words["exit"] = slots[max(base - 1 - (state.stack[base - 1] is LASTI), 0)]
+        state.stmts += ast.parse(text.format(*slots[base:], arg=op.arg, **words)).body
+        kept = base + KEPT.get(op.kind, 0)
+        state.stack[kept:] = [ast.Name(slot, LOAD) for slot in slots[kept : base + pushes]]
+
+    def settle(self, state: State, constants: bool = True) -> list[str]:
+        """Assign what waits to the variables of its places, and return these.
+
+        Args:
+            state: the stack and the statements.
+            constants: assign constants, too.
+        """
+        slots = [self.slot(place) for place in range(len(state.stack))]
+        for place, entry in enumerate(state.stack):
+            is_settled = type(entry) is ast.Name and entry.id == slots[place]
+            if not is_settled and not is_marker(entry) and (constants or not isinstance(entry, ast.Constant)):
+                self.assign(state, slots[place], self.value(entry))
+                state.stack[place] = ast.Name(slots[place], LOAD)
+        return slots
+
+    def push(self, state: State, value: ast.expr) -> None:
+        """Assign a value to the variable of the next place."""
+        name = self.slot(len(state.stack))
+        self.assign(state, name, value)
+        state.stack.append(ast.Name(name, LOAD))
+
+    # --- what lift asks ---------------------------------------------------------------------------
+    def value(self, entry: Entry) -> ast.expr:
+        """Return an entry as an expression for any place: a slice has a form in brackets only."""
+        value = self.resolve(entry)
+        if isinstance(value, ast.Slice):
+            parts = (value.lower, value.upper, value.step)
+            return self.builtin("slice", *(ast.Constant(None) if part is None else part for part in parts))
+        if isinstance(value, ast.Tuple):
+            return ast.Tuple([self.value(element) for element in value.elts], LOAD)
+        return value
+
+    def resolve(self, entry: Entry) -> ast.expr:
+        """Return the expression of an entry when something uses it."""
+        if isinstance(entry, Iter):
+            return self.builtin("aiter" if entry.asynchronous else "iter", entry.value)
+        return super().resolve(entry)
+
+    def spill_pending(self, state: State) -> None:
+        """Assign what waits to its variables, before a statement."""
+        if any(isinstance(entry, (ImportedModule, ImportedName)) for entry in state.stack):
+            raise CannotDecompile(FALLBACK, "something else happens in the middle of an import")
+        self.settle(state, constants=False)
+
+    def temporary(self, state: State, value: ast.expr) -> ast.Name:  # type: ignore[override]
+        """Assign a value that is no longer on the stack to the variable of its place, and return that."""
+        self.push(state, value)
+        entry = state.stack.pop()
+        assert isinstance(entry, ast.Name)
+        return entry
+
+    def emit(self, state: State, stmt: ast.stmt) -> None:
+        """Append a statement, after what was evaluated before it."""
+        if isinstance(stmt, (ast.Import, ast.ImportFrom)):
+            self.settle(state, constants=False)
+            state.stmts.append(stmt)
+            for alias in stmt.names:
+                state.stmts += ast.parse(self.imported.pop(alias.asname, "")).body
+            return
+        self.spill_pending(state)
+        if not (self.scope.annotates and type(stmt) is ast.Assign and as_annotation(self, state, stmt)):
+            state.stmts.append(stmt)
+
+    def store_value(self, state: State, target: ast.expr, value: Entry) -> None:
+        """Store an entry to ``target``."""
+        super().store_value(state, target, self.resolve(value) if isinstance(value, Iter) else value)
+
+    # --- functions --------------------------------------------------------------------------------
+    def as_part(self, expr: FunctionExpr) -> ast.expr | None:
+        """Return a lambda, or the function of a comprehension; ``None`` if it cannot be written as such."""
+        code, tiers = expr.code, self.code_scope.options.tiers
+        while tiers.of(code) is not Tier.DISPATCH:
+            try:
+                if code.name == "<lambda>":
+                    return self.scope.lambda_(expr)
+                self.scope.comprehension(FunctionExpr(code, {}), Iter(ast.Name("_", LOAD)))
+                return expr
+            except Exception as error:
+                tiers.demote(code, why(error))
+        return None
+
+    def is_definition(self, state: State, expr: FunctionExpr) -> bool:
+        """Return whether the operations that follow make a statement of a function, or a part of one."""
+        code = expr.code
+        if any(isinstance(part, ast.Name) for part in expr.arguments.values()):
+            return False  # (one that was evaluated before a jump)
+        if state.stack and isinstance(state.stack[-1], BuildClassName):
+            return True
+        after = next((op for op in self.following if op.kind is not o.CALL or op.arg != (1, ())), None)  # (decorators)
+        if after is not None and after.kind in (o.STORE_FAST, o.STORE_DEREF, o.STORE_NAME, o.STORE_GLOBAL):
+            return self.scope.plain_name(after.arg) == self.scope.plain_name(code.name) and self.lifts(state, after)
+        return code in self.code_scope.options.tiers.parts  # (of annotations, type parameters)
+
+    def define(self, state: State, expr: FunctionExpr) -> None:
+        """Write the definition of a function that is no statement by itself, and push it."""
+        code, name = expr.code, self.name("function")
+        scope = self.code_scope.nested(code, "function")
+        arguments, _ = self.code_scope.arguments(code, {}, scope)
+        asynchronous = bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
+        self.emit(state, make_function(name, arguments, scope.statements(), [], None, asynchronous))
+        values = {"name": ast.Constant(code.name), "qualname": ast.Constant(code.qualname), **expr.arguments}
+        if isinstance(annotations := values.get("annotations"), ast.Tuple):
+            values["annotations"] = ast.Dict([*annotations.elts[::2]], annotations.elts[1::2])
+        elif isinstance(annotations, ast.Name) and code.version >= (3, 10):  # (a dictionary before)
+            pairs = ast.parse(f"{self.name('py')}.zip({annotations.id}[::2], {annotations.id}[1::2])", mode="eval").body
+            values["annotations"] = self.builtin("dict", pairs)
+        values.pop("closure", None)
+        for key, value in reversed(values.items()):  # (lift has taken them from the stack: the last comes first)
+            attribute = ast.Attribute(ast.Name(name, LOAD), f"__{key}__", STORE)
+            state.stmts.append(ast.Assign([attribute], value))
+        self.push(state, ast.Name(name, LOAD))
 
 
-@rule(*ATTRIBUTES)
-def _(w: Writer, op: Op) -> None:
-    name = op.arg[0] if op.kind is o.LOAD_SUPER_ATTR else op.arg
-    plain, otherwise = ATTRIBUTES[op.kind]
-    fill(w, op, plain if w.can_say(name) else otherwise, name)
-
-
-@rule(o.CONVERT)
-def _(w: Writer, op: Op) -> None:
-    # (An f-string would format the result, too: that of ``str(x)`` may be of a class with its own ``__format__``.)
-    fill(w, op, "{py}{arg}({0})", {"s": "str", "r": "repr", "a": "ascii"}[op.arg])
-
-
-@rule(o.INTRINSIC_1)
-def _(w: Writer, op: Op) -> None:
-    if op.arg not in INTRINSICS:
-        raise cannot(op)
-    fill(w, op, INTRINSICS[op.arg], None)
-
-
-@rule(o.INTRINSIC_2)
-def _(w: Writer, op: Op) -> None:
-    if op.arg == "set_function_type_params":
-        w.write(f"{w.slot(2)}.__type_params__ = {w.slot(1)}")
-        w.drop(1)
-    elif op.arg in ("typevar_with_bound", "typevar_with_constraints"):
-        kind = BOUND if op.arg == "typevar_with_bound" else CONSTRAINED
-        w.result(2, f"{w.prefix}type_parameter('', {w.slot(2)}, {kind!r}, {w.slot(1)})", kind)
-    elif op.arg == "set_typeparam_default":
-        kind = w.tags[-2]
-        w.result(2, f"{w.prefix}with_default({w.slot(2)}, {kind!r}, {w.slot(1)})", kind)
-    else:
-        raise cannot(op)
-
-
-# --- Constants and variables -------------------------------------------------------------------------
+# --- Constants, variables ------------------------------------------------------------------------------
 @rule(o.CONST)
-def _(w: Writer, op: Op) -> None:
-    if isinstance(op.arg, Code):
-        w.nested.append(("function", op.arg))
-        w.tags.append(f"{CODE}{len(w.nested) - 1}")
-        return
-    w.new(w.constant(op.arg))
-
-
-@rule(o.LOAD_FAST, o.LOAD_DEREF)
-def _(w: Writer, op: Op) -> None:
-    w.new(w.name(op.arg))
-
-
-@rule(o.LOAD_CLASSDEREF)
-def _(w: Writer, op: Op) -> None:
-    if w.namespace and op.arg == ".type_params":  # the class statement has put them there already
-        w.new(f"{w.mapping()}['__type_params__']")
-    elif w.namespace:
-        w.new(f"{w.mapping()}[{op.arg!r}] if {op.arg!r} in {w.mapping()} else {w.name(op.arg)}")
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    is_searched = executor.following and executor.following[0].kind in (o.IN, o.GET_ITER, o.SET_UPDATE)
+    if isinstance(op.arg, frozenset) and not is_searched:
+        executor.usual(state, Op(o.CONST, (*sorted(op.arg, key=repr),)))
+        state.stack[-1] = executor.builtin("frozenset", executor.resolve(state.stack[-1]))
     else:
-        w.new(w.name(op.arg))
+        executor.usual(state, op)
 
 
-@rule(o.LOAD_NAME, o.LOAD_GLOBAL)
-def _(w: Writer, op: Op) -> None:
-    name, is_global = op.arg, op.kind is o.LOAD_GLOBAL
-    if w.namespace or not w.can_say(name) or is_global and name in w.fast:
-        value = f"{w.prefix}load_name({name!r}, {'' if is_global else w.names + ', '}{w.py}globals())"
+@rule(o.STORE_FAST)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    if op.arg not in executor.cleared:
+        executor.usual(state, op)
+    elif op.arg in executor.shared:  # (what shares it may still be called)
+        executor.write(state, op, "if {0} is not {unbound}: {arg} = {0}")
     else:
-        value = w.name(name)
-    if name in OF_THE_FRAME and (w.namespace or is_global):
-        # ``locals`` and the like see the function's own locals, not the loop's variables.
-        own = w.mapping() if w.namespace else f"{w.prefix}own_locals({w.py}locals(), {tuple(sorted(w.fast))!r})"
-        value = f"{w.prefix}frame_builtin({value}, {own}, {w.py}globals())"
-    w.new(value)
+        executor.write(state, op, "{arg} = {0}\nif {0} is {unbound}: del {arg}")
 
 
-@rule(o.LOAD_FROM_DICT_OR_DEREF)
-def _(w: Writer, op: Op) -> None:
-    top, name = w.slot(1), op.arg
-    w.write(f"{top} = {top}[{name!r}] if {name!r} in {top} else {w.name(name)}")
-
-
-def outside(w: Writer, op: Op) -> str:
-    """Return the dictionary to write for a name that is no variable here: ``globals()`` or the loop's; else ``""``."""
-    if not w.namespace and w.can_say(op.arg):
-        return ""
-    if op.kind in (o.STORE_GLOBAL, o.DELETE_GLOBAL):
-        return f"{w.py}globals()"
-    return w.names if op.kind in (o.STORE_NAME, o.DELETE_NAME) else ""
-
-
-@rule(o.STORE_FAST, o.STORE_DEREF, o.STORE_NAME, o.STORE_GLOBAL)
-def _(w: Writer, op: Op) -> None:
-    dictionary, value = outside(w, op), w.slot(1)
-    name = f"{dictionary}[{op.arg!r}]" if dictionary else w.name(op.arg)
-    if w.tags[-1] == MAYBE_UNBOUND:
-        w.write(f"if {value} is {w.prefix}unbound:\n"
-                f"    try: del {name}\n"
-                f"    except {w.py}NameError: pass\n"
-                f"else: {name} = {value}")
-    elif w.tags[-1].startswith(CODE):
-        raise CannotDecompile(FALLBACK, f"a code object is stored in {op.arg}")
+@rule(o.STORE_GLOBAL, o.STORE_NAME)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    top = state.stack[-1] if state.stack else None
+    if isinstance(top, Special) and top.kind == "cell" or isinstance(top, ast.Name) and top.id == ".type_params":
+        state.stack.pop()  # (the compiler's own, which the class statement stores)
+    elif isinstance(top, (ImportedModule, ImportedName)) and not executor.lifts(state, op):
+        name = executor.name(f"import{len(executor.imported)}")
+        own = "locals" if op.kind is o.STORE_NAME else "globals"
+        executor.imported[name] = f"{executor.name('py')}.{own}()[{op.arg!r}] = {name}"
+        executor.store(state, ast.Name(name, STORE))
     else:
-        w.write(f"{name} = {value}")
-    w.drop(1)
-
-
-@rule(o.DELETE_FAST, o.DELETE_DEREF, o.DELETE_NAME, o.DELETE_GLOBAL)
-def _(w: Writer, op: Op) -> None:
-    dictionary = outside(w, op)
-    w.write(f"{w.prefix}delete_name({op.arg!r}, {dictionary})" if dictionary else f"del {w.name(op.arg)}")
-
-
-@rule(o.LOAD_FAST_AND_CLEAR)
-def _(w: Writer, op: Op) -> None:
-    w.tags.append(MAYBE_UNBOUND)
-    value, name = w.slot(1), w.name(op.arg)
-    w.write(f"try: {value} = {name}; del {name}\n"
-            f"except {w.py}NameError: {value} = {w.prefix}unbound")
-
-
-@rule(o.MAKE_CELL)
-def _(w: Writer, op: Op) -> None:
-    pass  # the variable of an inlined comprehension: its cell is the function's own here
+        executor.usual(state, op)
 
 
 @rule(o.LOAD_CLOSURE)
-def _(w: Writer, op: Op) -> None:
-    w.new(f"(lambda: {w.name(op.arg)}).__closure__[0]", CELL + op.arg)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    state.stack.append(Special("cell", op.arg))
 
 
-# --- Tuples, dictionaries, strings, unpacking --------------------------------------------------------
-@rule(o.INPLACE)
-def _(w: Writer, op: Op) -> None:
-    w.write(f"{w.slot(2)} {op.arg}= {w.slot(1)}")
-    w.drop(1)
-    w.tags[-1] = PLAIN
+@rule(o.MAKE_CELL)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    # (In a function the comprehension has the variable, and its cell, of that.)
+    if executor.namespace or op.arg in executor.bound_outside:
+        raise CannotDecompile(FALLBACK, "a function shares a variable of a comprehension, another one than around it")
 
 
-@rule(o.BUILD_TUPLE)
-def _(w: Writer, op: Op) -> None:
-    cells = bool(op.arg) and all(tag.startswith(CELL) for tag in w.tags[-op.arg :])
-    names = ",".join(tag[len(CELL) :] for tag in w.tags[-op.arg :]) if cells else ""
-    w.result(op.arg, f"({''.join(v + ', ' for v in w.slots(op.arg))})", f"{CELLS} {names}" if cells else PLAIN)
-
-
-@rule(o.BUILD_CONST_KEY_MAP)
-def _(w: Writer, op: Op) -> None:
-    pairs = ", ".join(f"{w.constant(k)}: {v}" for k, v in zip(op.arg, w.slots(len(op.arg))))
-    w.result(len(op.arg), f"{{{pairs}}}")
-
-
-@rule(o.FORMAT)
-def _(w: Writer, op: Op) -> None:
-    conversion, has_spec = op.arg
-    value = w.slot(1 + has_spec) + (f"!{conversion}" if conversion else "")
-    w.result(1 + has_spec, f"f'{{{value}:{{{w.slot(1)}}}}}'" if has_spec else f"f'{{{value}}}'")
-
-
-@rule(o.BUILD_INTERPOLATION)
-def _(w: Writer, op: Op) -> None:
-    conversion, has_spec = op.arg
-    value, text, *spec = w.slots(2 + has_spec)
-    more = "".join(f", {s}" for s in spec)
-    w.result(2 + has_spec, f"{w.py}{_TEMPLATES}.Interpolation({value}, {text}, {conversion or None!r}{more})")
-
-
-@rule(o.DICT_MERGE)
-def _(w: Writer, op: Op) -> None:
-    function = w.slot(op.arg + 3)  # ``callable, args, dict``, with the mapping already popped
-    w.write(f"{w.prefix}merge({w.slot(op.arg + 1)}, {w.slot(1)}, {function})")
-    w.drop(1)
-
-
-@rule(o.BUILD_UNPACK)
-def _(w: Writer, op: Op) -> None:
-    kind, count = op.arg
-    if kind != "keywords" or not count:
-        lifted(w, op)
-        return
-    # ``callable, args, mappings``: a key that comes twice raises
-    (first, *others), function = w.slots(count), w.slot(count + 2)
-    w.write(f"{first} = {{**{first}}}")
-    for other in others:
-        w.write(f"{w.prefix}merge({first}, {other}, {function})")
-    w.drop(count - 1)
-
-
-@rule(o.UNPACK, o.UNPACK_EX)
-def _(w: Writer, op: Op) -> None:
-    sequence = w.slot(1)
-    _, count = effect(op)
-    w.drop(1)
-    w.tags.extend([PLAIN] * count)
-    targets = w.slots(count)[::-1]
-    if op.kind is o.UNPACK_EX:
-        targets[op.arg[0]] = "*" + targets[op.arg[0]]
-    w.write(f"[{', '.join(targets)}] = {sequence}")
-
-
-# --- Exceptions and contexts -------------------------------------------------------------------------
-def raise_again(prefix: str, exception: str) -> str:
-    """Return a raise that leaves ``__context__`` alone.
-
-    A plain ``raise e`` would set it (CPython's Python/errors.c, ``_PyErr_SetObject``).
-    """
-    return (f"{prefix}context = {exception}.__context__\n"
-            f"try: raise {exception}\n"
-            f"finally: {exception}.__context__ = {prefix}context")
-
-
-@rule(o.END_ASYNC_FOR)
-def _(w: Writer, op: Op) -> None:
-    exception = w.slot(1)
-    again = raise_again(w.prefix, exception).replace("\n", "\n    ")
-    w.write(f"if not {w.py}isinstance({exception}, {w.py}StopAsyncIteration):\n    {again}")
-    w.drop(2)
-
-
-@rule(o.PUSH_EXC_INFO)
-def _(w: Writer, op: Op) -> None:
-    w.new(w.slot(1))
-    w.write(f"{w.slot(2)} = None")
-
-
-@rule(o.POP_EXCEPT)
-def _(w: Writer, op: Op) -> None:
-    w.drop(1)
-
-
-@rule(o.CHECK_EG_MATCH)
-def _(w: Writer, op: Op) -> None:
-    w.write(f"{w.slot(2)}, {w.slot(1)} = {w.prefix}split_group({w.slot(2)}, {w.slot(1)})")
-
-
-@rule(o.BEFORE_WITH, o.BEFORE_ASYNC_WITH)
-def _(w: Writer, op: Op) -> None:
-    is_async = op.kind is o.BEFORE_ASYNC_WITH
-    enter, leave = methods = ("__aenter__", "__aexit__") if is_async else ("__enter__", "__exit__")
-    if w.code.version >= (3, 14):  # the exit is looked up first (``codegen_with_inner`` in codegen.c)
-        methods = methods[::-1]
-    manager = w.slot(1)
-    w.new(f"{w.prefix}methods({manager}, {methods!r})")
-    found = w.slot(1)
-    w.write(f"if {found} is None:\n"
-            f"    {'async ' * is_async}with {manager}: pass\n"  # (raises the error)
-            f"{manager}, {found} = {found}[{leave!r}], {found}[{enter!r}]()")
-
-
-@rule(o.WITH_EXCEPT_START)
-def _(w: Writer, op: Op) -> None:
-    leave = w.slot(4 if LASTI in w.tags[-3:-2] else 3)  # (hostile code may have nothing there)
-    exception = w.slot(1)
-    w.new(f"{leave}({w.py}type({exception}), {exception}, {exception}.__traceback__)")
-
-
-# --- Values dropped, copied, moved on the stack ------------------------------------------------------
+# --- Values dropped, copied, moved on the stack, unpacked ----------------------------------------------
 @rule(o.POP)
-def _(w: Writer, op: Op) -> None:
-    top = w.slot(1)
-    if not w.tags[-1].startswith(CODE):
-        w.write(f"{top} = None")  # so that it lives no longer than on the stack
-    w.drop(1)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    place = len(state.stack) - 1
+    entry = state.stack[-1] if state.stack else None
+    if isinstance(entry, ast.Name) and entry.id == executor.slot(place):
+        state.stack.pop()
+        executor.assign(state, entry.id, ast.Constant(None))  # so that it lives no longer than on the stack
+    elif isinstance(entry, ast.Constant) or entry is LASTI:
+        state.stack.pop()
+    elif isinstance(entry, Iter):
+        executor.emit(state, ast.Expr(executor.pop(state)))
+    else:
+        executor.usual(state, op)
 
 
 @rule(o.COPY)
-def _(w: Writer, op: Op) -> None:
-    w.new(w.slot(op.arg), w.tags[-op.arg])
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    executor.spill_pending(state)
+    entry = state.stack[-op.arg]
+    if is_marker(entry) or isinstance(entry, ast.Constant):
+        state.stack.append(entry)
+    else:
+        executor.push(state, executor.resolve(entry))
 
 
-@rule(o.SWAP)
-def _(w: Writer, op: Op) -> None:
+@rule(o.SWAP, o.ROT)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
     if op.arg < 2:
         return
-    a, b = w.slot(1), w.slot(op.arg)
-    w.write(f"{a}, {b} = {b}, {a}")
-    w.tags[-1], w.tags[-op.arg] = w.tags[-op.arg], w.tags[-1]
+    stack, after = state.stack, executor.following[0] if executor.following else op
+    if isinstance(after.arg, Code) and after.arg.name.startswith(HIDDEN):
+        return  # (two values for a function with type parameters: the SWAP 3 below undoes it, ``compiler_function``)
+    if isinstance(top := stack[-1], FunctionExpr) and after.kind is o.CALL and (
+        op.kind is o.ROT or op.arg == 2 or top.code.name.startswith(HIDDEN)
+    ):
+        stack.insert(len(stack) - op.arg, stack.pop())  # (it is called next, with what was evaluated before it)
+        return
+    slots = executor.settle(state)[-op.arg :]
+    moved = stack[-op.arg :]
+    moved = moved[-1:] + (moved[:-1] if op.kind is o.ROT else moved[1:-1] + moved[:1])
+    stack[-op.arg :] = [entry if is_marker(entry) else ast.Name(slot, LOAD) for slot, entry in zip(slots, moved)]
+    targets: list[ast.expr] = [ast.Name(slot, STORE) for slot, entry in zip(slots, moved) if not is_marker(entry)]
+    values = [entry for entry in moved if isinstance(entry, ast.expr) and not is_marker(entry)]
+    if values:
+        state.stmts.append(ast.Assign([ast.Tuple(targets, STORE)], ast.Tuple(values, LOAD)))
 
 
-@rule(o.ROT)
-def _(w: Writer, op: Op) -> None:
-    places = w.slots(op.arg)
-    w.write(f"{', '.join(places)} = {', '.join(places[-1:] + places[:-1])}")
-    w.tags[-op.arg :] = w.tags[-1:] + w.tags[-op.arg : -1]
+@rule(o.UNPACK, o.UNPACK_EX)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    value = executor.pop(state)
+    executor.spill_pending(state)
+    base, count = len(state.stack), effect(op)[1]
+    slots = [executor.slot(base + place) for place in range(count)]
+    targets: list[ast.expr] = [ast.Name(slot, STORE) for slot in reversed(slots)]
+    if op.kind is o.UNPACK_EX:
+        targets[op.arg[0]] = ast.Starred(targets[op.arg[0]], STORE)
+    state.stmts.append(ast.Assign([ast.List(targets, STORE)], value))
+    state.stack += [ast.Name(slot, LOAD) for slot in slots]
 
 
-# --- Calls and functions -----------------------------------------------------------------------------
+@rule(o.BUILD_TUPLE)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    cells = [entry for entry in state.stack[len(state.stack) - op.arg :]
+             if isinstance(entry, Special) and entry.kind == "cell"]
+    if op.arg and len(cells) == op.arg:
+        state.stack[-op.arg :] = [Special("cells", tuple(entry.value for entry in cells))]
+    else:
+        executor.usual(state, op)
+
+
+@rule(o.FORMAT)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    executor.settle(state)  # (up to 3.11 a field can have no backslash and none of the quotes around it)
+    executor.usual(state, op)
+
+
+@rule(o.MATCH_CLASS)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    names = state.pop()
+    attributes = [str(name.value) for name in names.elts if isinstance(name, ast.Constant)] if isinstance(
+        names, ast.Tuple) else [""]
+    if not all(map(is_name, attributes)):
+        raise CannotDecompile(FALLBACK, "the attributes of a class pattern are computed, or have no names")
+    parts = [executor.name(f"part{place}") for place in range(op.arg + len(attributes))]
+    pattern = ", ".join([*parts[: op.arg], *map("{}={}".format, attributes, parts[op.arg :])])
+    values = "".join(part + ", " for part in parts)
+    executor.write(state, Op(o.BINARY), f"match {{0}}:\n    case {{1}}({pattern}): {{0}} = ({values})\n"
+                                        f"    case _: {{0}} = None")
+
+
+# --- Calls and functions -------------------------------------------------------------------------------
 @rule(o.CALL)
-def _(w: Writer, op: Op) -> None:
-    positional, keywords = op.arg
-    function, *values = w.slots(1 + positional + len(keywords))
-    arguments = values[:positional]
-    for name, value in zip(keywords, values[positional:]):
-        arguments.append(f"{name}={value}" if w.can_say(name) else f"**{{{name!r}: {value}}}")
-    w.result(1 + len(values), f"{function}({', '.join(arguments)})")
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    count, keywords = op.arg
+    if not all(map(is_name, keywords)):
+        raise CannotDecompile(FALLBACK, "a keyword that source cannot have")
+    at = len(state.stack) - 1 - count - len(keywords)
+    function = state.stack[at]
+    if isinstance(function, FunctionExpr) and function.code.name in BUILDS and not isinstance(state.stack[-1], Iter):
+        state.stack[-1] = Iter(executor.resolve(state.stack[-1]))
+    if isinstance(function, BuildClassName) and count > 1 and isinstance(body := state.stack[at + 1], FunctionExpr):
+        state.stack[at + 2] = ast.Constant(body.code.name)
+    executor.usual(state, op)
+    is_own = isinstance(function, ast.Name) and function.id in ("dir", "locals", "vars")
+    if is_own and op.arg == (0, ()) and not executor.namespace:
+        executor.write(state, Op(o.INTRINSIC_1, executor.prefix), "{0} = {own}({0}, {arg!r})")
 
 
 @rule(o.MAKE_FUNCTION)
-def _(w: Writer, op: Op) -> None:
-    if not w.tags[-1].startswith(CODE):
-        raise cannot(op, "the code is not a constant")
-    index = int(w.tags[-1][len(CODE) :])
-    _, code = w.nested[index]
-    place = 2
-    parts: dict[int, str] = {}
-    for flag in (8, 16, 4, 2, 1):
-        if op.arg & flag:
-            parts[flag] = w.slot(place)
-            if flag == 8 and w.tags[-place] != f"{CELLS} {','.join(code.freevars)}":
-                raise cannot(op, "a closure of cells from elsewhere")
-            place += 1
-    if not code.flags & 0x2 and not code.flags & 0x1:  # neither NEWLOCALS nor OPTIMIZED: a class body
-        # A class statement in a function that never runs: only its body is wanted. The names that the statement would
-        # bind are declared, so that they mean the same in the body.
-        w.nested[index] = ("class", code)
-        w.write(f"def {w.prefix}class():\n"
-                f"    {'nonlocal' if code.name in w.fast else 'global'} {legal(code.name)}\n"
-                f"    class {legal(code.name)}:\n"
-                f"        {w.prefix}define_{index}")
-        w.result(place - 1, f"{w.prefix}class_body({w.prefix}class, {code.qualname!r}, {w.py}globals())")
-        return
-    function = f"{w.prefix}function"
-    w.write(f"{w.prefix}define_{index}\n{function} = {w.prefix}defined_{index}")
-    if code.name.startswith(HIDDEN):
-        # What it defines is called as if that were around it.
-        outer = code.qualname.rpartition(".")[0]
-        w.write(f"{function}.__code__ = {w.prefix}requalified({function}.__code__, "
-                f"{function}.__qualname__ + '.<locals>', {outer!r})")
-    w.write(f"{w.prefix}named({function}, {code.name!r}, {code.qualname!r})")
-    if 4 in parts:  # a tuple of names and values on 3.10 and later, a dictionary before
-        parts[4] = (f"{w.py}dict({w.py}zip({parts[4]}[::2], {parts[4]}[1::2])) "
-                    f"if {w.py}isinstance({parts[4]}, {w.py}tuple) else {parts[4]}")
-    for flag, attribute in (1, "defaults"), (2, "kwdefaults"), (4, "annotations"), (16, "annotate"):
-        if flag in parts:
-            w.write(f"{function}.__{attribute}__ = {parts[flag]}")
-    w.result(place - 1, function)
+def _(executor: SlotExecutor, state: State, op: Op) -> None:
+    closure: tuple[str, ...] = ()
+    if op.arg & 8:
+        cells = state.stack[-2]
+        if not isinstance(cells, Special) or cells.kind != "cells":
+            raise CannotDecompile(FALLBACK, "a closure of cells from elsewhere")
+        closure = cells.value
+        state.stack[-2] = ast.Tuple([], LOAD)
+    expr = new_function(executor, state, op.arg)
+    if closure != expr.code.freevars:
+        raise CannotDecompile(FALLBACK, "a closure of cells from elsewhere")
+    is_expression = expr.code.name == "<lambda>" or expr.code.name in BUILDS
+    written = executor.as_part(expr) if is_expression else None
+    if written is not None:
+        state.stack.append(written)
+    elif not is_expression and executor.is_definition(state, expr):
+        state.stack.append(expr)
+    else:
+        executor.define(state, expr)

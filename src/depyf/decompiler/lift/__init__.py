@@ -17,7 +17,6 @@ takes another form.
 copies of one; each of the other modules has a table ``RULES`` of the operations of one part of the language.
 """
 
-from .definitions import definition
 from .executor import SymbolicExecutor
 from .scope import Scope
 from .spelling import folds_not, negate
@@ -49,5 +48,5 @@ from .stack import (
 __all__ = [
     "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Duplicate",
     "Element", "Entry", "Exit", "FunctionExpr", "Iter", "PendingTarget", "Scope", "Special", "StackParameter", "State",
-    "SymbolicExecutor", "Target", "definition", "folds_not", "is_value", "negate", "same_node", "values",
+    "SymbolicExecutor", "Target", "folds_not", "is_value", "negate", "same_node", "values",
 ]

@@ -93,7 +93,8 @@ def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
     """Return the keyword arguments that a mapping was put together from."""
     if not isinstance(mapping, ast.Dict):
         return [ast.keyword(None, mapping)]
-    parts = mapping.parts if isinstance(mapping, MergedDict) else [list(zip(mapping.keys, mapping.values))]
+    parts = mapping.parts if isinstance(mapping, MergedDict) else []
+    parts = parts or [list(zip(mapping.keys, mapping.values))]
     keywords: list[ast.keyword] = []
     named = True
     for part in parts:

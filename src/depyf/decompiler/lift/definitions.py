@@ -36,8 +36,8 @@ def build_class(executor: SymbolicExecutor, values: list[ast.expr], keywords: li
     return ClassExpr(class_node, function.code, parameters)
 
 
-@rule(o.MAKE_FUNCTION)
-def _(executor: SymbolicExecutor, state: State, flags: int) -> ast.expr:
+def new_function(executor: SymbolicExecutor, state: State, flags: int) -> FunctionExpr:
+    """Pop the code of a function and what else it is made of, and return the function."""
     code = state.pop()
     arguments: dict[str, ast.expr] = {}
     for bit, key in ((8, "closure"), (16, "annotate"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
@@ -45,10 +45,13 @@ def _(executor: SymbolicExecutor, state: State, flags: int) -> ast.expr:
             arguments[key] = executor.pop(state)
     if not (isinstance(code, Special) and code.kind == "code"):
         raise CannotDecompile(LIFT, "a function made of something else")
-    expr = FunctionExpr(code.value, arguments)
-    if code.value.name == "<lambda>":
-        return executor.scope.lambda_(expr)
-    return expr
+    return FunctionExpr(code.value, arguments)
+
+
+@rule(o.MAKE_FUNCTION)
+def _(executor: SymbolicExecutor, state: State, flags: int) -> ast.expr:
+    expr = new_function(executor, state, flags)
+    return executor.scope.lambda_(expr) if expr.code.name == "<lambda>" else expr
 
 
 def definition(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.stmt | None:

@@ -279,7 +279,8 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     by_percent: list[bool | None] = []
     for part in executor.popn(state, count):
         fields.extend(part.fields if isinstance(part, Formatted) else
-                      part.values if isinstance(part, ast.JoinedStr) else [part])
+                      part.values if isinstance(part, ast.JoinedStr) else
+                      [part if isinstance(part, ast.Constant) else ast.FormattedValue(part, -1, None)])
         if not isinstance(part, ast.Constant):
             by_percent.append(part.percent if isinstance(part, Formatted) else False)
     percent = None if by_percent and not {True, False} & {*by_percent} else bool(by_percent) and False not in by_percent
