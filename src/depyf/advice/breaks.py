@@ -8,17 +8,20 @@ with an edit gives a change to apply.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from string import Formatter
 
 from ..torch_text.met import bound_method, is_step_of_scheduler
-from . import branches, edits, outlines
-from .edits import REORDER
+from . import branches, outlines
+from .branches import unparsed, with_lines
 from .facts import NAMED, Facts
 from .model import Advice
 from .source import Site
 
+#: Torch's setting for calls that it makes after the graph, as the beginning of a line of a program.
+REORDER = "torch._dynamo.config.reorderable_logging_functions.add"
 SCALARS = "torch._dynamo.config.capture_scalar_outputs = True"
 SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _RNN = "torch._dynamo.config.allow_rnn = True"
@@ -36,6 +39,45 @@ _OUTSIDE = ("so no graph contains it; before or after the compiled function, if 
             "that, it breaks no graph")
 
 
+# --- the change of ``print``: torch prints when the graph is done, with arguments that it can store until then ------
+#: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
+_PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
+#: Types of numbers that torch may leave open, and of containers of them, which torch can format after the graph.
+_FORMATTED = frozenset({"int", "float", "Size", "tuple", "list", "dict"})
+_WHY_PRINT = "torch then prints after the graph instead of ending it here"
+_COST_OF_PRINT = ("the text comes when the graph is done, so after other output, and shows tensors that are changed in "
+                  "place as they are then")
+
+
+def _printed(at: Facts) -> Advice | None:
+    """Return the advice to let torch print after the graph; ``None`` where it does not tell the types of arguments.
+
+    (What a function prints that the compiled one calls is lost then: torch 2.13.)
+    """
+    match at.statement:
+        case ast.Expr(ast.Call(ast.Name("print"), given, []) as call) if (
+                len(at.met.types) == len(given) and not at.is_inlined and not at.is_generator
+                and not any(isinstance(each, ast.Starred) for each in given)):
+            setting = f"{REORDER}(print)"
+            shown = [_shown(each, kind) for each, kind in zip(given, at.met.types)]
+            if shown == given:
+                return Advice("print", f"set `{setting}`", _WHY_PRINT, _COST_OF_PRINT, settings=(setting,))
+            line = unparsed(ast.Expr(ast.Call(call.func, shown, [])), at.site.text)
+            advice = with_lines(at.site, "print", [line], _WHY_PRINT, _COST_OF_PRINT)
+            return replace(advice, change=f"{advice.change}, and set `{setting}`", settings=(setting,))
+    return None
+
+
+def _shown(argument: ast.expr, kind: str) -> ast.expr:
+    """Return an argument of a type as torch can print it after the graph."""
+    if kind in _PRINTABLE or isinstance(argument, ast.Constant):
+        return argument
+    if kind in _FORMATTED:  # (an f-string of an open number would make torch fix it)
+        return ast.Call(ast.Attribute(ast.Constant("{}"), "format", ast.Load()), [argument], [])
+    return ast.Call(ast.Name("str", ast.Load()), [argument], [])
+
+
+# --- the table --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Rule:
     """One row.
@@ -112,7 +154,7 @@ RULES: tuple[Rule, ...] = (
     Rule("size", "size", f"the size of the result depends on the data, and {_NO_VALUES}"),
 
     # Output, and what the program asks for.
-    Rule("print", "builtin reordered", facts=lambda at: not at.met.is_in_operator, edit=edits.printed),
+    Rule("print", "builtin reordered", facts=lambda at: not at.met.is_in_operator, edit=_printed),
     Rule("print out", "builtin reordered", "a graph cannot print; what the compiled function returns can be printed "
          "outside of it", facts=lambda at: at.calls("print")),
     Rule("logger", "logger", "a graph cannot log; what the function returns can be logged outside of it, and compiled "
