@@ -53,6 +53,16 @@ def test_work_grows_with_the_size(kind):
     assert calls_of(lambda: decompile_code(large)) < TIMES * calls_of(lambda: decompile_code(small))
 
 
+def test_work_grows_with_the_operands_of_a_test_over_lines():
+    def code(number):
+        operands = "\n".join(f"    and a[{i}] == {i}" for i in range(number))
+        return function(f"if (\n    a\n{operands}\n):\n    if b:\n        c(a)", 1)[0]
+
+    small, large = code(40), code(160)
+    decompile_code(small)
+    assert calls_of(lambda: decompile_code(large)) < TIMES * calls_of(lambda: decompile_code(small))
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="columns tell what is behind a loop")
 def test_what_follows_an_endless_loop_is_not_in_it():
     code, text = function(BODIES["endless loops"], 60)

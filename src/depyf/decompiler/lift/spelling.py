@@ -23,8 +23,8 @@ from .stack import CaseTest, is_none
 
 #: From how many operands on a ``not`` before all of them is likelier than one before each.
 _MANY = 3
-#: So many spellings of a test are compared; so many operands are grouped in all ways.
-_MOST_SPELLINGS, _MOST_GROUPED = 64, 6
+#: So many spellings of a test are compared, with so many operands in all; so many operands are grouped in all ways.
+_MOST_SPELLINGS, _MOST_OPERANDS, _MOST_GROUPED = 64, 384, 6
 #: So many ways to read the text before an operand are followed.
 _MOST_STATES = 4
 #: One step of it.
@@ -65,7 +65,9 @@ def best_spelling(
 ) -> tuple[float, ast.expr]:
     """Return how much speaks against the likeliest spelling of a test (0: nothing), and that spelling."""
     least, likeliest = float("inf"), test
-    for cost, each in islice(_spellings(test), _MOST_SPELLINGS):
+    inner = test.operand if isinstance(test, ast.UnaryOp) else test
+    count = len(inner.values) if isinstance(inner, ast.BoolOp) else 1
+    for cost, each in islice(_spellings(test), max(2, min(_MOST_SPELLINGS, _MOST_OPERANDS // count))):
         if cost < least:
             cost += _misfit(scope, each, column, widths, keyword, least - cost)
             if cost < least:

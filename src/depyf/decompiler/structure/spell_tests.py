@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeVar
 
 from ...bytecode import operations as o
 from ...bytecode.code import Code
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 
 
 _Tested = ast.If | ast.While | ast.Assert
-#: So many places where a test may be that of another statement are tried together.
-_MOST_TRIED = 3
+#: So many statements inside each other are tried, in so many ways that they have so many operands in all.
+_MOST_INSIDE, _MOST_OPERANDS = 3, 400
 
 
 def spell_tests(body: Body) -> None:
@@ -110,9 +112,8 @@ class _Speller:
                  and not self.body.facts.exits_between(values[at - 1], values[at])]
         if below and scope.has_columns():
             column = self._column(statement)
-            chosen = min((each for count in range(min(len(below), _MOST_TRIED) + 1)
-                          for each in itertools.combinations(below, count)),
-                         key=lambda each: self._cost(test, each, column))
+            ways = (each for count in range(_MOST_INSIDE + 1) for each in itertools.combinations(below, count))
+            chosen = _cheapest(ways, lambda each: self._cost(test, each, column), len(values))
         else:
             chosen = tuple(at for at in below if begins_statement(scope, values[at - 1], values[at]))[:1]
         for at in reversed(chosen):
@@ -162,7 +163,20 @@ class _Speller:
             return outer + (best_spelling(scope, part_of(test, at), column + INDENTATION)[0] if at else 0)
 
         below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])]
-        return min([0, *below], key=cost)
+        return _cheapest([0, *below], cost, len(values))
+
+
+_Way = TypeVar("_Way")
+
+
+def _cheapest(ways: Iterable[_Way], cost: Callable[[_Way], float], operands: int) -> _Way:
+    """Return the first of some ways to write a test of so many operands that costs least."""
+    costs: list[tuple[float, _Way]] = []
+    for way in itertools.islice(ways, max(_MOST_OPERANDS // operands, 2)):
+        costs.append((cost(way), way))
+        if not costs[-1][0]:
+            break
+    return min(costs, key=itemgetter(0))[1]
 
 
 def _negated_twice(test: ast.BoolOp, scope: Scope) -> int:
