@@ -72,7 +72,8 @@ def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own(test):
     ("if x.sum() > 0: y = y * 2", "that is the same only where"),
     ("if x.sum() > 0: assert k", "not the same here: its sides do more than choose one value"),
     ("if x.sum() > 0: raise ValueError(k)", "`torch._assert_async(condition, 'text')`"),
-    ("for each in w:\n    if x.sum() > 0: break", "how often the loop at line 2 runs"),
+    ("for each in w:\n    if x.sum() > 0: break", "whether a turn of the loop at line 2 runs, or runs to its end"),
+    ("for each in w:\n    if x.sum() > 0: continue", "whether a turn of the loop at line 2 runs, or runs to its end"),
 ])
 def test_a_branch_may_be_on_one_line_with_its_statement(body, said):
     """The break is at the test, not at the statement after it."""

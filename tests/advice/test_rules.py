@@ -155,7 +155,7 @@ def test_a_test_of_a_size_that_only_the_data_tells_is_told_in_the_users_words():
     broken = GraphBreak(CompileId(0, 0), reason, stack=(place,))
     assert cause(broken) == "`rows.numel() == 0` depends on a number known only from the data"
     advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken))
-    assert advice.change.startswith("how often the loop at line 2 runs depends on values in a tensor")
+    assert advice.change.startswith("whether a turn of the loop at line 2 runs, or runs to its end, depends on values")
     elsewhere = GraphBreak(CompileId(0, 0), reason, stack=(dataclasses.replace(place, text="y = x.view(n)"),))
     assert cause(elsewhere) == "a decision depends on a number known only from the data: `Eq(u0, 0)`"
 

@@ -230,6 +230,7 @@ def test_dynamic_shapes_and_caches():
     symbols = (
         SymbolDecision("created", "s0", "L['x'].size()[0]", "11", "[2, int_oo]", "", SourceLocation(FILE, 4)),
         SymbolDecision("fixed", "s1", "L['y'].size()[0]", "7", "", "a reason", SourceLocation(FILE, 5)),
+        SymbolDecision("fixed", "s1", "L['y'].size()[0]", "9", "", "a reason", SourceLocation(FILE, 7)),  # elsewhere
         SymbolDecision("guarded", "s0 <= 4096", location=SourceLocation(FILE, 6)), SymbolDecision("guarded", "Ne(s0, 2)"))
     text = index(capture_of(compilation(
         0, 1, symbols=symbols, guard_failures=(failure(10),),
@@ -238,6 +239,7 @@ def test_dynamic_shapes_and_caches():
     check(text)
     for part in ("`x.shape[0]` (torch's `s0`): any value from 2 on, first seen as `11`, `model.py:4`; open because `10` "
                  "became `11`", "**fixed**: `y.shape[0]` (torch's `s1`: a reason), `model.py:5`: `7` in `[0/1]`",
+                 "**fixed**: `y.shape[0]` (torch's `s1`: a reason), `model.py:7`: `9` in `[0/1]`",
                  "condition `x.shape[0] <= 4096`, `model.py:6` (torch: `s0 <= 4096`)", "condition `x.shape[0] != 2`", "`fx_graph` 1 miss, 1 hit, 1 bypass",
                  "Bypassed because: not picklable (1)."):
         assert part in text, part

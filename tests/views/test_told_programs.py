@@ -958,7 +958,7 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     lines = index(capture).splitlines()
     at = lines.index("## Where to begin")
     assert lines[at + 2].startswith("The first 3 of 5 places")
-    assert lines[at + 4].startswith("* how often the loop at line") and "runs in plain Python)" in lines[at + 4]
+    assert lines[at + 4].startswith("* whether a turn of the loop at line") and "runs in plain Python)" in lines[at + 4]
     assert all("`torch.where`, which a graph can hold" in each for each in lines[at + 5:at + 7])
     # The page and the JSON begin with the same.
     on_page = ["".join(text for _, text in each) for each in run_data(capture)["first"]]

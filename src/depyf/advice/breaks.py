@@ -131,9 +131,9 @@ RULES: tuple[Rule, ...] = (
          f"traces, and the line needs its value; {_DRAWN}", facts=lambda at: at.needs_drawn),
     Rule("drawn", "operator", f"torch needs the value of a random number of NumPy's where it is drawn; {_DRAWN}",
          facts=lambda at: at.numpy_draw),
-    Rule("turn", "branch item symbol", "how often the loop at line {loop} runs depends on values in a tensor, and a "
-         "graph has no such loop; a function that computes one iteration, or a part of one, can be compiled by itself "
-         "and called in the loop", facts=lambda at: at.ends_turn),
+    Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
+         "values in a tensor, and a graph has no such choice; a function that computes one iteration, or a part of "
+         "one, can be compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
     Rule("branch", "branch assertion", edit=_branch),
     Rule("branch", "item", facts=lambda at: at.test, edit=_branch),
     Rule("truth", "branch", "the line asks for the truth value of a tensor, as `if`, `and`, `or`, `not` and a chained "
@@ -142,7 +142,7 @@ RULES: tuple[Rule, ...] = (
     # Numbers out of tensors, shapes that depend on the data.
     Rule("capture_scalar_outputs", "item operator", f"with `{SCALARS}` the number is a symbol in "
          "the graph, which helps only if nothing needs its value: a branch, loop, key, text or search in a list does, "
-         "an index, a call, or a size that must equal another one can",
+         "an index, a call, or a size that must equal another one can, and torch may then raise an exception",
          setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
     Rule("operator", "operator", f"`{{operator}}` needs the values in a tensor, and {_NO_VALUES}"),
     Rule("number", "item operator", f"the line needs the value of a number in a tensor, and {_NO_VALUES}"),

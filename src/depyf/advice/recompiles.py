@@ -194,7 +194,8 @@ def _always(change: ValueChange, at: Facts) -> bool:
 
 
 def _is_of_0_or_1(change: ValueChange, at: Facts) -> bool:
-    return (not at.fixed_at or at.is_open) and (change.now in ("0", "1") or set(change.was) <= {"0", "1"})
+    return at.dynamic != "False" and (not at.fixed_at or at.is_open) and (
+        change.now in ("0", "1") or set(change.was) <= {"0", "1"})
 
 
 def _is_fixed(change: ValueChange, at: Facts) -> bool:
@@ -246,8 +247,9 @@ ROWS = (
         "`torch._dynamo.config.force_parameter_static_shapes` is false (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes`, too)",
         lambda change, at: at.of_parameter and not at.is_open and at.dynamic != "False"),
-    Row("size number", "some versions leave it open; in others what is computed with it, or tested of it, at "
-        "{fixed_at} fixes it, and those are for one value each", lambda change, at: at.is_open and bool(at.fixed_at)),
+    Row("size number", "some versions leave it open; others are for one value each, one of them because what is "
+        "computed with it, or tested of it, at {fixed_at} fixes it",
+        lambda change, at: at.is_open and bool(at.fixed_at)),
     Row("size number", "what is computed with it, or tested of it, at {fixed_at} fixes it: that version is for one "
         "value alone", _is_fixed),
     Row("size", "`dynamic=False` is set, so each size has a version of its own",
@@ -267,8 +269,7 @@ ROWS = (
         "own; one that is an argument of the function it leaves open from its second value on, where nothing needs its "
         "value while torch compiles", lambda change, at: change.of_global and isinstance(number(change.now), int)),
     Row("number string constant", "each version that looks at it is for one of its values"),
-    Row("condition computed", "torch tested it while it compiled, and each outcome that calls have needs a version: "
-        "the program, or what torch computes for it, asks for both"),
+    Row("condition computed", "a version is for one outcome of it, and each outcome that calls have needs a version"),
     Row("bool", "each of its two values has a version"),
     # What is there or not, what it is.
     Row("none key keywords", "calls with it and calls without it need versions of their own"),
@@ -279,8 +280,8 @@ ROWS = (
     Row("function", "each function's code has a version of its own (functions that one `def` or `lambda` makes share "
         "it), and so has what is called and is no Python function"),
     Row("object", "the version is for that object alone; an equal one that is made anew for a call is another object"),
-    Row("length", "each length has a version of its own, and in this run each is greater than the one before "
-        "({lengths})", _grows),
+    Row("length", "each length has a version of its own, and each version is for a greater one than the version "
+        "before ({lengths})", _grows),
     Row("length", "when it is empty there is a version of its own, one in all",
         lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was)),
     Row("length", "a version is for several lengths: a condition on it separates them",

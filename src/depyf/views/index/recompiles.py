@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ...model.arithmetic import Interval
 from ...model.folding import fold
-from ...records.model import Compilation, SymbolDecision
+from ...records.model import Compilation, SourceLocation, SymbolDecision
 from ...torch_text.global_names import resumed_function
 from ...torch_text.guard_failures import number
 from ...torch_text.size_names import is_of_torchs_own, symbols_in
@@ -149,18 +149,19 @@ def _key(decision: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
 
 
 def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
-    values: dict[str, dict[str, list[Decision]]] = {}
+    values: dict[tuple[str, SourceLocation | None, str], dict[str, list[Decision]]] = {}
     for decision, compilation in decisions:
-        what, value = _subjects(run, decision, compilation), _number(decision.value)
+        what = _subjects(run, decision, compilation), decision.location, decision.reason
+        value = _number(decision.value)
         values.setdefault(what, {}).setdefault(value, []).append((decision, compilation))
     texts = []
-    for what, fixed in values.items():
+    for (name, *_), fixed in values.items():
         decision = next(iter(fixed.values()))[0][0]
         where = f", {run.place(decision.location)}" if decision.location else ""
         each = "; ".join(f"{code(value)} in {some([code(str(version.compile_id)) for _, version in members], 3)}"
                          for value, members in fixed.items())
         word = f": {_REASONS.get(decision.reason) or prose(decision.reason)}" if decision.reason else ""
-        texts.append(f"**fixed**: {what} (torch's {code(decision.symbol)}{word}){where}: {each}")
+        texts.append(f"**fixed**: {name} (torch's {code(decision.symbol)}{word}){where}: {each}")
     return texts
 
 
