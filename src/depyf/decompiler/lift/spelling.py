@@ -31,8 +31,8 @@ _MOST_STATES = 4
 INDENTATION = 4
 #: Columns from a statement to its test: ``if ``, ``elif `` and ``while ``, perhaps with a parenthesis.
 IF_TO_TEST, ELIF_TO_TEST, WHILE_TO_TEST = (3, 4), (5, 6), (6, 7)
-_TO_TEST = (*IF_TO_TEST, *ELIF_TO_TEST)
-#: Of these, those without one.
+#: Those of ``if `` and ``elif ``; and of these, those without a parenthesis.
+BRANCH_TO_TEST = (*IF_TO_TEST, *ELIF_TO_TEST)
 _BARE = (3, 5)
 
 # What speaks against a spelling.
@@ -45,7 +45,8 @@ _TWICE, _NOT_NEEDED, _BACKSLASH = 1.0, 0.5, 0.5
 
 
 def spelled(
-    scope: Positions, test: ast.expr, column: int | None = None, widths: Collection[int] = _TO_TEST, keyword: str = "",
+    scope: Positions, test: ast.expr, column: int | None = None, widths: Collection[int] = BRANCH_TO_TEST,
+    keyword: str = "",
 ) -> ast.expr:
     """Return a test in the likeliest of its spellings; it is tested, its value is not used.
 
@@ -56,16 +57,17 @@ def spelled(
         widths: how far right of that column the test may begin.
         keyword: before a test that is in no statement.
     """
-    is_one = not isinstance(test.operand if isinstance(test, ast.UnaryOp) else test, FoldedBool)
-    return test if is_one else best_spelling(scope, test, column, widths, keyword)[1]
+    if not isinstance(_without_not(test), FoldedBool):
+        return test
+    return best_spelling(scope, test, column, widths, keyword)[1]
 
 
 def best_spelling(
-    scope: Positions, test: ast.expr, column: int | None, widths: Collection[int] = _TO_TEST, keyword: str = "",
+    scope: Positions, test: ast.expr, column: int | None, widths: Collection[int] = BRANCH_TO_TEST, keyword: str = "",
 ) -> tuple[float, ast.expr]:
     """Return how much speaks against the likeliest spelling of a test (0: nothing), and that spelling."""
     least, likeliest = float("inf"), test
-    inner = test.operand if isinstance(test, ast.UnaryOp) else test
+    inner = _without_not(test)
     count = len(inner.values) if isinstance(inner, ast.BoolOp) else 1
     for cost, each in islice(_spellings(test), max(2, min(_MOST_SPELLINGS, _MOST_OPERANDS // count))):
         if cost < least:
@@ -79,8 +81,8 @@ def best_spelling(
 
 def _spellings(test: ast.expr) -> Iterator[tuple[float, ast.expr]]:
     """Yield the spellings of a test, the likeliest first, each with what speaks against it anywhere."""
-    is_contrary = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-    inner = test.operand if isinstance(test, ast.UnaryOp) and is_contrary else test
+    is_contrary = _is_negated(test)
+    inner = _without_not(test)
     if not isinstance(inner, FoldedBool) or inner.merged:
         yield 0.0, test
         return
@@ -151,6 +153,10 @@ def _shares_mostly(values: list[ast.expr]) -> bool:
 
 def _is_negated(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
+def _without_not(test: ast.expr) -> ast.expr:
+    return test.operand if isinstance(test, ast.UnaryOp) and _is_negated(test) else test
 
 
 def _is_enclosed(operand: ast.expr, test: ast.BoolOp) -> bool:

@@ -30,7 +30,7 @@ from ...bytecode.instructions import decode
 from ...bytecode.linetable import Position, parse_exception_table, positions
 from ...bytecode.versions import table
 from ..lift.scope import Positions
-from ..lift.spelling import first_part, start_of
+from ..lift.spelling import BRANCH_TO_TEST, ELIF_TO_TEST, IF_TO_TEST, INDENTATION, first_part, start_of
 from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, offset_of, ops_of, suites_of
 from .frames import is_nothing, word_of
 from .leftovers import Leftovers, one_line_guards
@@ -46,12 +46,9 @@ _LEAVING = (
 )
 #: Further operations that leave a ``with`` up to 3.10 (calls have them, too) or follow handlers.
 _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
-#: One step of it.
-INDENTATION = 4
 #: Columns from a statement to its test: ``if`` or ``elif``, and perhaps ``not`` and a parenthesis.
-TO_TEST, _TO_TEST_OF_ELIF = (3, 4, 7, 8), (5, 6, 9, 10)
-#: Columns from a statement to its test or ``not``.
-_TO_IF = (3, 4, 5, 6)
+TO_TEST, _TO_TEST_OF_ELIF = (
+    (*widths, *(width + len("not ") for width in widths)) for widths in (IF_TO_TEST, ELIF_TO_TEST))
 
 
 class Exit(NamedTuple):
@@ -711,7 +708,7 @@ class Evidence(Positions):
         before = 0
         if self._is_nested(stmt.test, nearest):
             before = first_part(stmt.test)[1] // len("not ") * len("not ")
-        widths = [before + width for width in _TO_IF] if before else (*TO_TEST, *_TO_TEST_OF_ELIF)
+        widths = [before + width for width in BRANCH_TO_TEST] if before else (*TO_TEST, *_TO_TEST_OF_ELIF)
         return next((column for column in range(nearest, -1, -INDENTATION) if begin[1] - column in widths), nearest)
 
     def _is_nested(self, test: ast.expr, column: int) -> bool:
@@ -773,4 +770,4 @@ class Evidence(Positions):
         return self.positions[offset // 2] if 0 <= offset < 2 * len(self.positions) else None
 
 
-__all__ = ["Evidence", "Exit", "Position"]
+__all__ = ["INDENTATION", "Evidence", "Exit", "Position"]

@@ -17,7 +17,7 @@ from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ..lift import Scope, folds_not, negate
 from ..lift.spelling import (
-    ELIF_TO_TEST,
+    BRANCH_TO_TEST,
     IF_TO_TEST,
     INDENTATION,
     WHILE_TO_TEST,
@@ -81,7 +81,7 @@ class _Speller:
 
     def _spell(self, statement: _Tested) -> None:
         column = None if isinstance(statement, ast.Assert) else self._column(statement)
-        widths = WHILE_TO_TEST if isinstance(statement, ast.While) else (*IF_TO_TEST, *ELIF_TO_TEST)
+        widths = WHILE_TO_TEST if isinstance(statement, ast.While) else BRANCH_TO_TEST
         statement.test = spelled(self.scope, statement.test, column, widths)
         inner = getattr(statement, "body", None)
         if inner and isinstance(inner[0], (ast.If, ast.Assert)):
