@@ -132,8 +132,8 @@ RULES: tuple[Rule, ...] = (
     Rule("drawn", "operator", f"torch needs the value of a random number of NumPy's where it is drawn; {_DRAWN}",
          facts=lambda at: at.numpy_draw),
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
-         "values in a tensor, and a graph has no such choice; a function that computes one iteration, or a part of "
-         "one, can be compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
+         f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
+         "compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
     Rule("branch", "branch assertion", edit=_branch),
     Rule("branch", "item", facts=lambda at: at.test, edit=_branch),
     Rule("truth", "branch", "the line asks for the truth value of a tensor, as `if`, `and`, `or`, `not` and a chained "
