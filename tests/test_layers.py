@@ -13,6 +13,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
 #: Ground floor first; those on one line are siblings, which do not import each other.
 FLOORS = (
+    "values",
     "budgets | harmless",
     "guarded | reading",
     "bytecode",

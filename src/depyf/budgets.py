@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+
+from .values import frozen
 
 VARIABLE = "DEPYF_BUDGET"
 
 
-@dataclass(frozen=True)
+@frozen
 class Budget:
     """A limit on something that is counted, in words."""
 

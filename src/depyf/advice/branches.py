@@ -15,8 +15,9 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..values import frozen
 from .model import Advice, Edit, indented
 from .source import Site, called, own_parts
 from .tensor_values import Unproven, Values, effect, truth
@@ -36,7 +37,7 @@ _REPORTS = frozenset({
     "print", "debug", "info", "warning", "warning_once", "error", "critical", "exception", "log", "warn"})
 
 
-@dataclass(frozen=True)
+@frozen
 class Choice:
     """A choice between two values.
 

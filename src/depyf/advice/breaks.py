@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from string import Formatter
 
 from ..torch_text.met import bound_method, is_step_of_scheduler
+from ..values import frozen
 from . import branches, outlines
 from .branches import unparsed, with_lines
 from .facts import NAMED, Facts
@@ -78,7 +79,7 @@ def _shown(argument: ast.expr, kind: str) -> ast.expr:
 
 
 # --- the table --------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """One row.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from ..values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Edit:
     """Lines of a file that others replace.
 
@@ -22,7 +23,7 @@ class Edit:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Advice:
     """What is to be said of a break, or a change that makes a break or a recompile go away.
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..model.guards import is_layout
 from ..torch_text.guard_failures import (
@@ -27,12 +26,13 @@ from ..torch_text.guard_failures import (
     object_type,
 )
 from ..torch_text.parsed import parsed_expression
+from ..values import frozen
 
 #: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
 A_VIEW = "a view of another tensor"
 
 
-@dataclass(frozen=True)
+@frozen
 class ValueChange:
     """What changed at a recompile.
 
@@ -54,7 +54,7 @@ class ValueChange:
     of_global: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Facts:
     """The facts about a change that the records contain.
 
@@ -222,7 +222,7 @@ def _grows(change: ValueChange, at: Facts) -> bool:
 
 # --- the table ------------------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """What is true of a change.
 

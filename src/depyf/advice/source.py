@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library, is_of_dynamo
 from ..torch_text.met import met
+from ..values import frozen
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
-@dataclass(frozen=True)
+@frozen
 class Site:
     """A break with the statement that it is in.
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from ..values import frozen
 from . import operations as o
 from .operations import Op
 
@@ -42,7 +42,7 @@ class Observed(enum.Enum):
     YES = "anything: it may run code of others, or change what they hold"
 
 
-@dataclass(frozen=True)
+@frozen
 class OpSpec:
     """The facts about one operation.
 

@@ -16,10 +16,11 @@ import marshal
 import struct
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ..values import frozen
 from .errors import Unreadable
 
 if TYPE_CHECKING:  # (what packs, in the user's program, needs no more)
@@ -110,7 +111,7 @@ def _gives(cls: type, name: str, function: FunctionType) -> bool:
     return type(entry) is classmethod and entry.__func__ is function
 
 
-@dataclass(frozen=True)
+@frozen
 class PackedCode:
     """A code object.
 

@@ -16,7 +16,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from .. import budgets
@@ -62,6 +62,7 @@ from ..torch_text.trace_table import (
     unread_name,
 )
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
+from ..values import frozen
 
 _RANK = re.compile(rb'"rank": (\d+)')
 #: What reading raises where a value is of another type than torch writes.
@@ -102,7 +103,7 @@ def read_ranks(path: str, internal_stages: bool = False) -> dict[str, Capture]:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
 
 
-@dataclass(frozen=True)
+@frozen
 class RankOfLog:
     """A rank (``""`` where no event names it) of a log: its records, and how long its compilations took."""
 

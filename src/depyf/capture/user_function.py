@@ -31,6 +31,7 @@ from typing import Any
 
 from ..records.model import SourceLocation, UserFunction
 from ..torch_text.global_names import plain_name, resumed_function
+from ..values import frozen
 from .object_facts import class_entry, closure_values, is_module, own_attributes
 from .torch_private import cache_entries, compiled_callables, private_api
 from .torch_private.current_compilation import backward_line
@@ -44,7 +45,7 @@ _CALLERS = ("_wrapped_call_impl", "_call_impl")
 _AROUND = ("torch.nn.parallel.", "torch.distributed.")
 
 
-@dataclass(frozen=True)
+@frozen
 class Meant:
     """The function that the user means by a frame."""
 
@@ -317,7 +318,7 @@ class NoFrame(TypeError):
     """An object that is called without a frame of Python; the message says what to give instead."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class CalledFrame:
     """The frame that a call begins with."""
 

@@ -20,6 +20,7 @@ from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
 from ..guarded import unwarned
 from ..reading import contents, opened
+from ..values import frozen
 from ..views.markdown import count
 from .terminal import BAD_INPUT, bar_on, refused
 
@@ -65,7 +66,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-@dataclass(frozen=True)
+@frozen
 class Task:
     """A ``.py`` or ``.pyc`` file, or a function or class in it, and where its text goes (``None``: standard output)."""
 
@@ -86,7 +87,7 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass(frozen=True)
+@frozen
 class Settings:
     """Settings that hold for all tasks of a call."""
 

@@ -11,11 +11,11 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..guarded import unwarned
+from ..values import frozen
 
 if TYPE_CHECKING:
     from ..capture.torch_private.private_api import PrivateApi, State
@@ -32,7 +32,7 @@ _BESIDE = 73
 COMPILERS = ("c++", "g++", "clang++")
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding:
     """A private API of torch, as the installed torch has it; ``amiss`` says what is wrong with it."""
 
@@ -41,7 +41,7 @@ class Finding:
     amiss: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Report:
     """The findings of the doctor."""
 

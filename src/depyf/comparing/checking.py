@@ -18,6 +18,7 @@ from ..capture.torch_private.compiled_callables import CompiledCall, on_compiled
 from ..capture.torch_private.hooks import Undo
 from ..model.folding import fold
 from ..records.model import SourceLocation
+from ..values import frozen
 from .results import RunningResult
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ _SHOWN = 20
 _WIDTH = 110
 
 
-@dataclass(frozen=True)
+@frozen
 class WrongCall:
     """A call whose outcome differs from eager Python.
 

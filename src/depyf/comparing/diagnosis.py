@@ -21,6 +21,7 @@ from ..capture.torch_private import cache_entries, compiled_callables, graph_mod
 from ..records.model import Guard, SourceLocation
 from ..torch_text.guards import parse_guards
 from ..torch_text.run_ids import without_numbers_of_objects
+from ..values import frozen
 from ..watch.origins import UserLine
 from .locating import Located, Search
 from .outcome import Disagreement, Outcome
@@ -232,7 +233,7 @@ def _as_captured(gm: Any, inputs: Any) -> Any:
 
 
 # --- captured graphs beside what a backend made of them ------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class _Run:
     """One run of a graph and of what the backend made of it; each value is the result and the inputs afterwards."""
 

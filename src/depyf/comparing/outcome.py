@@ -16,6 +16,7 @@ import torch
 from ..capture.apart import caught_text
 from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.private_api import DYNAMO
+from ..values import frozen
 from .reachable import GRADIENT, RESULT, Kind, Plain, Reachable, Same, TensorState
 from .reference import Reference, Tolerance, difference, within_rounding
 
@@ -25,7 +26,7 @@ _ASSERTION = ("RuntimeError", "AssertionError")
 Part = Literal["result", "side effect", "printed text", "exception", "gradient", "random state"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Raised:
     """An exception that a call raised."""
 
@@ -66,7 +67,7 @@ class Outcome:
     extra: Any = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Disagreement:
     """One place where a run differs from eager Python.
 
@@ -214,7 +215,7 @@ def disagreements(
     return found
 
 
-@dataclass(frozen=True)
+@frozen
 class _Measured:
     """The rounding that was measured at one place."""
 

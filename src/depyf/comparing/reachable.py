@@ -18,7 +18,6 @@ import sysconfig
 import types
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -27,6 +26,7 @@ from ..capture.torch_private import compiled_callables
 from ..capture.torch_private.operations import inner_tensors, without_side_effects
 from ..capture.torch_private.private_api import COMPILER_MODULES, LEFT_BY_TORCH
 from ..decompiler.dynamo.global_names import OWN_GLOBALS
+from ..values import frozen
 from .reference import Reference, Values
 
 #: The name of what a call returns.
@@ -47,28 +47,28 @@ _IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), type(...), rang
               torch.layout, torch.memory_format)
 
 
-@dataclass(frozen=True)
+@frozen
 class Plain:
     """A number, text, or another value that is compared as it is."""
 
     value: Any
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind:
     """The type of an object and its contents: ``"list of 2"``, ``"dict with keys 'a', 'b'"``."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Same:
     """The object that was met before, at another place."""
 
     place: str
 
 
-@dataclass(frozen=True)
+@frozen
 class TensorState:
     """A tensor.
 

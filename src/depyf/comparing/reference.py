@@ -11,7 +11,6 @@ Before it: copies of values to compare later, and by how much two of them differ
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,9 +21,10 @@ import torch
 from ..capture.torch_private import operations
 from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.private_api import MissingPrivateApi
+from ..values import frozen
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen
 class Tolerance:
     """The largest distance of equal values; ``None``: ``torch.testing.assert_close``'s own, by dtype."""
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..values import frozen
 from ..watch.origins import UserLine
 
 #: So many places that differ, or are not judged, are shown.
 _SHOWN = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Difference:
     """The first place where a stage differs.
 
@@ -49,7 +49,7 @@ class Difference:
         return text + "".join(f"\n    {line}" for line in self.user_lines)
 
 
-@dataclass(frozen=True)
+@frozen
 class StageResult:
     """The result of comparing a stage with eager Python.
 
@@ -86,7 +86,7 @@ class StageResult:
         return "DIFFERENT" if self.differing else "partly judged" if self.not_judged else "equal"
 
 
-@dataclass(frozen=True)
+@frozen
 class Fault:
     """The part of a compiled version that is at fault, as far as that can be derived by running parts of it.
 
@@ -108,7 +108,7 @@ class Fault:
         return f"{self.part} {self.name}: {self.text}" + "".join(f"\n    {line}" for line in self.user_lines)
 
 
-@dataclass(frozen=True)
+@frozen
 class RunningResult:
     """The result of judging the compiled versions that exist, as they are.
 
@@ -163,7 +163,7 @@ def _shortened(before: str, items: Sequence[str], after: str) -> list[str]:
     return [f"  {before}{each}" for each in items[:_SHOWN]] + more
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison:
     """The result of :func:`depyf.compare`; ``print`` it.
 

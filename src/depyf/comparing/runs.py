@@ -25,6 +25,7 @@ from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.stance import no_compilation
 from ..records.model import Guard
 from ..torch_text.guards import parse_guards
+from ..values import frozen
 from .outcome import Disagreement, Outcome, disagreements, outcome_of
 from .reachable import MOST, Reachable, TensorState
 from .recording import compiled_copy
@@ -36,7 +37,7 @@ OWN_DRAWS = "follows random numbers that the compiled code draws in its own way"
 _EXACT = Tolerance(0.0, 0.0)
 
 
-@dataclass(frozen=True)
+@frozen
 class Served:
     """A compiled version that ran.
 
@@ -64,7 +65,7 @@ class Served:
         return f"{function} {self.version}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Loaded:
     """The versions that ran, in order; the functions that none fitted; whether the called function is one of these."""
 
@@ -73,7 +74,7 @@ class Loaded:
     nothing_fits: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Findings:
     """The result of a comparison with eager Python.
 

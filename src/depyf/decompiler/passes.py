@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from ..values import frozen
 from . import bodies
 from .bodies import Body
 from .dynamo import readable as words
@@ -39,7 +39,7 @@ from .undo.loop_inversion import mark_iterator_pops, split_breaks, undo_loop_inv
 Subject = TypeVar("Subject")
 
 
-@dataclass(frozen=True)
+@frozen
 class Pass(Generic[Subject]):
     """A named step, which changes its subject; ``does`` says how, in one line of ``--stages``."""
 

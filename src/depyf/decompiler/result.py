@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..bytecode.code import Code
 from ..cfg.graph import Cfg
+from ..values import frozen
 from .proof.exact import Verdict, line_map
 from .structure.search import Search
 from .tiers import Tier, Tiers
@@ -29,7 +30,7 @@ class Fidelity(str, enum.Enum):
     UNPROVEN = "unproven"  # only with verify=False, or for another version's code
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """One code object of a decompilation.
 
@@ -61,7 +62,7 @@ class Part:
         return line_map(self.verdict, self.recompiled.origin)
 
 
-@dataclass(frozen=True)
+@frozen
 class Decompiled:
     """Source of a code object.
 

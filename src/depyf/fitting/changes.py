@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..records.model import Guard
+from ..values import frozen
 from .conditions import Facet, Finding, Undecided, tried, value_of
 from .given import Given, TensorValue, parsed, words
 
@@ -27,7 +28,7 @@ _NEAR = 8
 _MOST_NUMBERS, _TRIALS = 12, 800
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen
 class Change:
     """A value that has to change.
 
@@ -42,7 +43,7 @@ class Change:
     node: ast.expr = dataclasses.field(compare=False, repr=False)
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen
 class _Number:
     """A size or a number that conditions relate to others."""
 

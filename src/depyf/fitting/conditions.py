@@ -22,6 +22,7 @@ from ..records.model import Guard
 from ..torch_text.guard_failures import comparison
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import frame_roots, user_expression
+from ..values import frozen
 from .given import UNKNOWN, Given, Opaque, Symbol, TensorValue, parsed, shown, symbol_of, type_name, words
 
 #: Conditions that compare the type as well (torch/csrc/dynamo/guards.cpp, ``EQUALS_MATCH``).
@@ -51,7 +52,7 @@ class Facet:
     node: ast.expr = field(default=ast.Constant(None), compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding:
     """A condition, evaluated for a call.
 

@@ -16,19 +16,20 @@ import contextlib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..model.guards import Equals, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Frame, Guard, GuardFailure, SourceLocation
 from ..torch_text.user_expressions import is_global, user_expression
+from ..values import frozen
 from .changes import Change, smallest_change
 from .conditions import Finding, state_of, tried
 from .given import UNKNOWN, Given, TensorValue, contiguous, shown
 
 
-@dataclass(frozen=True)
+@frozen
 class Failure:
     """The first condition of a version that a call does not meet.
 
@@ -46,7 +47,7 @@ class Failure:
     text: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class VersionFit:
     """A version, compared with a call.
 
@@ -71,7 +72,7 @@ class VersionFit:
     open: tuple[Finding, ...] = field(default=(), repr=False, compare=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class Fit:
     """The answer of :func:`depyf.fits`: which version of a function serves a call. ``print`` it.
 

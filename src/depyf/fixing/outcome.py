@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..records.model import Capture, Compilation
+from ..values import frozen
 from ..views.findings import lost_functions
 from ..views.markdown import count
 from .forced import Conditions
@@ -55,7 +56,7 @@ class Call:
         return self.function, self.number, self.input, *self.forced.items()
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """One run of a program.
 
@@ -132,7 +133,7 @@ class Outcome:
         return compared(before.calls, self.calls, {}, (1e-4, 1e-5)).differs  # (rounding differs where graphs do)
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """Whether calls are the same with two texts.
 

@@ -7,13 +7,14 @@ import difflib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from .. import budgets, reading
 from ..advice import Advice, candidates
 from ..advice.model import Edit, edited
 from ..advice.source import is_own, parsed
 from ..records.model import Capture
+from ..values import frozen
 from ..views.advice import Adviser
 from ..views.causes import breaks_by_place, cause, statement
 from ..views.changes import row
@@ -23,7 +24,7 @@ from ..views.run_index import RunIndex
 from ..views.verdict import why_plain
 
 
-@dataclass(frozen=True)
+@frozen
 class Patch:
     """Changes of a program.
 

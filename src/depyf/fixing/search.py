@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ..advice import Advice, Sources, candidates
 from ..advice.recompile_edits import proposals
 from ..records.model import Capture, SourceFile
+from ..values import frozen
 from ..views.circumstances import value_change
 from ..views.run_index import RunIndex
 from .forced import Conditions, conditions_of
@@ -28,7 +28,7 @@ MOST_SHOWN = 8
 Trial = Callable[..., Outcome]
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """A patch that preserves the results, the run with it, and the verdict of generated calls."""
 
@@ -37,7 +37,7 @@ class Step:
     verdict: Verdict = Verdict()
 
 
-@dataclass(frozen=True)
+@frozen
 class Found:
     """The result of the search.
 

@@ -9,10 +9,11 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from ..values import frozen
 
 #: Tensors and numbers of one call that are also varied alone, while the others are as recorded.
 MOST_ALONE = 4
@@ -23,7 +24,7 @@ _Change = Callable[[Any], Any]
 _OfTensor = Callable[[torch.Tensor], torch.Tensor]
 
 
-@dataclass(frozen=True)
+@frozen
 class Variation:
     """One input.
 

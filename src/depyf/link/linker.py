@@ -12,7 +12,7 @@ import threading
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from .. import budgets, reading
 from ..guarded import guarded_call
 from ..harmless import say
 from ..records.model import Bytecode, PackedCode
+from ..values import frozen
 from .sessions import run_when_debugging
 
 if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
 _IMPORTS = r"(?m)^(import|from) "
 
 
-@dataclass(frozen=True)
+@frozen
 class LinkedFunction:
     """A function of a graph that runs with the lines of a dumped file.
 

@@ -7,11 +7,11 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from ..guarded import guarded_call, warn_of
+from ..values import frozen
 
 if TYPE_CHECKING:
     from .linker import LinkedFunction, Linker
@@ -69,7 +69,7 @@ class DebugSession:
             linker.waits() or any(each.function() is not None for each in linker.functions))
 
 
-@dataclass(frozen=True)
+@frozen
 class RunningStage:
     """A stage of a graph, or a generated module, that runs when compiled code is called.
 

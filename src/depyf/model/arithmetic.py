@@ -10,9 +10,10 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..torch_text.parsed import as_operators, parsed_expression
+from ..values import frozen
 
 #: A sum, a product or a function of sympy's.
 _COMPUTED = re.compile(r"[*+]|\(-| - |\b[A-Z]\w+\(")
@@ -213,7 +214,7 @@ def substituted(text: str, names: Mapping[str, str]) -> str:
 _RANGE = re.compile(r"(?:VR)?\[(-?\d+|-(?:int_)?oo), (-?\d+|(?:int_)?oo)\]")
 
 
-@dataclass(frozen=True)
+@frozen
 class Interval:
     """The whole numbers from one to another; ``None`` where there is no bound."""
 

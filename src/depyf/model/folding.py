@@ -14,8 +14,9 @@ What is the same for some layers only has a block of its own, or is an item.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from ..values import frozen
 
 Member = TypeVar("Member")
 Key = TypeVar("Key", bound=Hashable)
@@ -111,7 +112,7 @@ def expression_pattern(expression: str) -> str:
     return "[".join(parts)
 
 
-@dataclass(frozen=True)
+@frozen
 class Item(Generic[Payload]):
     """One text about one object.
 
@@ -125,7 +126,7 @@ class Item(Generic[Payload]):
     payloads: tuple[Payload, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Block(Generic[Payload]):
     """Texts that hold for several members of one container.
 

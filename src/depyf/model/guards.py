@@ -15,18 +15,19 @@ import ast
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..records.model import SourceLocation
 from ..torch_text.parsed import parsed_expression
+from ..values import frozen
 from .arithmetic import computes
 
 #: Sections of guards: what the conditions of each are about.
 ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects", "globals", "state"
 
 
-@dataclass(frozen=True)
+@frozen
 class Condition:
     """A guard in the user's words."""
 
@@ -73,7 +74,7 @@ class Condition:
 _EXPRESSIONS = ("subject", "of", "owner", "left", "right", "expression")
 
 
-@dataclass(frozen=True)
+@frozen
 class Tensor(Condition):
     """The properties that a tensor must have; a size or stride is ``None`` where any will do."""
 
@@ -147,7 +148,7 @@ def short_dtype(name: str) -> str:
     return next((short + name.removeprefix(long) for long, short in _SHORT if name.startswith(long)), name)
 
 
-@dataclass(frozen=True)
+@frozen
 class Type(Condition):
     """An object, the subject or a key of it, is of this class, and of no subclass."""
 
@@ -156,7 +157,7 @@ class Type(Condition):
     form = "check_type({of}, {name!r})"
 
 
-@dataclass(frozen=True)
+@frozen
 class SameObject(Condition):
     """An object, the subject or a key of it, is a certain one.
 
@@ -175,7 +176,7 @@ class SameObject(Condition):
         return f"check_same_object({self.of}{f', {self.name!r}' if self.name else ''})"
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison(Condition):
     """Two expressions compare like this: an equation of sizes, a bound on what they come to, two objects."""
 
@@ -185,12 +186,12 @@ class Comparison(Condition):
     form = "{left} {sign} {right}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Equals(Comparison):
     """An object has this value: a literal, a dtype, a member of an enumeration."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Range(Condition):
     """A size or a number is in a range; ``None`` where there is no bound."""
 
@@ -203,7 +204,7 @@ class Range(Condition):
         return f"{low}{self.left}{f' <= {self.high}' if self.high is not None else ''}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Length(Condition):
     """A container has so many items."""
 
@@ -215,7 +216,7 @@ class Length(Condition):
         return f"not {self.of}" if self.as_truth else f"len({self.of}) == {self.count}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Has(Condition):
     """A container has a key, or an object has an attribute; or not."""
 
@@ -230,7 +231,7 @@ class Has(Condition):
         return f"{self.key} {'' if self.present else 'not '}in {self.owner}"
 
 
-@dataclass(frozen=True)
+@frozen
 class KeyAt(Condition):
     """A dictionary has this key, as Python, at a place in its order."""
 
@@ -240,7 +241,7 @@ class KeyAt(Condition):
     form = "list({owner})[{place}] == {key}"
 
 
-@dataclass(frozen=True)
+@frozen
 class State(Condition):
     """Torch is set like this: ``("grad_mode", "True")``."""
 
@@ -250,7 +251,7 @@ class State(Condition):
         return f"check_global_state({', '.join(f'{name}={value}' for name, value in self.settings)})"
 
 
-@dataclass(frozen=True)
+@frozen
 class Marks(Condition):
     """A tensor has no marks of ``mark_dynamic`` and its like."""
 
@@ -264,7 +265,7 @@ class Marks(Condition):
         return f"has_no_marks({self.subject}{f', {marks}' if marks else ''})"
 
 
-@dataclass(frozen=True)
+@frozen
 class NoAliasing(Condition):
     """No two of these tensors are the same object."""
 
@@ -278,13 +279,13 @@ class NoAliasing(Condition):
         return replace(self, subject=rename(self.subject), tensors=tuple(map(rename, self.tensors)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Unchanged(Condition):
     """Nothing was put into a dictionary."""
     form = "check_dict_unchanged({subject})"
 
 
-@dataclass(frozen=True)
+@frozen
 class Not(Condition):
     """An expression is not true."""
 
@@ -292,7 +293,7 @@ class Not(Condition):
     form = "not {expression}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Other(Condition):
     """Any other condition, as Python; what torch prints in no Python is an argument of ``torch_guard``."""
 

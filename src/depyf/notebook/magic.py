@@ -14,7 +14,6 @@ import re
 import shlex
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NoReturn
 
@@ -28,6 +27,7 @@ from ..harmless import say
 from ..prepare import prepare_debug
 from ..records import store
 from ..records.model import Capture
+from ..values import frozen
 from ..views.markdown import count
 from .view import HEIGHT, View, temporary
 
@@ -190,7 +190,7 @@ def _say(error: Exception, consequence: str) -> None:
 _MAGICS = ("run_line_magic", "run_cell_magic")
 
 
-@dataclass(frozen=True)
+@frozen
 class Compiled:
     """A function with compiled versions.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from ..capture import CACHES
+from ..values import frozen
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +25,7 @@ _OPTION_OF = {"backends": "backend", "stages": "stage"}
 _TAKE_A_VALUE = ("-o", "--output", "--include", "--exclude", "--backend", "--stage", "--caches", "--files")
 
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """The options of a watched program.
 

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from ..capture.torch_private.trace_events import TRACE_LOGGER
 from ..guarded import unwarned
 from ..program.summary import shown
 from ..records.model import Capture
+from ..values import frozen
 from ..views.budgets import Budget, BudgetError, budgets, exceeded, judge
 from ..views.causes import cause
 from ..views.findings import Totals
@@ -226,7 +227,7 @@ NOTHING = ("Nothing was compiled while this test ran, so its budgets say nothing
 STALE = " With reset=False, what an earlier test compiled is not compiled again."
 
 
-@dataclass(frozen=True)
+@frozen
 class Marked:
     """The merged markers of a test, the nearest first; ``reset``: torch forgets what it compiled before the test."""
 
@@ -292,7 +293,7 @@ def _numbers(graphs: int, breaks: int, recompiles: int, skipped: int) -> str:
 
 
 # --- the account of one test -------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class Account:
     """What a test, or a file that was collected, compiled; ``first``: the first graph break, in words."""
 
@@ -326,7 +327,7 @@ class Account:
 # --- What is compiled between two moments, recorded from the first compilation on --------------------
 # Nothing is done, written or imported before the first frame is compiled, so that a test which compiles nothing runs as
 # it would without.
-@dataclass(frozen=True)
+@frozen
 class Recorded:
     """What was compiled, the folder of its dump, and why it could not be recorded."""
 

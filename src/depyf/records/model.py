@@ -27,14 +27,15 @@ A :class:`CompileId` connects them: a cache entry, a graph and a compilation wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import ClassVar
 
 from ..bytecode.packed import PackedCode
+from ..values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class CompileId:
     """Torch's ``[frame/recompile]`` with the attempt (0 unless tracing was restarted).
 
@@ -60,7 +61,7 @@ class CompileId:
         return self.resets, self.frame
 
 
-@dataclass(frozen=True)
+@frozen
 class SourceLocation:
     """A place in the user's files. ``text`` is the source line, where it is known."""
 
@@ -74,7 +75,7 @@ class SourceLocation:
         return other is not None and (self.filename, self.line) == (other.filename, other.line)
 
 
-@dataclass(frozen=True)
+@frozen
 class UserFunction:
     """The function that the user means by a frame (:mod:`depyf.capture.user_function`)."""
 
@@ -86,7 +87,7 @@ class UserFunction:
     wrappers: tuple[SourceLocation, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Guard:
     """One condition that must hold for a cache entry to be used."""
 
@@ -99,7 +100,7 @@ class Guard:
     cause: SourceLocation | None = None  # the user's line that made Dynamo guard, if known
 
 
-@dataclass(frozen=True)
+@frozen
 class CodeText:
     """Decompiled source of one code object."""
 
@@ -108,7 +109,7 @@ class CodeText:
     note: str = ""  # what to know about it (simplifications made, why it fell back); may be empty
 
 
-@dataclass(frozen=True)
+@frozen
 class TransformedCode:
     """The code that Dynamo made of a frame."""
 
@@ -126,7 +127,7 @@ class TransformedCode:
         return "def " in self.source.text
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheEntry:
     """A version of a frame; of a compilation that failed late, what torch had made of it."""
 
@@ -141,7 +142,7 @@ class CacheEntry:
     tried: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Branch:
     """The branch that a resume function continues."""
 
@@ -149,7 +150,7 @@ class Branch:
     held: bool  # whether it was true
 
 
-@dataclass(frozen=True)
+@frozen
 class Frame:
     """A function whose frames Dynamo compiles: the user's, or a resume function."""
 
@@ -181,7 +182,7 @@ class Frame:
             location.filename, location.line) == (self.location.filename, self.location.line))
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledFunction:
     """A function that torch.compile was asked about."""
 
@@ -190,7 +191,7 @@ class CompiledFunction:
     file: str = ""  # its full code, in the dump
 
 
-@dataclass(frozen=True)
+@frozen
 class Caller:
     """A user's line that called Python code of torch's (``torch.func``, an optimiser), which made ``nodes``."""
 
@@ -198,7 +199,7 @@ class Caller:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class ModuleCall:
     """One call of an ``nn.Module`` while a graph was captured."""
 
@@ -210,7 +211,7 @@ class ModuleCall:
     nodes: tuple[str, ...] = ()  # names of the nodes made in it and in no call within it, in order
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphInput:
     """A parameter of a captured graph."""
 
@@ -220,7 +221,7 @@ class GraphInput:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphStage:
     """A graph at one stage."""
 
@@ -248,7 +249,7 @@ class GraphStage:
         return not self.file.endswith(".txt")
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelCall:
     """One call of a kernel in a generated module."""
 
@@ -265,7 +266,7 @@ class KernelCall:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """A module that Inductor generated."""
 
@@ -279,7 +280,7 @@ class Kernel:
     outline: str = ""  # its calls with the user's lines, a file in the dump
 
 
-@dataclass(frozen=True)
+@frozen
 class Phase:
     """Time that a compilation spent in a part of torch, in seconds. Parts nest: inner ones count in outer ones."""
 
@@ -287,7 +288,7 @@ class Phase:
     seconds: float
 
 
-@dataclass(frozen=True)
+@frozen
 class ScheduledOperation:
     """A kernel or a collective of the code that Inductor generated, in the order in which they run."""
 
@@ -297,7 +298,7 @@ class ScheduledOperation:
     outputs: tuple[str, ...] = ()  # `"float16[1024, 1024]"`, with its strides if it is not contiguous
 
 
-@dataclass(frozen=True)
+@frozen
 class TritonKernel:
     """What Inductor did to compile a Triton kernel."""
 
@@ -308,7 +309,7 @@ class TritonKernel:
     seconds: float = 0.0  # of compiling it
 
 
-@dataclass(frozen=True)
+@frozen
 class ExpressionStep:
     """How an expression on sizes was computed."""
 
@@ -318,7 +319,7 @@ class ExpressionStep:
     location: SourceLocation | None = None  # the user's line
 
 
-@dataclass(frozen=True)
+@frozen
 class ExportIssue:
     """Something that ``torch.export`` could not know, and decided."""
 
@@ -334,7 +335,7 @@ class ExportIssue:
     steps: tuple[ExpressionStep, ...] = ()  # of a condition: how it was computed, the last step first
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledGraph:
     """A graph that transformed code calls, or that was compiled without a Dynamo frame."""
 
@@ -367,7 +368,7 @@ class CompiledGraph:
 
 
 # --- compilations ---------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class UnreadEvent:
     """An event of torch's structured trace that depyf does not read, as torch wrote it."""
 
@@ -378,7 +379,7 @@ class UnreadEvent:
     number: int = 0  # its place among such events of the run, from 1
 
 
-@dataclass(frozen=True)
+@frozen
 class NamedValue:
     """What torch knew of a local variable where a graph broke."""
 
@@ -395,7 +396,7 @@ class NamedValue:
     shares_memory: bool = False  # of a tensor: it is a view, or another variable is a tensor with the same memory
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphBreak:
     """A place where a graph ended although the function continued."""
 
@@ -422,7 +423,7 @@ class GraphBreak:
         return self.stack[-1] if self.stack else None
 
 
-@dataclass(frozen=True)
+@frozen
 class GuardFailure:
     """A reason for which an existing cache entry did not fit a call."""
 
@@ -439,7 +440,7 @@ class GuardFailure:
     owner: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class SymbolDecision:
     """A decision about a dynamic shape."""
 
@@ -456,7 +457,7 @@ class SymbolDecision:
     stack: tuple[SourceLocation, ...] = ()  # the places in the program's backend that led to its line, outermost first
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheKeyPart:
     """A part of the key of a look-up in a compile cache."""
 
@@ -464,7 +465,7 @@ class CacheKeyPart:
     digest: str  # of its value
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheLookup:
     """A look-up in one of torch's compile caches."""
 
@@ -476,7 +477,7 @@ class CacheLookup:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """A span of time in which a compilation was in a part of torch."""
 
@@ -486,7 +487,7 @@ class Span:
     depth: int = 0  # 0 for an outermost one; inner ones lie within the last of less depth before them
 
 
-@dataclass(frozen=True)
+@frozen
 class Failure:
     """The reason for which a compilation gave no code. ``kind`` is the exception's name."""
 
@@ -495,7 +496,7 @@ class Failure:
     location: SourceLocation | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class TracedLines:
     """Lines of one file, in order, that Dynamo came to while it traced, whatever became of them."""
 
@@ -503,7 +504,7 @@ class TracedLines:
     lines: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Compilation:
     """One compilation of one frame, whatever came of it."""
 
@@ -543,7 +544,7 @@ class Compilation:
     arguments: dict[str, str] | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class SourceFile:
     """A user's file as it was when the run ended. ``path`` is what locations call it."""
 
@@ -552,7 +553,7 @@ class SourceFile:
 
 
 # --- while the run continues ------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class StageOfGraph:
     """A stage of the graph of that name, once it is complete."""
 
@@ -560,7 +561,7 @@ class StageOfGraph:
     stage: GraphStage
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelOfGraph:
     """A generated module of the graph of that name."""
 
@@ -568,7 +569,7 @@ class KernelOfGraph:
     kernel: Kernel
 
 
-@dataclass(frozen=True)
+@frozen
 class CodeObject:
     """A code object of the program's: bytecodes name it by its number."""
 
@@ -576,7 +577,7 @@ class CodeObject:
     code: PackedCode
 
 
-@dataclass(frozen=True)
+@frozen
 class MeantFunction:
     """The function that the user means by a frame."""
 
@@ -585,7 +586,7 @@ class MeantFunction:
     wrappers: tuple[tuple[str, int], ...] = ()  # names and code objects of those it is called through, outermost first
 
 
-@dataclass(frozen=True)
+@frozen
 class ResumeOfBytecode:
     """A resume function that transformed code calls."""
 
@@ -596,7 +597,7 @@ class ResumeOfBytecode:
     meant: str  # the function that it continues, in the user's words
 
 
-@dataclass(frozen=True)
+@frozen
 class TracedCode:
     """A function as Dynamo traced it: with other instructions for some of its own."""
 
@@ -604,7 +605,7 @@ class TracedCode:
     resumes: dict[str, str]  # names of its resume functions, with their names by the offsets in `code`
 
 
-@dataclass(frozen=True)
+@frozen
 class Bytecode:
     """Code that Dynamo made, as it made it: its text is written later."""
 
@@ -622,7 +623,7 @@ class Bytecode:
     traced: TracedCode | None = None  # what Dynamo traced, where a graph breaks in it
 
 
-@dataclass(frozen=True)
+@frozen
 class OrderOfEntries:
     """The order in which torch tried the versions of a code object when the run ended."""
 
@@ -632,7 +633,7 @@ class OrderOfEntries:
     without_tensors: bool = False  # torch left this resume function to plain Python: its frame had no tensor
 
 
-@dataclass(frozen=True)
+@frozen
 class EndOfRecording:
     """The run ended; what is made of its records is still to be made."""
 
@@ -644,7 +645,7 @@ class EndOfRecording:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class GuardsOfEntry:
     """Torch's printed guard tree of a cache entry."""
 
@@ -652,7 +653,7 @@ class GuardsOfEntry:
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Unwritten:
     """Records of which functions are made (:mod:`depyf.finishing`): those of a run whose texts are not written yet."""
 
@@ -664,7 +665,7 @@ class Unwritten:
 
 
 # --- the whole ------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class AlikeRank:
     """Another rank, whose log says the same but for times and ids; it has no records of its own."""
 
@@ -672,7 +673,7 @@ class AlikeRank:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Capture:
     """All records of a run; the docstring of this module shows them as a tree."""
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..decompiler.nodes import dotted_name
+from ..values import frozen
 
 _SOURCES = re.compile(r"#\s*(?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>.*?)\], "
                       r"Original ATen: \[(?P<aten>.*?)\]")
@@ -36,7 +37,7 @@ _LIBRARIES = frozenset({"extern_kernels", "aten", "inductor_ops", "_quantized", 
 _TEMPLATES = ("cpp_packed_", "cpp_grouped_", "cpp_flex_", "cpp_bmm_", "triton_tem_")
 
 
-@dataclass(frozen=True)
+@frozen
 class Definition:
     """A kernel that the module defines; sources, aten and nodes are those that torch names above it."""
 
@@ -49,7 +50,7 @@ class Definition:
     nodes: tuple[str, ...] = ()  # of the post-grad graph
 
 
-@dataclass(frozen=True)
+@frozen
 class Buffer:
     """An allocation: numbers of elements as torch writes them, dtype without ``torch.``."""
 
@@ -57,7 +58,7 @@ class Buffer:
     dtype: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Launch:
     """A call of a kernel.
 

@@ -17,9 +17,9 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from ..records.model import CompileId, GuardFailure, SourceLocation
+from ..values import frozen
 from .libraries import is_library
 from .met import FRAME
 from .parsed import parsed_expression
@@ -112,7 +112,7 @@ _HELPERS = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison:
     """The comparison that a guard makes.
 

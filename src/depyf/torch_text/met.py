@@ -14,12 +14,12 @@ import functools
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..records.model import GraphBreak, NamedValue
+from ..values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind:
     """A kind of graph break, as torch's registry has it (``graph_break_registry.json``)."""
 
@@ -122,7 +122,7 @@ _GENERATOR = ("(Generator)", "C.Generator", "torch.Generator")
 _BOUND = re.compile(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:Tensor|Parameter|Size)\.\w+),")
 
 
-@dataclass(frozen=True)
+@frozen
 class Met:
     """What torch could not trace. Texts are empty where torch names nothing."""
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..model.folding import fold
 from ..records.model import Capture
 from ..records.run_directory import RANK
 from ..records.store import NOT_ENDED
+from ..values import frozen
 from .causes import statement
 from .choice import fits
 from .findings import KINDS, Finding, findings
@@ -30,7 +31,7 @@ class BudgetError(ValueError):
     """A budget that no run can be compared with; the message says which and what to give."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Budget:
     """How much of a kind (of :data:`~depyf.views.findings.KINDS`) there may be.
 
@@ -78,7 +79,7 @@ def budgets(given: Mapping[str, Any]) -> list[Budget]:
 _PART = "only a part of the run is here"
 
 
-@dataclass(frozen=True)
+@frozen
 class Result:
     """The findings of a budget in one process (a folder of the dump), in one function or in the whole run.
 
@@ -100,7 +101,7 @@ class Result:
         return self.amount <= self.budget.limit
 
 
-@dataclass(frozen=True)
+@frozen
 class Judgement:
     """All results, in the order of the budgets; ``notes`` says what could not be judged."""
 

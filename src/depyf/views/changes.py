@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
@@ -31,6 +30,7 @@ from ..torch_text.guard_failures import (
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import in_words as in_words_of_frame
 from ..torch_text.user_expressions import reads_stack, stack_value, user_expression
+from ..values import frozen
 from .markdown import code, one_line, prose, some
 
 #: Things that changed at once that are in one row.
@@ -49,7 +49,7 @@ def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
             if is_made_anew(failure) and (name := stack_value(failure.source))}
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """A change that one recompile was for.
 

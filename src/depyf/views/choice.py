@@ -5,15 +5,16 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..provenance.sources import collect
 from ..records.model import Capture, CompiledGraph
+from ..values import frozen
 from .function_summary import FunctionSummary
 from .run_index import RunIndex
 
 
-@dataclass(frozen=True)
+@frozen
 class Choice:
     """A choice of what to keep. An empty tuple keeps all.
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ..records.model import Compilation, SourceLocation
+from ..values import frozen
 from .causes import cause
 from .function_summary import FunctionSummary
 from .markdown import code, count, prose
@@ -21,7 +21,7 @@ from .run_index import RunIndex
 from .verdict import why_plain
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding:
     """One thing that counts against a budget.
 
@@ -101,7 +101,7 @@ def _seconds(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
                       compilation.seconds)
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind:
     """A kind of finding; ``at_line``: it is at the line of its place, not in the function that begins there."""
 
@@ -179,7 +179,7 @@ def _place(compilation: Compilation, summary: FunctionSummary) -> SourceLocation
 
 
 # --- Totals ------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class Totals:
     """The numbers of a run.
 

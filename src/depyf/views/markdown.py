@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote
 
 from ..torch_text.run_ids import without_addresses
+from ..values import frozen
 
 
 def one_line(text: str, longest: int = 0) -> str:
@@ -173,7 +173,7 @@ _BULLET = "* "
 _CELL_ENDS = re.compile(r"(?<!\\)\|")
 
 
-@dataclass(frozen=True)
+@frozen
 class Heading:
     """A heading and its level, from 1."""
 
@@ -181,21 +181,21 @@ class Heading:
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Paragraph:
     """Running text, on one line."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class CodeBlock:
     """A block of code."""
 
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Table:
     """A table, the text of each cell."""
 
@@ -203,7 +203,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Bullets:
     """A list, the blocks of each item."""
 

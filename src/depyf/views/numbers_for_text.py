@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from ..advice.source import last_name, names_set, one_line
 from ..records.model import CacheEntry, Compilation, SourceLocation
 from ..torch_text.libraries import is_library
 from ..torch_text.user_expressions import user_expression
+from ..values import frozen
 from .markdown import code
 from .user_source import UserSource, nodes_within
 
@@ -31,7 +31,7 @@ from .user_source import UserSource, nodes_within
 _INDIRECT = frozenset({"setattr", "vars", "__setattr__", "__dict__"})
 
 
-@dataclass(frozen=True)
+@frozen
 class NumberForText:
     """A number that compiled code has in place of a text.
 

@@ -12,7 +12,6 @@ Such a graph has the operations, names and user lines of exactly one piece.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from ..model.folding import fold
@@ -20,9 +19,10 @@ from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage
 from ..records.naming import BEFORE_PRE_GRAD
 from ..torch_text.size_names import is_symbol
+from ..values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Again:
     """A piece that was compiled again: the graph, and the values of sizes that the piece has open, by torch's names."""
 

@@ -45,6 +45,7 @@ from ..torch_text.alike_files import AlikeFiles
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.graph_facts import executed
 from ..torch_text.run_ids import guard_text, module_lines, without_rank_ids
+from ..values import frozen
 from . import cache_keys, collectives
 from .dump.folder import Folder
 from .findings import Totals
@@ -79,7 +80,7 @@ class Member:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
+@frozen
 class RankClass:
     """Ranks that did the same, with the records of the first, or why these cannot be read."""
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..model.graph import Node, TensorType
 from ..model.graph_text import read_graph
@@ -29,6 +28,7 @@ from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import is_float, symbols_in
 from ..torch_text.user_expressions import user_expression
 from ..torch_text.wrapping import NOT_PYTHON
+from ..values import frozen
 from .dump.graph_file import files_table, sizes_table, stage_view
 from .repro_program import CHECK, IMPORTS
 
@@ -55,7 +55,7 @@ class NotReproducible(ValueError):
     """A compilation of which a dump does not contain enough; the message says what is missing."""
 
 
-@dataclass(frozen=True)
+@frozen
 class _Subject:
     frame: Frame
     entry: CacheEntry

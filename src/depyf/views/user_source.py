@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from ..advice.source import Sources, loops_around
 from ..records.model import SourceFile, SourceLocation
 from ..torch_text.global_names import plain_name
+from ..values import frozen
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True)
+@frozen
 class Definition:
     """A function of a file: its name with what it is defined in, its first line (of its first decorator), its last."""
 

@@ -6,18 +6,18 @@ import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from ..model.graph import Node
 from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance, StageNodes
 from ..records import store
 from ..records.model import CompiledGraph, GraphStage, Kernel, SourceLocation
+from ..values import frozen
 from ..views.dump.graph_file import stage_view
 from ..views.dump.graph_view import parameter_words
 
 
-@dataclass(frozen=True)
+@frozen
 class UserLine:
     """A user's line, and the module in which it ran (``"layers.3.mlp"``; empty outside of modules)."""
 
@@ -33,7 +33,7 @@ class UserLine:
         return place + (f"    (module {self.module})" if self.module else "")
 
 
-@dataclass(frozen=True)
+@frozen
 class Origin:
     """The computation of a line of a graph or of a generated module.
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 
 from ..link.graph_code import named_like, nested_codes
 from ..link.lifetimes import node_groups
+from ..values import frozen
 
 #: Local variable with the observation of the call.
 LOCAL = "__depyf_watch__"
@@ -194,7 +195,7 @@ _OVERWRITE = frozenset(
 _REPEATABLE = frozenset({"reinterpret_tensor"})
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """A line that binds or computes something.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from ...values import frozen
 from ..object_facts import closure_values
 from . import private_api
 from .compiled_callables import given_to_compile, inner_backend
@@ -21,7 +22,7 @@ from .hooks import Undo
 COMMON_REGION = -1
 
 
-@dataclass(frozen=True)
+@frozen
 class GuardCheck:
     """Torch's answer whether a cache entry fits a call."""
 
@@ -100,7 +101,7 @@ def recompile_limit() -> int | None:
     return int(limit) if limit is not None else None
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledWith:
     """The backend and region of what ``torch.compile`` returned: its calls use cache entries of these only."""
 

@@ -6,12 +6,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from ...torch_text.libraries import is_generated
+from ...values import frozen
 from . import private_api
 
 
@@ -59,7 +59,7 @@ def compile_id() -> tuple[int, int, int] | None:
         return None
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledFrame:
     """The frame that torch compiles: its code, its local variables (with captured ones) and its globals."""
 

@@ -14,11 +14,11 @@ import inspect
 import itertools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal
 
 from ...torch_text.global_names import RESUME_CODE as RESUME_CODE_PREFIX
+from ...values import frozen
 
 State = Literal["present", "changed", "missing"]
 #: Says what is other than expected of the object; ``""``: nothing.
@@ -33,7 +33,7 @@ def _nothing(value: Any) -> str:
     return ""
 
 
-@dataclass(frozen=True)
+@frozen
 class PrivateApi:
     """One name of torch's that its documents do not promise."""
 

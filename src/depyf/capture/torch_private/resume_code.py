@@ -7,10 +7,10 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from ...values import frozen
 from ..object_facts import closure_values
 from . import private_api
 from .hooks import Undo, replaced
@@ -19,7 +19,7 @@ from .hooks import Undo, replaced
 RESUME_NAME = re.compile(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
 
 
-@dataclass(frozen=True)
+@frozen
 class Resume:
     """A resume function: its code, and the parameters of the global function of its name.
 
@@ -52,7 +52,7 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
     return resumes
 
 
-@dataclass(frozen=True)
+@frozen
 class TracedCode:
     """A function as Dynamo traces it: with other instructions for some of its own."""
 

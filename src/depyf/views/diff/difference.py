@@ -18,6 +18,7 @@ from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, Sou
 from ...records.store import NOT_ENDED
 from ...torch_text.global_names import plain_name
 from ...torch_text.run_ids import guard_text, module_lines, without_counter, without_values
+from ...values import frozen
 from .. import cache_keys
 from ..causes import heading, kind_of_failure
 from ..findings import Totals, seconds_by_phase
@@ -336,7 +337,7 @@ class _Comparison:
 
 
 # --- facts of a function ----------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class _Fact:
     """Something that happened, as Markdown, with the key by which it is compared."""
 

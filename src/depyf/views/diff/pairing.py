@@ -11,7 +11,7 @@ import itertools
 import ntpath
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from ...model.folding import fold, layer_pattern, layer_ranges
@@ -22,6 +22,7 @@ from ...torch_text.global_names import plain_name, resumed_function
 from ...torch_text.libraries import is_generated
 from ...torch_text.run_ids import without_counter, without_run_ids
 from ...torch_text.size_names import is_symbol, with_symbols
+from ...values import frozen
 from ..function_summary import FunctionSummary
 from ..markdown import code
 from ..user_source import UserSource
@@ -88,7 +89,7 @@ def _compiled_at(summary: FunctionSummary) -> Hashable:
     return ("", 0) if is_generated(place.filename) else (base_name(place.filename), place.line)
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """A frame within its function.
 

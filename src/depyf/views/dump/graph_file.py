@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...model.folding import layer_numbers, layer_pattern, layer_ranges
 from ...model.graph import VIEWS, Node, is_gradient, shown_name
@@ -20,6 +19,7 @@ from ...records.model import GraphInput, GraphStage
 from ...records.naming import title
 from ...torch_text import wrapping
 from ...torch_text.size_names import symbols_in
+from ...values import frozen
 from ..markdown import count, some
 from ..remembered import once
 from .graph_view import GraphView, graph_view, plain_view
@@ -27,7 +27,7 @@ from .graph_view import GraphView, graph_view, plain_view
 _IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphFile:
     """A file of a graph.
 
@@ -111,7 +111,7 @@ _ROWS = 20
 _NAMES = 3
 
 
-@dataclass(frozen=True)
+@frozen
 class _Row:
     """Similar saved values: of one operation, type, line, and place in a module.
 

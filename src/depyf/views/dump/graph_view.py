@@ -76,6 +76,7 @@ from ...torch_text.parsed import parsed_expression, with_slices
 from ...torch_text.size_names import is_symbol, size_names, with_size_names
 from ...torch_text.user_expressions import user_expression, with_sizes
 from ...torch_text.wrapping import NOT_PYTHON
+from ...values import frozen
 from ..formatting import short_names
 from .graph_writes import written_arguments
 
@@ -185,7 +186,7 @@ class _Written:
             yield from inner.statements()
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphView:
     """A view of a graph, as :func:`graph_view` makes it.
 

@@ -14,6 +14,7 @@ from ...model.folding import fold, layer_numbers, layer_pattern, layer_ranges, u
 from ...model.graph import Graph, Node, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import Kernel, KernelCall, TritonKernel
+from ...values import frozen
 from ..markdown import count
 from ..remembered import Same, once
 
@@ -39,7 +40,7 @@ class _Block:
         return len(self.inside)
 
 
-@dataclass(frozen=True)
+@frozen
 class Line:
     """A line of an outline.
 
@@ -303,7 +304,7 @@ _LIBRARY = "extern"
 _LONGEST_ROW = 400
 
 
-@dataclass(frozen=True)
+@frozen
 class _Call:
     """A call.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ...advice.source import is_own
 from ...model.folding import fold
@@ -13,6 +12,7 @@ from ...records.store import NOT_ENDED, UNDER_STANCE
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.modules import bypassing_operation
+from ...values import frozen
 from .. import cache_keys
 from ..advice import Adviser
 from ..dump.folder import NOTHING, TITLE, versions
@@ -247,7 +247,7 @@ def _guards(run: SectionContext) -> list[str]:
 MOST = 3
 
 
-@dataclass(frozen=True)
+@frozen
 class _Change:
     """A place with its advice, as Markdown, and the functions, seconds and events that it is for."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ....model import guards
@@ -18,6 +17,7 @@ from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condit
 from ....model.reading import keys_in
 from ....torch_text.user_expressions import known_on_stack, stack_value
 from ....torch_text.wrapping import WIDTH, broken, comment
+from ....values import frozen
 from ...formatting import COMPUTED
 from ...markdown import count
 from .sizes import symbol_names
@@ -39,7 +39,7 @@ _ANY = 1 << 30
 _CODE = ("builtin_function_or_method", "function", "method", "code", "module", "type")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Shown:
     """A condition, or only a comment, and the conditions of the version that it expresses."""
 

@@ -23,13 +23,14 @@ from ....records.model import Compilation, Frame, SymbolDecision
 from ....torch_text.parsed import parsed_expression
 from ....torch_text.size_names import bound_of_symbol, symbols_in
 from ....torch_text.user_expressions import user_expression
+from ....values import frozen
 
 #: How far above its least value a size is tried to find where a condition becomes true.
 _FARTHEST = 1000
 _LETTERS = "nmklpqrstuvwxyz"
 
 
-@dataclass(frozen=True)
+@frozen
 class OpenSize:
     """A size that calls may choose.
 

@@ -31,6 +31,7 @@ from ....records.model import CacheEntry, Compilation, Frame
 from ....records.naming import legal_identifier, transformed_function
 from ....torch_text.user_expressions import known_on_stack, with_stack_names
 from ....torch_text.wrapping import comment
+from ....values import frozen
 from ...changes import in_words, made_anew_on_stack
 from ...markdown import count
 from ...remembered import Same, once
@@ -41,7 +42,7 @@ Made = TypeVar("Made")
 Others = ParamSpec("Others")
 
 
-@dataclass(frozen=True)
+@frozen
 class Fact:
     """What a version says of one object: ``3``, ``None``, ``f32[batch, 4] on cpu``, any ``float``.
 
@@ -257,7 +258,7 @@ def state_in_words(name: str, value: str) -> str:
 
 
 # --- The differences between two versions of a function: why torch compiled it again -----------------
-@dataclass(frozen=True)
+@frozen
 class Side:
     """What something is in one version.
 
@@ -284,7 +285,7 @@ _PARTS = Side("an object", "parts")
 _SEPARATOR = "\x1f"
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """One difference between two versions.
 

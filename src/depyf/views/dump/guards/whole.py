@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ....model.folding import Block, Item, fold, fold_layers, spelled, unfolded
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from ....records.model import SourceLocation
 from ....torch_text.global_names import resumed_function
 from ....torch_text.wrapping import WIDTH, broken, comment, prose
+from ....values import frozen
 from ...formatting import no_version, short_names
 from ...markdown import count
 from .versions import MOST_LINES, Version, as_comment, cached, signature
@@ -114,7 +114,7 @@ def sections(version: Version) -> list[tuple[str, list[Condition]]]:
     return [(titles.get(key[0], key[1]), groups[key]) for key in ordered]
 
 
-@dataclass(frozen=True)
+@frozen
 class GuardGroup:
     """Conditions on one object, or on several that a loop runs over.
 
