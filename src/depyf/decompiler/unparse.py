@@ -67,6 +67,34 @@ def _unparser() -> Any:
         def get_type_comment(self, node: ast.stmt) -> None:
             """Return nothing: bytecode has no type comments, which are looked up by line."""
 
+        def visit_If(self, node: ast.If) -> None:
+            inner: ast.stmt | None = node
+            while isinstance(inner, ast.If):
+                self.leave_bare(inner.test)
+                inner = inner.orelse[0] if len(inner.orelse) == 1 else None
+            super().visit_If(node)
+
+        def visit_While(self, node: ast.While) -> None:
+            self.leave_bare(node.test)
+            super().visit_While(node)
+
+        def leave_bare(self, test: ast.expr) -> None:
+            """Write an assignment that is a whole test without parentheses: ``if a := b():``."""
+            if isinstance(test, ast.NamedExpr):
+                levels: Any = type(self.get_precedence(test))
+                self.set_precedence(min(levels), test)
+
+        def visit_BoolOp(self, node: ast.BoolOp) -> None:
+            """Write ``a and not b and c > d``, where Python's own adds parentheses to the operands after the first."""
+            word = self.boolops[type(node.op).__name__]
+            own = self.boolop_precedence[word]
+            with self.require_parens(own, node):
+                for at, value in enumerate(node.values):
+                    self.write(f" {word} " if at else "")
+                    level = own.next()
+                    self.set_precedence(level.next() if at and isinstance(value, ast.BoolOp) else level, value)
+                    self.traverse(value)
+
         def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
             if not _REPEATS_QUOTES:
                 super().visit_JoinedStr(node)

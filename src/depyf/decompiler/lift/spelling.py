@@ -243,7 +243,7 @@ def _misfit_of(
         if isinstance(token, str):
             words.append(token)
             continue
-        start, next_end = _span(scope, token)
+        start, next_end = _span(scope, token, len(tokens) == 2)
         following: dict[_State, float] = {}
         for state, cost in states.items():
             if start is None or end is None and not first:
@@ -268,20 +268,15 @@ def _misfit_of(
     return min(states.values())
 
 
-def _span(scope: Positions, operand: ast.expr) -> tuple[Place | None, Place | None]:
-    """Return where an operand begins and ends, with the parentheses around an assignment."""
+def _span(scope: Positions, operand: ast.expr, is_alone: bool) -> tuple[Place | None, Place | None]:
+    """Return where an operand begins and ends; an assignment that is no test alone, with its parentheses."""
     (first, _), (last, behind) = first_part(operand), _last(operand)
     begin, end = start_of(scope, first), end_of(scope, last)
-    leftmost: ast.expr | None = first
-    while leftmost is not None:
-        if isinstance(leftmost, ast.NamedExpr):
-            begin, width = start_of(scope, leftmost.value), len(f"({leftmost.target.id} := ")
-            begin = begin and (begin[0], begin[1] - width)
-            end = None  # (a line may end between)
-            break
-        leftmost = _first_part(leftmost)[0]
     if isinstance(operand, ast.NamedExpr):
-        end, behind = end_of(scope, operand.value), len(")")
+        if not is_alone:
+            return begin and (begin[0], begin[1] - 1), end and (end[0], end[1] + 1)
+    elif isinstance(last, ast.NamedExpr):
+        end = None  # (its parenthesis may be on a line below)
     return begin, end and (end[0], end[1] + behind)
 
 
@@ -537,22 +532,26 @@ Place = tuple[int, int]
 def start_of(scope: Positions, expr: ast.expr) -> Place | None:
     """Return where an expression begins, without parentheses around it; ``None`` where that is not known."""
     place: Place | None = None
+    enclosed = False  # (in the parentheses that an assignment needs; the first part of one is a name)
     while True:
         inner, jumps = _first_part(expr)
         if not jumps:
             own = _own_span(scope, expr)
             if own is None:
                 return None
-            place = own[0] if place is None else min(place, own[0])
+            begin = own[0][0], own[0][1] - enclosed
+            place = begin if place is None else min(place, begin)
         if inner is None:
             return place
+        enclosed = enclosed or isinstance(inner, ast.NamedExpr)
         expr = inner
 
 
 def end_of(scope: Positions, expr: ast.expr) -> Place | None:
     """Return where an expression ends, without parentheses around it; ``None`` where that is not known."""
-    while isinstance(expr, (ast.BoolOp, ast.IfExp)):
-        expr = expr.values[-1] if isinstance(expr, ast.BoolOp) else expr.orelse
+    while isinstance(expr, (ast.BoolOp, ast.IfExp, ast.NamedExpr)):
+        expr = (expr.values[-1] if isinstance(expr, ast.BoolOp) else
+                expr.orelse if isinstance(expr, ast.IfExp) else expr.value)
     if isinstance(expr, ast.Compare):
         last = expr.comparators[-1]
         if is_none(last):
@@ -570,6 +569,8 @@ def _first_part(expr: ast.expr) -> tuple[ast.expr | None, bool]:
         return expr.values[0], True
     if isinstance(expr, ast.IfExp):
         return expr.body, True
+    if isinstance(expr, ast.NamedExpr):
+        return expr.target, True
     if isinstance(expr, ast.Compare):
         return expr.left, len(expr.ops) > 1 or is_none(expr.comparators[0])
     if isinstance(expr, (ast.Attribute, ast.Subscript)):

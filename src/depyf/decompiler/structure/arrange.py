@@ -229,7 +229,13 @@ class _Arrangement:
             if isinstance(stmt, ast.While):
                 break_in_loop(self.evidence, stmt)
                 break_after_body(self.evidence, stmt, first_line(stmt.orelse) or after)
-            self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
+            behind = first_line(stmt.orelse) or after
+            if isinstance(stmt.body[0], ast.Pass) and line_of(stmt.body[0]) is None:  # (The body left a jump alone.)
+                begin = self.evidence.start(stmt.test if isinstance(stmt, ast.While) else stmt.iter)
+                written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], behind)
+                if written is not None and written.kind == "continue":
+                    stmt.body[:] = [leave("continue", written.line)]
+            self.suite(stmt.body, "continue", behind)
             self.suite(stmt.orelse, end, after)
             return
         finish = getattr(stmt, "finalbody", [])
