@@ -90,6 +90,11 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
     return None if folds_not(inner) else (negate(outer), negate(inner))
 
 
+def _ends_function(stmt: ast.stmt) -> bool:
+    """Return whether a statement is the compiler's own ``return`` of nothing, which ends every path."""
+    return isinstance(stmt, ast.Return) and is_nothing(stmt) and line_of(stmt) is None
+
+
 class _Arrangement:
     """The arrangement of one body; statements are changed in place.
 
@@ -127,10 +132,11 @@ class _Arrangement:
                 join_copies_of_cases(stmts, at)
             if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
-            elif isinstance(stmt, ast.If) and self._is_copy(stmt, stmts[at + 1:]):
-                stmt.body.pop()
-                stmt.orelse += stmts[at + 1:-1]
-                del stmts[at + 1:-1]
+            elif isinstance(stmt, ast.If) and (count := self._copied(stmt, stmts[at + 1:])):
+                del stmt.body[-count:]
+                stmts[at + 1:] = both = stmt.orelse + stmts[at + 1:]
+                stmt.orelse = both[:-count]
+                del stmts[at + 1:-count]
             elif isinstance(stmt, ast.If) and self._is_left_of_branch(stmt, stmts[at + 1:]):
                 stmt.orelse += stmts[at + 1:]
                 stmts[at + 1:] = [stmt.body.pop()]
@@ -152,16 +158,21 @@ class _Arrangement:
         return len(stmt.body) > 1 and never_falls(others) and self.evidence.is_further_right(stmt.body[0], last) and (
             (line_of(last) or 0) > max(line_of(each) or 0 for each in all_statements(others)))
 
-    def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch ends in a copy of the last statement after it."""
-        branch = stmt.body
-        if len(branch) < 2 or not rest or len(rest) > 1 and stmt.orelse:
-            return False
-        one, other = branch[-1], rest[-1]
+    def _copied(self, stmt: ast.If, rest: list[ast.stmt]) -> int:
+        """Count the statements at the end of a branch that are copies of the last ones of its ``else``, or after it."""
+        if stmt.orelse and rest and len(rest) != 1:
+            return 0
+        count = 0
+        for one, other in zip(reversed(stmt.body[1:]), reversed(rest or stmt.orelse)):
+            if not self._is_copy(one, other):
+                break
+            count += 1
+        return count if count and not _ends_function(stmt.body[-count]) else 0
+
+    def _is_copy(self, one: ast.stmt, other: ast.stmt) -> bool:
         if line_of(one) is None and not (isinstance(one, ast.Return) and self.evidence.may_be_copied(one)):
-            return False
-        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) == line_of(other) \
-            and ast.dump(one) == ast.dump(other)
+            return _ends_function(one) and _ends_function(other)
+        return line_of(one) == line_of(other) and not suites_of(one) and ast.dump(one) == ast.dump(other)
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
