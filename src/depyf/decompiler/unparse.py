@@ -84,6 +84,30 @@ def _unparser() -> Any:
                 levels: Any = type(self.get_precedence(test))
                 self.set_precedence(min(levels), test)
 
+        def visit_arguments(self, node: ast.arguments) -> None:
+            """Write parameters, with blanks around the ``=`` of one that has an annotation (PEP 8)."""
+            named: list[ast.arg] = [*node.posonlyargs, *node.args]
+            defaults = [None] * (len(named) - len(node.defaults)) + node.defaults
+            parts: list[tuple[str, ast.arg | None, ast.expr | None]] = [
+                ("", each, default) for each, default in zip(named, defaults)]
+            if node.posonlyargs:
+                parts.insert(len(node.posonlyargs), ("/", None, None))
+            if node.vararg or node.kwonlyargs:
+                parts.append(("*", node.vararg, None))
+            parts += [("", each, default) for each, default in zip(node.kwonlyargs, node.kw_defaults)]
+            parts += [("**", node.kwarg, None)] if node.kwarg else []
+
+            def write(part: tuple[str, ast.arg | None, ast.expr | None]) -> None:
+                stars, name, default = part
+                self.write(stars)
+                if name is not None:
+                    self.traverse(name)
+                    if default is not None:
+                        self.write(" = " if name.annotation else "=")
+                        self.traverse(default)
+
+            self.interleave(lambda: self.write(", "), write, parts)
+
         def visit_BoolOp(self, node: ast.BoolOp) -> None:
             """Write ``a and not b and c > d``, where Python's own adds parentheses to the operands after the first."""
             word = self.boolops[type(node.op).__name__]

@@ -433,9 +433,9 @@ def begins_statement(scope: Scope, before: ast.expr, operand: ast.expr) -> bool:
         before: the last operand of the outer statement.
         operand: the one that may begin a statement, as it is written there.
     """
-    left, right, jumping = _last(before)[0], first_part(operand)[0], _jumping(operand)
-    line = scope.line_of_jump(offset_of(jumping))
-    return not isinstance(jumping, ast.Compare) and line is not None and line == scope.line(offset_of(right)) and (
+    left, right, last = _last(before)[0], first_part(operand)[0], before_jump(operand)
+    line = scope.line_of_jump(offset_of(last))
+    return not isinstance(last, ast.Compare) and line is not None and line == scope.line(offset_of(right)) and (
         scope.line(offset_of(left)) or line) < line
 
 
@@ -454,7 +454,7 @@ def line_of_first(scope: Scope, test: ast.expr) -> int | None:
     return scope.line(offset_of(part)) if start is None else start[0]
 
 
-def _jumping(test: ast.expr) -> ast.expr:
+def before_jump(test: ast.expr) -> ast.expr:
     """Return the part of a test that its last jump follows."""
     while True:
         if _is_negated(test) and offset_of(test) < 0:

@@ -18,14 +18,18 @@ from ...bytecode.linetable import Position, positions
 from ..lift import Scope, folds_not, negate
 from ..lift.spelling import (
     BRANCH_TO_TEST,
+    ELIF_TO_TEST,
     IF_TO_TEST,
     INDENTATION,
     WHILE_TO_TEST,
+    before_jump,
     begins_below,
     begins_statement,
     best_spelling,
+    first_part,
     line_of_first,
     spelled,
+    start_of,
 )
 from ..nodes import line_of, ops_of, part_of, suites_of, with_operands
 from .evidence import TO_TEST
@@ -97,7 +101,7 @@ class _Speller:
         """Return the statement with others in it, if their tests are in its own."""
         test = statement.test
         if isinstance(statement, ast.Assert):
-            return _assert_in_if(statement, self.scope)
+            return _assert_in_if(statement, self.scope, self.body.scope.code.version < (3, 12))
         if not statement.orelse:
             if isinstance(statement, ast.While):
                 self._break_in_while(statement)
@@ -190,19 +194,40 @@ def _is_negative(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
 
 
-def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
+def _assert_in_if(statement: ast.Assert, scope: Scope, hides_line: bool) -> _Tested:
     """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is above the line of the ``assert``.
 
-    (*Certain*: its operations have the line on which it begins.)
+    (*Certain*: its operations have the line on which it begins, unless a comparison at its end ``hides_line``.)
     """
-    test = _contrary(statement.test)
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        line = line_of(statement)
-        at = next((at for at, value in enumerate(test.values) if (line_of_first(scope, value) or 0) >= (line or 0)), 0)
-        if at and not (at == len(test.values) - 1 and folds_not(test.values[at])):
-            statement.test = negate(part_of(test, at))
-            return ast.copy_location(ast.If(part_of(test, 0, at), [statement], []), statement)
+    contrary, line = _contrary(statement.test), line_of(statement)
+    is_and = isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.And)
+    test = contrary if is_and else statement.test
+    if not isinstance(test, ast.BoolOp) or isinstance(test.op, ast.And) is not is_and:
+        return statement
+    at = next((at for at, value in enumerate(test.values) if (line_of_first(scope, value) or 0) >= (line or 0)), 0)
+    outer, inner = part_of(test, 0, at), part_of(test, at)
+    if at and not folds_not(inner if is_and else outer):
+        outer, inner = (outer, negate(inner)) if is_and else (negate(outer), inner)
+        if not hides_line or not isinstance(before_jump(inner), ast.Compare) or _may_be_inside(outer, inner, scope):
+            statement.test = inner
+            return ast.copy_location(ast.If(outer, [statement], []), statement)
     return statement
+
+
+def _may_be_inside(outer: ast.expr, inner: ast.expr, scope: Scope) -> bool:
+    """Return whether the test of an ``assert`` is as far right as in an ``if``, as far as that is known.
+
+    (Up to 3.11 the operations of an ``assert`` have the line of a comparison at its end. A parenthesis may precede.)
+    """
+    columns = []
+    for test in (outer, inner):
+        part, before = first_part(test)
+        start = start_of(scope, part)
+        if start is None:
+            return True
+        columns.append(start[1] - before)
+    column = columns[1] - len("assert ") - INDENTATION
+    return any(abs(columns[0] - width - column) <= 1 for width in (IF_TO_TEST[0], ELIF_TO_TEST[0]))
 
 
 def _join_asserts(statements: list[ast.stmt], at: int) -> None:
