@@ -309,6 +309,17 @@ def test_hints_that_ask_for_a_report_come_last():
         "Use x.", "Use y.", "Please report an issue to PyTorch."]
 
 
+@pytest.mark.parametrize(("line", "registry_id", "said", "claim"), [
+    # Torch traces the call with numbers that it fixes.
+    ("g = math.gcd(a, b)", "GB0208", "a graph has no operation that returns", "torch does not trace"),
+    # Torch 2.13 compiles `next` of a list without the exception.
+    ("one = next(rows, None)", "GB4347", "of which `next` takes none", "a list of what it gives"),
+    ("loss = opt.step(closure)", "GB0099", "excluded from compilation, by `torch.compiler.disable`", "optimizer")])
+def test_a_sentence_claims_no_more_than_torch_says(line, registry_id, said, claim):
+    change = on_break(broken_at(f"def f(a, b, rows, opt):\n    {line}\n", 2, registry_id)).change
+    assert said in change and claim not in change
+
+
 def test_an_unknown_break_has_no_advice():
     text = "def f(x):\n    return x\n"
     assert on_break(broken_at(text, 2, registry_id="GB9999", reason="Something new")) is None

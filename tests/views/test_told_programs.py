@@ -170,6 +170,61 @@ def test_what_is_attached_is_in_another_place_than_none(name, capture_program):
     assert (len(capture.compilations), len(again.compilations)) == (3, 2)
 
 
+class Items(list):
+    """A list of a class of its own."""
+
+
+class Scaled:
+    """What has a number."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+@new_enough
+def test_an_item_of_a_users_list_class_is_named_and_read_as_an_item(capture_program):
+    """Lists of logits processors (pytorch #141196): torch reads them by `list.__getitem__`."""
+    def program(compiled):
+        function = compiled(lambda x, items: x * items[0].scale)
+        for scale in (1.0, 0.7, 0.5):
+            function(torch.ones(2), Items([Scaled(scale)]))
+
+    capture = capture_program(program)
+    assert row(capture).row() == "`items[0].scale`: 1.0 → 0.7"
+    (advice,) = advised(capture)
+    assert advice.startswith("`items[0].scale`: torch leaves it open from its second value on; with `dynamic=True`")
+
+
+class Holder:
+    """An object with a list that grows."""
+
+    def __init__(self):
+        self.values = []
+
+
+@new_enough
+def test_what_an_object_has_is_not_computed_by_the_call_that_returns_it(capture_program):
+    """Without the break torch looks at it, too (mmengine's MessageHub, pytorch #94795)."""
+    holder = Holder()
+
+    def get():
+        torch._dynamo.graph_break()
+        return holder
+
+    def step(x):
+        got = get()
+        got.values.append(x.sum())
+        return x * 2
+
+    def program(compiled):
+        function = compiled(step)
+        for _ in range(2):
+            function(torch.ones(2))
+
+    (advice,) = advised(capture_program(program))
+    assert advice.startswith("`len(get().values)`: when it is empty there is a version of its own")
+
+
 @new_enough
 @pytest.mark.parametrize(("dynamic", "first"), [
     (False, "`x.shape[0]`: `dynamic=False` is set, so each size has a version of its own"),

@@ -267,8 +267,9 @@ def _as_where(site: Site, choice: Choice) -> Advice:
     for side in _sides(choice):
         if values.is_python(side):
             raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
-        if what := effect(side):
-            raise Unproven(f"`{unparsed(side, site.text)}` {what}, which has to happen on one side only")
+    for part in _evaluated_sometimes(choice):
+        if what := effect(part):
+            raise Unproven(f"`{unparsed(part, site.text)}` {what}, which not every call does")
     filled = _Filled(_where(site, choice, values)).visit(copy.deepcopy(choice.statement))
     lines = unparsed(ast.Module([filled], []), site.text).splitlines()
     return replace(with_lines(site, "branch", lines, _WHY, _COST, choice.last),
@@ -281,6 +282,17 @@ def _sides(choice: Choice) -> Iterator[ast.expr]:
             yield from _sides(side)
         else:
             yield side
+
+
+def _evaluated_sometimes(choice: Choice) -> Iterator[ast.expr]:
+    """Yield what the statement does not evaluate at each call: its sides, tests in them, the parts of tests."""
+    for node in ast.walk(choice.test):
+        if isinstance(node, ast.BoolOp):
+            yield from node.values[1:]
+    for side in (choice.one, choice.other):
+        yield side.test if isinstance(side, Choice) else side
+        if isinstance(side, Choice):
+            yield from _evaluated_sometimes(side)
 
 
 def _where(site: Site, choice: Choice, values: Values) -> ast.expr:

@@ -100,7 +100,8 @@ STATES = {
     "the transforms of torch.func that are on": ("vmap", "grad", "vjp", "jvp"),
     "the modes of __torch_function__ that are on": (),
 }
-_OF_TENSOR = {"dtype": "dtype", "requires_grad": "gradients", "ndim": "rank", "device": "device", "grad": "gradient"}
+#: Attributes of a tensor on which a version depends.
+OF_TENSOR = frozenset({"dtype", "requires_grad", "ndim", "device", "grad"})
 #: What a version expects, and what the call had, of something that torch no longer finds where it was.
 PRESENCE = ("there", "missing")
 
@@ -154,7 +155,7 @@ def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
             return "key"
         case ast.Attribute(_, "training"):
             return "training"
-        case ast.Attribute(_, name) if name in _OF_TENSOR:
+        case ast.Attribute(_, name) if name in OF_TENSOR:
             return name
     return ""
 

@@ -19,7 +19,7 @@ from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import are_numbers, number
 from ..torch_text.size_names import symbols_in
-from ..torch_text.user_expressions import is_global
+from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version
@@ -97,9 +97,8 @@ class Circumstances:
                         f"{decision.value}")
         if not said:
             return ""
-        return (f"{'; '.join(dict.fromkeys(said))}: change that line so that it takes other sizes, or write "
-                "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and a size that is fixed has a version "
-                "of its own")
+        return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
+                "a size that is fixed has a version of its own")
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
@@ -203,6 +202,5 @@ def _named(
     """Yield the sizes and numbers of decisions, in the user's words, with these."""
     names = run.stack_names(compilation)
     for decision in decisions:
-        for source in decision.source.split(", "):
-            if source:
-                yield in_words(source, names), decision
+        for name in sources_in_words(decision.source, names):
+            yield name, decision

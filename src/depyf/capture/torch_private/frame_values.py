@@ -229,6 +229,10 @@ def _of_call(node: ast.Call, local: Any, namespace: Any) -> Any:
             value = _static_value(inner, local, namespace)
             if type(value) in _DICTIONARIES:
                 return list(value)
+        case ast.Call(ast.Attribute(ast.Name("list"), "__getitem__"), [inner, ast.Constant(int(index))], []):
+            value = _static_value(inner, local, namespace)
+            if issubclass(type(value), list):
+                return list.__getitem__(value, index)
         case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
             return getattr(sys.modules["torch"], name)()
         case ast.Call(ast.Attribute(ast.Name("torch"), "is_autocast_enabled"), [ast.Constant(str(device))], []):
