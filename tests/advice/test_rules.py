@@ -320,6 +320,14 @@ def test_a_sentence_claims_no_more_than_torch_says(line, registry_id, said, clai
     assert said in change and claim not in change
 
 
+def test_a_comprehension_that_torch_compiles_by_itself_gets_no_list():
+    """(Up to Python 3.11 a comprehension is a function, of an iterator that is made where it is written.)"""
+    text = "def f(rows):\n    return {row: 1 for row in rows}\n"
+    place = SourceLocation("m.py", 2, "<dictcomp>", text.splitlines()[1])
+    broken = GraphBreak(CompileId(0, 0), "Missing tp_iternext", registry_id="GB4347", stack=(place,))
+    assert on_break(Sources([SourceFile("m.py", text)]).site(broken)) is None
+
+
 def test_an_unknown_break_has_no_advice():
     text = "def f(x):\n    return x\n"
     assert on_break(broken_at(text, 2, registry_id="GB9999", reason="Something new")) is None

@@ -177,7 +177,8 @@ RULES: tuple[Rule, ...] = (
     Rule("context", "context", "torch does not trace how this context is entered and left, so no graph contains it; "
          "around the call of the compiled function it breaks no graph"),
     Rule("iterator", "iterator", "torch does not trace this iterator; values that were taken from it outside the "
-         "compiled function can be passed, also as a list, of which `next` takes none"),
+         "compiled function can be passed, also as a list, of which `next` takes none",
+         facts=lambda at: at.where and not at.where.function.startswith("<")),
     Rule("attribute", "attribute", "torch does not trace the assignment of this attribute"),
     Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers "
          "of it; drawn outside of what is compiled, they can be passed to it", facts=lambda at: at.met.is_generator),
