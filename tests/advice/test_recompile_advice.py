@@ -56,7 +56,7 @@ def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
     known = {"bound-method", "size", "number", "string", "constant", "condition", "bool", "none", "key", "keywords",
              "packed", "computed", "attribute", "type", "function", "object", "length", "set", "view", "alias", "layout", "dtype",
-             "iterator", "ndim", "device", "requires_grad", "grad", "training", "inference", "state"}
+             "iterator", "ndim", "device", "requires_grad", "grad", "training", "state"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
 

@@ -109,10 +109,6 @@ class Rule:
         return Advice(self.name, self.text.format(**known), settings=settings, is_change=False)
 
 
-def _branch(at: Facts) -> Advice | None:
-    return branches.on_branch(at.site)
-
-
 def _is_at_optimizer(at: Facts) -> bool:
     """Return whether the graph ends before the ``step`` of one of torch's optimizers, or of a scheduler around it."""
     where = at.broken.location
@@ -134,8 +130,8 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
          f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
          "compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
-    Rule("branch", "branch assertion", edit=_branch),
-    Rule("branch", "item", facts=lambda at: at.test, edit=_branch),
+    Rule("branch", "branch assertion item", facts=lambda at: at.test or at.met.event != "item",
+         edit=lambda at: branches.on_branch(at.site)),
     Rule("truth", "branch", "the line asks for the truth value of a tensor, as `if`, `and`, `or`, `not` and a chained "
          f"comparison do, and {_NO_VALUES}"),
 

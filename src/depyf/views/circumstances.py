@@ -88,17 +88,14 @@ class Circumstances:
 
     def constraint(self, compilation: Compilation) -> str:
         """Return a sentence on sizes that are marked dynamic and have one value, as Markdown; ``""`` for none."""
-        fixed = [(name, decision) for name, decision in _named(
-            self.run, compilation, fixed_symbols(compilation, None)) if ".shape[" in name]
         said = []
-        for name, decision in fixed:
-            at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
-            said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
-                        f"{decision.value}")
-        if not said:
-            return ""
+        for name, decision in _named(self.run, compilation, fixed_symbols(compilation, None)):
+            if ".shape[" in name:
+                at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
+                said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
+                            f"{decision.value}")
         return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
-                "a size that is fixed has a version of its own")
+                "a size that is fixed has a version of its own") if said else ""
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
