@@ -170,6 +170,28 @@ def test_what_is_attached_is_in_another_place_than_none(name, capture_program):
     assert (len(capture.compilations), len(again.compilations)) == (3, 2)
 
 
+@new_enough
+def test_what_is_attached_is_not_missing_where_the_new_version_does_not_look_at_it(capture_program):
+    class Switched(Adapted):
+        def forward(self, x):
+            return x if self.is_off else super().forward(x)
+
+    def program(compiled):
+        model = Switched("lora", False)
+        model.is_off = False
+        function = compiled(model)
+        function(torch.ones(1, 2))
+        model.lora = torch.nn.Linear(2, 2)
+        model.is_off = True
+        function(torch.ones(1, 2))
+        model.is_off = False
+        function(torch.ones(1, 2))
+
+    run = RunIndex(capture_program(program))
+    rows = [change.row() for each in run.capture.compilations for change in run.changes(each)]
+    assert not any("missing" in each for each in rows) and any(each.startswith("`self.lora`: `None` → ") for each in rows)
+
+
 class Items(list):
     """A list of a class of its own."""
 

@@ -172,7 +172,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("function", SAME_CODE in values or A_FUNCTION in values),
         ("type", isinstance(subject, ast.Call) and ast.unparse(subject.func) == "type"),
         ("object", values[-1] == SAME_OBJECT),
-        ("attribute", set(values) <= set(PRESENCE)),
+        ("attribute", PRESENCE[0] in change.was),
         ("bool", set(values) <= {"True", "False"}),
         ("number", number(change.now) is not None),
         ("type", bool(object_type(change.now))),

@@ -224,7 +224,7 @@ class RunIndex:
             was, now = self._expected(change), self._value(compilation.compile_id, change.subject)
             if "the same object" not in was and now not in ("", *was):
                 return replace(change, was=was, now=now)
-        if (change.before, change.now) == ("there", "missing"):
+        if change.before == "there":
             change = self._moved(compilation, change)
         if not change.now and change.before and is_literal(change.before):
             now = self._value(compilation.compile_id, change.subject) or self._opened_at(compilation, change.subject)
@@ -245,7 +245,8 @@ class RunIndex:
         now = self._value(compilation.compile_id, change.subject) or (known.text if known is not None else "")
         if not now and any(f"{change.subject}." in fact for fact in facts):
             now = "a module" if any(f"{change.subject}._modules" in fact for fact in facts) else "another object"
-        return replace(change, was=self._expected(change), now=now) if now else change
+        now = now or change.now
+        return change if now == "missing" else replace(change, was=self._expected(change), now=now)
 
     def _expected(self, change: Change) -> tuple[str, ...]:
         return tuple(self._value(failure.entry, change.subject) or was

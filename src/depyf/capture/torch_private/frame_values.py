@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...records.model import NamedValue
 from ...torch_text.libraries import is_library
 from ...torch_text.parsed import parsed_expression
@@ -273,7 +274,9 @@ def _of_attribute(node: ast.Attribute, local: Any, namespace: Any) -> Any:
         case name if name not in ("__code__", "__closure__", "cell_contents"):
             attributes = object.__getattribute__(owner, "__dict__")
             if isinstance(attributes, dict):
-                return attributes[name]
+                is_module = issubclass(type(owner), torch.nn.Module)
+                members = MODULE_DICTIONARIES if is_module and name not in attributes else ()
+                return next((attributes[each] for each in members if name in attributes[each]), attributes)[name]
     return MISSING
 
 
