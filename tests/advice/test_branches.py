@@ -80,6 +80,12 @@ def test_a_branch_may_be_on_one_line_with_its_statement(body, said):
     assert said in on_break(site(body)).change
 
 
+@pytest.mark.parametrize("test", ["torch.rand(()) > 0.5", "torch.rand(()).item() < 1"])
+def test_each_call_evaluates_the_test_so_that_it_may_draw_random_numbers(test):
+    assert [edit.lines for each in candidates(site(f"if {test}:\n    y = x * 2")) for edit in each.edits] == [
+        (f"    y = torch.where({test.replace('.item()', '')}, x * 2, y)",)]
+
+
 def test_a_number_is_changed_in_place_by_nobody():
     advice = on_break(site("if x.sum() > 0:\n    k -= 1\nreturn y, k"))
     assert "in place" not in advice.change
@@ -100,7 +106,10 @@ def test_a_number_is_changed_in_place_by_nobody():
     ("if x.sum() > 0:\n    print('x')", "`print('x')` has to happen on one side only"),
     ("if x.sum() > 0:\n    return None\nreturn x", "`None`, which is no tensor"),
     ("if x.sum() > 0:\n    return x, y\nreturn x, x", "no single tensor"),
-    ("if x.sum() > 0:\n    y = torch.rand(3, 2)\nelse:\n    y = x", "draws random numbers"),
+    ("if x.sum() > 0:\n    y = torch.rand(3, 2)\nelse:\n    y = x", "`torch.rand(3, 2)` draws random numbers, which not"),
+    ("if x.sum() > 0 and torch.rand(()) > k:\n    y = x * 2\nelse:\n    y = x",
+     "`torch.rand(()) > k` draws random numbers, which not every call does"),
+    ("if n > 1:\n    y = x\nelif torch.rand(()) > 0.5:\n    y = x * 2", "draws random numbers, which not every call does"),
     ("y = self.pool.pop() if x.sum() > 0 else x", "`self.pool` is changed on one side only"),
     ("if n.item() > 0.1:\n    y = y * 2", "in double precision"),
     ("if n.item() % 2 == 0:\n    y = y * 2", "in double precision"),
@@ -113,8 +122,8 @@ def test_a_number_is_changed_in_place_by_nobody():
     ("v = x[0]\nif x.sum() > 0:\n    v += 1", "may change another's tensor in place"),
     ("if x.sum() > 0:\n    v += 1", "may change another's tensor in place"),
     ("if h.sum().item() > 1:\n    y = y * 2", "rounded otherwise"),
-    ("if a.max() > 1:\n    y = y * 2", "`a` is an array of NumPy's"),
-    ("y = y * 2 if np.linalg.norm(a) > k else y", "`a` is an array of NumPy's"),
+    ("if a.max() > 1:\n    y = y * 2", "`a` is of NumPy's, and `torch.where` takes and gives tensors"),
+    ("y = y * 2 if np.linalg.norm(a) > k else y", "`a` is of NumPy's"),
     ("if x.sum() > 0:\n    for each in w:\n        y = y + each", "statements that have to run on that side only"),
 ])
 def test_what_prevents_a_rewriting_is_said(body, why):

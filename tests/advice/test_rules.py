@@ -309,6 +309,25 @@ def test_hints_that_ask_for_a_report_come_last():
         "Use x.", "Use y.", "Please report an issue to PyTorch."]
 
 
+@pytest.mark.parametrize(("line", "registry_id", "said", "claim"), [
+    # Torch traces the call with numbers that it fixes.
+    ("g = math.gcd(a, b)", "GB0208", "a graph has no operation that returns", "torch does not trace"),
+    # Torch 2.13 compiles `next` of a list without the exception.
+    ("one = next(rows, None)", "GB4347", "of which `next` takes none", "a list of what it gives"),
+    ("loss = opt.step(closure)", "GB0099", "excluded from compilation, by `torch.compiler.disable`", "optimizer")])
+def test_a_sentence_claims_no_more_than_torch_says(line, registry_id, said, claim):
+    change = on_break(broken_at(f"def f(a, b, rows, opt):\n    {line}\n", 2, registry_id)).change
+    assert said in change and claim not in change
+
+
+def test_a_comprehension_that_torch_compiles_by_itself_gets_no_list():
+    """(Up to Python 3.11 a comprehension is a function, of an iterator that is made where it is written.)"""
+    text = "def f(rows):\n    return {row: 1 for row in rows}\n"
+    place = SourceLocation("m.py", 2, "<dictcomp>", text.splitlines()[1])
+    broken = GraphBreak(CompileId(0, 0), "Missing tp_iternext", registry_id="GB4347", stack=(place,))
+    assert on_break(Sources([SourceFile("m.py", text)]).site(broken)) is None
+
+
 def test_an_unknown_break_has_no_advice():
     text = "def f(x):\n    return x\n"
     assert on_break(broken_at(text, 2, registry_id="GB9999", reason="Something new")) is None

@@ -25,6 +25,7 @@ from depyf.torch_text.user_expressions import user_expression
     ("dict(type(L['self']).__dict__)['forward'].__code__", "type(self).forward.__code__"),
     ("list(dict.keys(L['d']))[0] == 'a'", "list(d)[0] == 'a'"),
     ("dict.__getitem__(L['d'], list(dict.keys(L['d']))[1]).x", "list(d.values())[1].x"),
+    ("list.__getitem__(L['processors'], 0).scale", "processors[0].scale"),
     ("L['lambda']", "L['lambda']"),
     ("___from_numpy(L['mel']).size()[2]", "torch.as_tensor(mel).size()[2]"),
     ("tensor 'L['x']' size mismatch", "tensor 'L['x']' size mismatch"),

@@ -16,6 +16,7 @@ from depyf.views.dump.guards.call import LONGEST, TO_DECIDE, call_guards
 from depyf.views.dump.guards.sizes import open_sizes, range_left, symbol_table
 from depyf.views.dump.guards.versions import as_comment, deciding, of_some
 from depyf.views.dump.guards.whole import guards_file
+from depyf.views.version_differences import version_differences
 
 
 def changes(old, new):
@@ -508,3 +509,10 @@ def test_how_much_of_what_tells_versions_apart_has_no_room_is_said():
     shown = sum("self.a" in line for line in lines)
     assert shown >= TO_DECIDE and len(lines) <= LONGEST
     assert f"        # {60 - shown} conditions in which versions differ are in {compiled[1].guards_file} only" in lines
+
+
+def test_what_a_closure_contains_is_among_what_versions_differ_in():
+    """`dynamic=True` spared no version where a table in a closure had grown, too (functools.singledispatch)."""
+    path = "L['f'].__closure__[1].cell_contents.table"
+    old, new = all_versions([[about(f"len({path}) == {size}", path)] for size in (1, 2)], "f")
+    assert [(each.was.value, each.now.value) for each in version_differences(old, new, {})] == [("1", "2")]

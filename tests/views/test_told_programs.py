@@ -171,6 +171,83 @@ def test_what_is_attached_is_in_another_place_than_none(name, capture_program):
 
 
 @new_enough
+def test_what_is_attached_is_not_missing_where_the_new_version_does_not_look_at_it(capture_program):
+    class Switched(Adapted):
+        def forward(self, x):
+            return x if self.is_off else super().forward(x)
+
+    def program(compiled):
+        model = Switched("lora", False)
+        model.is_off = False
+        function = compiled(model)
+        function(torch.ones(1, 2))
+        model.lora = torch.nn.Linear(2, 2)
+        model.is_off = True
+        function(torch.ones(1, 2))
+        model.is_off = False
+        function(torch.ones(1, 2))
+
+    run = RunIndex(capture_program(program))
+    rows = [change.row() for each in run.capture.compilations for change in run.changes(each)]
+    assert not any("missing" in each for each in rows) and any(each.startswith("`self.lora`: `None` → ") for each in rows)
+
+
+class Items(list):
+    """A list of a class of its own."""
+
+
+class Scaled:
+    """What has a number."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+@new_enough
+def test_an_item_of_a_users_list_class_is_named_and_read_as_an_item(capture_program):
+    """Lists of logits processors (pytorch #141196): torch reads them by `list.__getitem__`."""
+    def program(compiled):
+        function = compiled(lambda x, items: x * items[0].scale)
+        for scale in (1.0, 0.7, 0.5):
+            function(torch.ones(2), Items([Scaled(scale)]))
+
+    capture = capture_program(program)
+    assert row(capture).row() == "`items[0].scale`: 1.0 → 0.7"
+    (advice,) = advised(capture)
+    assert advice.startswith("`items[0].scale`: torch leaves it open from its second value on; with `dynamic=True`")
+
+
+class Holder:
+    """An object with a list that grows."""
+
+    def __init__(self):
+        self.values = []
+
+
+@new_enough
+def test_what_an_object_has_is_not_computed_by_the_call_that_returns_it(capture_program):
+    """Without the break torch looks at it, too (mmengine's MessageHub, pytorch #94795)."""
+    holder = Holder()
+
+    def get():
+        torch._dynamo.graph_break()
+        return holder
+
+    def step(x):
+        got = get()
+        got.values.append(x.sum())
+        return x * 2
+
+    def program(compiled):
+        function = compiled(step)
+        for _ in range(2):
+            function(torch.ones(2))
+
+    (advice,) = advised(capture_program(program))
+    assert advice.startswith("`len(get().values)`: when it is empty there is a version of its own")
+
+
+@new_enough
 @pytest.mark.parametrize(("dynamic", "first"), [
     (False, "`x.shape[0]`: `dynamic=False` is set, so each size has a version of its own"),
     (None, "`x.shape[0]`: torch compiles a version of its own for size 0 and for size 1")])

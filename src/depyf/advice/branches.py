@@ -190,9 +190,9 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
 
 
 def _of_arrays(node: ast.AST, values: Values) -> str:
-    """Return that a branch is on NumPy arrays, which torch traces as tensors, as a clause; ``""`` for others."""
+    """Return that a branch is on values of NumPy's, which torch traces as tensors, as a clause; ``""`` for others."""
     arrays = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and values.type_of(each.id) == "ndarray"]
-    return f"`{arrays[0]}` is an array of NumPy's, and `torch.where` would give a tensor" if arrays else ""
+    return f"`{arrays[0]}` is of NumPy's, and `torch.where` takes and gives tensors" if arrays else ""
 
 
 def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
@@ -268,8 +268,9 @@ def _as_where(site: Site, choice: Choice) -> Advice:
     for side in _sides(choice):
         if values.is_python(side):
             raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
-        if what := effect(side):
-            raise Unproven(f"`{unparsed(side, site.text)}` {what}, which has to happen on one side only")
+    for part in _evaluated_sometimes(choice):
+        if what := effect(part):
+            raise Unproven(f"`{unparsed(part, site.text)}` {what}, which not every call does")
     filled = _Filled(_where(site, choice, values)).visit(copy.deepcopy(choice.statement))
     lines = unparsed(ast.Module([filled], []), site.text).splitlines()
     return replace(with_lines(site, "branch", lines, _WHY, _COST, choice.last),
@@ -282,6 +283,17 @@ def _sides(choice: Choice) -> Iterator[ast.expr]:
             yield from _sides(side)
         else:
             yield side
+
+
+def _evaluated_sometimes(choice: Choice) -> Iterator[ast.expr]:
+    """Yield what the statement does not evaluate at each call: its sides, tests in them, the parts of tests."""
+    for node in ast.walk(choice.test):
+        if isinstance(node, ast.BoolOp):
+            yield from node.values[1:]
+    for side in (choice.one, choice.other):
+        yield side.test if isinstance(side, Choice) else side
+        if isinstance(side, Choice):
+            yield from _evaluated_sometimes(side)
 
 
 def _where(site: Site, choice: Choice, values: Values) -> ast.expr:

@@ -110,10 +110,6 @@ class Rule:
         return Advice(self.name, self.text.format(**known), settings=settings, is_change=False)
 
 
-def _branch(at: Facts) -> Advice | None:
-    return branches.on_branch(at.site)
-
-
 def _is_at_optimizer(at: Facts) -> bool:
     """Return whether the graph ends before the ``step`` of one of torch's optimizers, or of a scheduler around it."""
     where = at.broken.location
@@ -135,8 +131,8 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
          f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
          "compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
-    Rule("branch", "branch assertion", edit=_branch),
-    Rule("branch", "item", facts=lambda at: at.test, edit=_branch),
+    Rule("branch", "branch assertion item", facts=lambda at: at.test or at.met.event != "item",
+         edit=lambda at: branches.on_branch(at.site)),
     Rule("truth", "branch", "the line asks for the truth value of a tensor, as `if`, `and`, `or`, `not` and a chained "
          f"comparison do, and {_NO_VALUES}"),
 
@@ -171,12 +167,15 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: bound_method(at.broken)),
     Rule("skipped", "skipped builtin logger copy", f"torch does not trace `{{call}}`, {_OUTSIDE}",
          facts=lambda at: not at.is_before_compiled),
+    Rule("returned", "returned", f"a graph has no operation that returns what is called here does, {_OUTSIDE}"),
+    Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
     Rule("skipped", "skipped builtin copy", f"torch does not trace what is called here, {_OUTSIDE}",
          facts=lambda at: not at.is_before_compiled),
     Rule("context", "context", "torch does not trace how this context is entered and left, so no graph contains it; "
          "around the call of the compiled function it breaks no graph"),
-    Rule("iterator", "iterator", "torch does not trace this iterator; a list of what it gives, or a value that was "
-         "taken from it outside the compiled function, can be passed"),
+    Rule("iterator", "iterator", "torch does not trace this iterator; values that were taken from it outside the "
+         "compiled function can be passed, also as a list, of which `next` takes none",
+         facts=lambda at: at.where and not at.where.function.startswith("<")),
     Rule("attribute", "attribute", "torch does not trace the assignment of this attribute"),
     Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers "
          "of it; drawn outside of what is compiled, they can be passed to it", facts=lambda at: at.met.is_generator),

@@ -100,7 +100,8 @@ STATES = {
     "the transforms of torch.func that are on": ("vmap", "grad", "vjp", "jvp"),
     "the modes of __torch_function__ that are on": (),
 }
-_OF_TENSOR = {"dtype": "dtype", "requires_grad": "gradients", "ndim": "rank", "device": "device", "grad": "gradient"}
+#: Attributes of a tensor on which a version depends.
+OF_TENSOR = frozenset({"dtype", "requires_grad", "ndim", "device", "grad"})
 #: What a version expects, and what the call had, of something that torch no longer finds where it was.
 PRESENCE = ("there", "missing")
 
@@ -136,8 +137,6 @@ def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
             return "size"
         case ast.Call(ast.Attribute(_, "stride")):
             return "layout"
-        case ast.Call(ast.Attribute(_, "is_inference")):
-            return "inference"
         case ast.Call(ast.Name("len"), [of]):
             return "packed" if isinstance(of, ast.Name) and of.id == "kwargs" else "length"
         case ast.Call(ast.Name("next"), [_]):
@@ -154,7 +153,7 @@ def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
             return "key"
         case ast.Attribute(_, "training"):
             return "training"
-        case ast.Attribute(_, name) if name in _OF_TENSOR:
+        case ast.Attribute(_, name) if name in OF_TENSOR:
             return name
     return ""
 
@@ -173,7 +172,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("function", SAME_CODE in values or A_FUNCTION in values),
         ("type", isinstance(subject, ast.Call) and ast.unparse(subject.func) == "type"),
         ("object", values[-1] == SAME_OBJECT),
-        ("attribute", set(values) <= set(PRESENCE)),
+        ("attribute", PRESENCE[0] in change.was),
         ("bool", set(values) <= {"True", "False"}),
         ("number", number(change.now) is not None),
         ("type", bool(object_type(change.now))),
@@ -189,17 +188,9 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
 _Fact = Callable[[ValueChange, Facts], bool]
 
 
-def _always(change: ValueChange, at: Facts) -> bool:
-    return True
-
-
 def _is_of_0_or_1(change: ValueChange, at: Facts) -> bool:
     return at.dynamic != "False" and (not at.fixed_at or at.is_open) and (
         change.now in ("0", "1") or set(change.was) <= {"0", "1"})
-
-
-def _is_fixed(change: ValueChange, at: Facts) -> bool:
-    return bool(at.fixed_at)
 
 
 def _is_opened(change: ValueChange, at: Facts) -> bool:
@@ -234,7 +225,7 @@ class Row:
 
     events: str
     text: str
-    facts: _Fact = _always
+    facts: _Fact = lambda change, at: True
 
 
 _OPENED = "torch leaves it open from its second value on"
@@ -251,7 +242,7 @@ ROWS = (
         "computed with it, or tested of it, at {fixed_at} fixes it",
         lambda change, at: at.is_open and bool(at.fixed_at)),
     Row("size number", "what is computed with it, or tested of it, at {fixed_at} fixes it: that version is for one "
-        "value alone", _is_fixed),
+        "value alone", lambda change, at: bool(at.fixed_at)),
     Row("size", "`dynamic=False` is set, so each size has a version of its own",
         lambda change, at: at.dynamic == "False"),
     Row("size number", "a condition on it that torch tested while it compiled separates its values, and each outcome "
@@ -297,7 +288,6 @@ ROWS = (
     Row("requires_grad", "tensors with gradients and tensors without have a version each"),
     Row("grad", "tensors that have a `.grad` and tensors that have none have a version each"),
     Row("training", "training and evaluation have a version each"),
-    Row("inference", "tensors made in `torch.inference_mode()` and others have a version each"),
     Row("state", "torch looks at this state when the function is called, and each state has a version; calls of the "
         "program that set it: {set_at}", lambda change, at: bool(at.set_at)),
     Row("state", "torch looks at this state when the function is called, and each state has a version"),

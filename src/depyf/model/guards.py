@@ -301,8 +301,8 @@ class Other(Condition):
     form = "{expression}"
 
 
-#: An attribute of a class of the program, which is not how an object was made.
-_CLASS_ATTRIBUTE = re.compile(r"\btype\([\w.\[\]'\"]+\)(?=\.[a-z])")
+#: An attribute of a class of the program, or a variable of a closure, which are not how an object was made.
+_CLASS_ATTRIBUTE = re.compile(r"\btype\([\w.\[\]'\"]+\)(?=\.[a-z])|\.__closure__\[\d+\]\.cell_contents\b")
 _INTERNALS = re.compile(r"\.__(?:code|defaults|kwdefaults|closure|dict|mro|wrapped)__|\btype\(|\.cell_contents\b")
 
 
@@ -312,7 +312,7 @@ def is_internal(expression: str) -> bool:
 
 
 def is_internal_of_object(expression: str) -> bool:
-    """Return the same, but attributes of a class do not count: not ``type(self).scale``."""
+    """Return the same, but values of a class or closure do not count: not ``type(self).scale``."""
     return is_internal(_CLASS_ATTRIBUTE.sub("", expression))
 
 

@@ -400,7 +400,7 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
         f"{match['key'] or match['member']} in {match['source'] or match['set']}", str(not match["no"]),
         str(bool(match["no"])))),
     (_ITERATOR, lambda match, seen: Comparison(f"next({match['source']})", match["next"])),
-    (_MISSING, lambda match, seen: Comparison(match["source"], "there", "missing")),
+    (_MISSING, lambda match, seen: Comparison(match["source"], "there", seen(match["source"]) or "missing")),
     (_STATE, _of_state),
 )
 

@@ -46,10 +46,10 @@ KINDS: Mapping[str, Kind] = {
     "reordered": Kind("reordered", "GB0296", ("attempted to reorder",)),
     "logger": Kind("logger", "GB0291", ("logging.Logger method",)),
     "asked": Kind("asked", "GB0025", ("Call to `torch._dynamo.graph_break()`",)),
-    "disabled": Kind("", "GB0098 GB0099", (
+    "disabled": Kind("disabled", "GB0098 GB0099", (
         "Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
     "copy": Kind("copy", "GB4198", ("Attempted to copy.deepcopy a tensor",)),
-    "no tensor": Kind("skipped", "GB0208", ("torch.* op returned non-Tensor",)),
+    "no tensor": Kind("returned", "GB0208", ("torch.* op returned non-Tensor",)),
     "skipped": Kind("skipped", "GB0007 GB0008", (
         "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped")),
     "method": Kind("skipped", "GB0156", ("Unsupported method call",)),

@@ -52,7 +52,7 @@ _ROOTS = re.compile(r"\b[LG]\['([^'\\]*)'\]")
 _SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
 #: Forms that have to be parsed.
-_PARSED = ('"', "\\", "\n", "dict(type(", "dict.__getitem__(", "dict.keys(")
+_PARSED = ('"', "\\", "\n", "dict(type(", "dict.__getitem__(", "list.__getitem__(", "dict.keys(")
 #: Members of modules that are not read by their names, or not from a path.
 _OTHER_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\[")
 
@@ -151,7 +151,7 @@ class _UserWords(ast.NodeTransformer):
                 return owner  # what a class itself defines
             case ast.Call(ast.Name("list"), [ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [owner], [])], []):
                 return _call("list", owner)
-            case ast.Call(ast.Attribute(ast.Name("dict"), "__getitem__"), [owner, key], []):
+            case ast.Call(ast.Attribute(ast.Name("dict" | "list"), "__getitem__"), [owner, key], []):
                 match key:
                     case ast.Subscript(ast.Call(ast.Name("list"), [same], []), ast.Constant(int()) as index) \
                             if ast.unparse(same) == ast.unparse(owner):  # the n-th value
@@ -216,9 +216,16 @@ def with_sizes(expression: str) -> str:
         lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", expression)
 
 
+def sources_of(sources: str) -> list[str]:
+    """Return the values that a symbol of torch's is; ``sources`` lists them (one may be ``list.__getitem__(x, 0)``)."""
+    tree = parsed_expression(f"[{sources}]") if "__getitem__(" in sources else None
+    return [ast.unparse(each) for each in tree.elts] if isinstance(tree, ast.List) else [
+        each for each in sources.split(", ") if each]
+
+
 def sources_in_words(sources: str, names: Mapping[str, str]) -> list[str]:
-    """Return the values that a symbol of torch's is, in the user's words; ``sources`` lists them."""
-    return [in_words(each, names) for each in sources.split(", ") if each]
+    """Return the same in the user's words."""
+    return [in_words(each, names) for each in sources_of(sources)]
 
 
 def stack_value(source: str) -> str:

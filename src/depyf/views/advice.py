@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ..advice import Advice, on_break
 from ..advice.breaks import OPTIMIZER
-from ..advice.recompiles import on_change
+from ..advice.recompiles import OF_TENSOR, on_change
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
@@ -180,10 +180,19 @@ class Adviser:
 
 
 def _comes_of_break(change: Change) -> bool:
-    """Return whether what changed is what a call returned, and was on the stack when the graph had ended."""
+    """Return whether what changed is what a call returned, and was on the stack when the graph had ended.
+
+    (Of a tensor it may be a size. An attribute of another object may be older than the call.)
+    """
     parsed = parsed_expression(change.subject) if change.on_stack else None
-    return parsed is not None and any(isinstance(node, ast.Call) and ast.unparse(node.func) not in _OF_OBJECTS
-                                      for node in ast.walk(parsed))
+    nodes = list(ast.walk(parsed)) if parsed is not None else []
+    calls = [node.func for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) not in _OF_OBJECTS]
+    return bool(calls) and all(node in calls or node.attr in ("shape", *OF_TENSOR) or not _has_call(node.value)
+                               for node in nodes if isinstance(node, ast.Attribute))
+
+
+def _has_call(node: ast.expr) -> bool:
+    return any(isinstance(each, ast.Call) for each in ast.walk(node))
 
 
 def _subject_text(change: Change) -> str:

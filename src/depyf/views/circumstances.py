@@ -19,7 +19,7 @@ from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import are_numbers, number
 from ..torch_text.size_names import symbols_in
-from ..torch_text.user_expressions import is_global
+from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version
@@ -88,18 +88,14 @@ class Circumstances:
 
     def constraint(self, compilation: Compilation) -> str:
         """Return a sentence on sizes that are marked dynamic and have one value, as Markdown; ``""`` for none."""
-        fixed = [(name, decision) for name, decision in _named(
-            self.run, compilation, fixed_symbols(compilation, None)) if ".shape[" in name]
         said = []
-        for name, decision in fixed:
-            at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
-            said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
-                        f"{decision.value}")
-        if not said:
-            return ""
-        return (f"{'; '.join(dict.fromkeys(said))}: change that line so that it takes other sizes, or write "
-                "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and a size that is fixed has a version "
-                "of its own")
+        for name, decision in _named(self.run, compilation, fixed_symbols(compilation, None)):
+            if ".shape[" in name:
+                at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
+                said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
+                            f"{decision.value}")
+        return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
+                "a size that is fixed has a version of its own") if said else ""
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
@@ -203,6 +199,5 @@ def _named(
     """Yield the sizes and numbers of decisions, in the user's words, with these."""
     names = run.stack_names(compilation)
     for decision in decisions:
-        for source in decision.source.split(", "):
-            if source:
-                yield in_words(source, names), decision
+        for name in sources_in_words(decision.source, names):
+            yield name, decision

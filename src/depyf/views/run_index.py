@@ -26,7 +26,7 @@ from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.size_names import symbols_in
-from ..torch_text.user_expressions import known_on_stack, user_expression
+from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
@@ -224,7 +224,7 @@ class RunIndex:
             was, now = self._expected(change), self._value(compilation.compile_id, change.subject)
             if "the same object" not in was and now not in ("", *was):
                 return replace(change, was=was, now=now)
-        if (change.before, change.now) == ("there", "missing"):
+        if change.before == "there":
             change = self._moved(compilation, change)
         if not change.now and change.before and is_literal(change.before):
             now = self._value(compilation.compile_id, change.subject) or self._opened_at(compilation, change.subject)
@@ -245,7 +245,8 @@ class RunIndex:
         now = self._value(compilation.compile_id, change.subject) or (known.text if known is not None else "")
         if not now and any(f"{change.subject}." in fact for fact in facts):
             now = "a module" if any(f"{change.subject}._modules" in fact for fact in facts) else "another object"
-        return replace(change, was=self._expected(change), now=now) if now else change
+        now = now or change.now
+        return change if now == "missing" else replace(change, was=self._expected(change), now=now)
 
     def _expected(self, change: Change) -> tuple[str, ...]:
         return tuple(self._value(failure.entry, change.subject) or was
@@ -271,8 +272,8 @@ class RunIndex:
     def _opened_at(self, compilation: Compilation, subject: str) -> str:
         """Return the number that something was when a compilation left it open; ``""`` where it did not."""
         names = self.stack_names(compilation)
-        return next((each.value for each in compilation.symbols if each.kind == "created" and each.value.isdigit()
-                     and subject in (in_words(source, names) for source in each.source.split(", "))), "")
+        return next((each.value for each in compilation.symbols if each.kind == "created" and is_literal(each.value)
+                     and subject in sources_in_words(each.source, names)), "")
 
     # --- versions ---------------------------------------------------------------------------------
     def version(self, compilation: Compilation) -> Version | None:

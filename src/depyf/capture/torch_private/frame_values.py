@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...records.model import NamedValue
 from ...torch_text.libraries import is_library
 from ...torch_text.parsed import parsed_expression
@@ -229,6 +230,10 @@ def _of_call(node: ast.Call, local: Any, namespace: Any) -> Any:
             value = _static_value(inner, local, namespace)
             if type(value) in _DICTIONARIES:
                 return list(value)
+        case ast.Call(ast.Attribute(ast.Name("list"), "__getitem__"), [inner, ast.Constant(int(index))], []):
+            value = _static_value(inner, local, namespace)
+            if issubclass(type(value), list):
+                return list.__getitem__(value, index)
         case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
             return getattr(sys.modules["torch"], name)()
         case ast.Call(ast.Attribute(ast.Name("torch"), "is_autocast_enabled"), [ast.Constant(str(device))], []):
@@ -269,7 +274,9 @@ def _of_attribute(node: ast.Attribute, local: Any, namespace: Any) -> Any:
         case name if name not in ("__code__", "__closure__", "cell_contents"):
             attributes = object.__getattribute__(owner, "__dict__")
             if isinstance(attributes, dict):
-                return attributes[name]
+                is_module = issubclass(type(owner), torch.nn.Module)
+                members = MODULE_DICTIONARIES if is_module and name not in attributes else ()
+                return next((attributes[each] for each in members if name in attributes[each]), attributes)[name]
     return MISSING
 
 

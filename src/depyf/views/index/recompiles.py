@@ -11,7 +11,7 @@ from ...records.model import Compilation, SourceLocation, SymbolDecision
 from ...torch_text.global_names import resumed_function
 from ...torch_text.guard_failures import number
 from ...torch_text.size_names import is_of_torchs_own, symbols_in
-from ...torch_text.user_expressions import sources_in_words
+from ...torch_text.user_expressions import sources_in_words, sources_of
 from ..causes import kind_of_failure
 from ..changes import Change, in_words, row
 from ..markdown import code, count, link, prose, some
@@ -172,7 +172,7 @@ _REASONS = {"range_refined_to_singleton": "conditions leave one value",
 
 def _subjects(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the sizes that a symbol denotes, as Markdown; several where torch found them equal."""
-    return ", ".join(_subject(run, source, compilation) for source in decision.source.split(", ")) \
+    return ", ".join(_subject(run, source, compilation) for source in sources_of(decision.source)) \
         if decision.source else code(decision.symbol)
 
 
@@ -242,7 +242,7 @@ def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compi
 
 def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
-    known = [run.range_of(compilation, source) for source in decision.source.split(", ") if source]
+    known = [run.range_of(compilation, source) for source in sources_of(decision.source)]
     left = next((each for each in known if each != Interval()), None) or Interval.read(decision.range)
     extent = left.in_sentence() if left is not None else f"in {code(decision.range)}" if decision.range else ""
     return f"any value {extent}".rstrip() + _equation(run, decision, compilation)
@@ -274,7 +274,7 @@ def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -
            for each in compilation.symbols):
         return True
     if any(change.subject == in_words(source, run.stack_names(compilation))
-           for change in run.changes(compilation) for source in decision.source.split(", ")):
+           for change in run.changes(compilation) for source in sources_of(decision.source)):
         return True
     expressions = sources_in_words(decision.source, {})
     if any(each in version.sizes.names or any(each in one.text for one in version.conditions)
