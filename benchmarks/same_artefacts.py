@@ -65,7 +65,8 @@ _PLACES = (
 _COSTS = ("Compile time ", "Slowest: ", "Torch's caches: ", "Bypassed because: ", "<!-- depyf ")
 #: The places where to begin, which are in the order of their seconds.
 _BEGIN = re.compile(r"^## Where to begin\n.*?^(?=## )", re.M | re.S)
-_COUNTED = ("start", "seconds", "phases", "timeline", "caches", "microseconds", "guard_microseconds", "date", "command")
+_COUNTED = ("start", "seconds", "phases", "timeline", "caches", "microseconds", "guard_microseconds", "date", "command",
+            "first")
 
 
 def without_costs(value: Any) -> Any:
@@ -81,7 +82,7 @@ def normal(name: str, text: str, strict: bool = False) -> str:
     if name == "records.jsonl":
         text = "\n".join(json.dumps(without_costs(json.loads(line))) for line in text.splitlines())
     if name == "index.html":
-        text = json.dumps(without_costs({**page.unpacked(text), "first": []}), indent=0)
+        text = json.dumps(without_costs(page.unpacked(text)), indent=0)
     if name == "index.md":  # (what it cost: times, hits and misses, the order of the slowest)
         text = "\n".join(line for line in _BEGIN.sub("", text).splitlines() if not line.startswith(_COSTS))
     for pattern, sign in _NORMAL if strict and name != "records.jsonl" else _NORMAL + _PLACES:
