@@ -61,8 +61,12 @@ _PLACES = (
     (re.compile(r"(dict_version\([^=]*\) == )\d+"), r"\1<version>"),
     (re.compile(r"(?<![\w.])\d{9,}(?!\w)|(?<=_)\d{9,}(?=_)"), "<id>"),
 )
-_COSTS = ("Compile time ", "Slowest: ", "Torch's caches: ", "Bypassed because: ")
-_COUNTED = ("start", "seconds", "phases", "timeline", "caches", "microseconds", "guard_microseconds", "date", "command")
+#: Lines of the index; the last one is a digest of the records, with what was measured.
+_COSTS = ("Compile time ", "Slowest: ", "Torch's caches: ", "Bypassed because: ", "<!-- depyf ")
+#: The places where to begin, which are in the order of their seconds.
+_BEGIN = re.compile(r"^## Where to begin\n.*?^(?=## )", re.M | re.S)
+_COUNTED = ("start", "seconds", "phases", "timeline", "caches", "microseconds", "guard_microseconds", "date", "command",
+            "first")
 
 
 def without_costs(value: Any) -> Any:
@@ -80,7 +84,7 @@ def normal(name: str, text: str, strict: bool = False) -> str:
     if name == "index.html":
         text = json.dumps(without_costs(page.unpacked(text)), indent=0)
     if name == "index.md":  # (what it cost: times, hits and misses, the order of the slowest)
-        text = "\n".join(line for line in text.splitlines() if not line.startswith(_COSTS))
+        text = "\n".join(line for line in _BEGIN.sub("", text).splitlines() if not line.startswith(_COSTS))
     for pattern, sign in _NORMAL if strict and name != "records.jsonl" else _NORMAL + _PLACES:
         text = pattern.sub(sign, text)
     return text

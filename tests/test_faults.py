@@ -265,9 +265,9 @@ def functions_of_ours():
 
 def functions_that_run(ours, program, path):
     """The names of those that are called while the program is watched."""
-    by_code = {function.__code__: name for name, function in ours.items()}
-    met = collections.Counter()
-    sys.setprofile(lambda frame, event, argument: met.update([frame.f_code]) if event == "call" else None)
+    by_code = {id(function.__code__): name for name, function in ours.items()}  # (equal ones of two modules are equal)
+    met = set()
+    sys.setprofile(lambda frame, event, argument: met.add(id(frame.f_code)) if event == "call" else None)
     try:
         with depyf.prepare_debug(path):
             program()

@@ -125,6 +125,8 @@ def test_only_expressions_pass(text, valid):
 @pytest.mark.parametrize(("expression", "kind", "words"), [
     ("not dict_contains('forward', L['self']._modules['norm'].__dict__)", "Has", "'forward' not in self.norm.__dict__"),
     ("dict_contains('k', L['d'])", "Has", "'k' in d"),
+    ("not dict_contains(0, L['d'])", "Has", "0 not in d"),
+    ("dict_contains((1, 'a'), L['d'])", "Has", "(1, 'a') in d"),
     ("not hasattr(L['x'], 'bias')", "Has", "not hasattr(x, 'bias')"),
     ("G['utils_device'].CURRENT_DEVICE == None", "Equals", "utils_device.CURRENT_DEVICE is None"),
     ("L['self'].training == True", "Equals", "self.training is True"),

@@ -153,7 +153,7 @@ def test_an_operator_of_a_package_is_imported_with_the_file_that_calls_it():
     (recorded(), "0/7", "there is no graph of 0/7; there is 0/1 (Decoder.forward: __compiled_fn_1)"),
     (recorded(graphs=()), "0/1", "0/1 has no graph: what torch compiled of it calls none"),
     (recorded(graphs=("a", "b")), "0/1", "0/1 has 2 graphs; give the name of one: a, b"),
-    (recorded(GRAPH.replace("cond[0]", "my_helper(cond)")), "0/1", "the graph calls my_helper, a function of the program"),
+    (recorded(GRAPH.replace("cond[0]", "my_helper(cond)")), "0/1", "the graph calls my_helper, a function that is in no dump"),
     (recorded(GRAPH.replace('start: "f32[4][1]cpu" = self.start', "start = self.start")), "0/1",
      "the graph reads start from itself"),
     (recorded(GRAPH.replace("cond[0]", "self.layer(cond)")), "0/1", "the graph calls the module layer"),

@@ -7,6 +7,7 @@ import contextlib
 import difflib
 import functools
 import inspect
+import logging
 import os
 import pathlib
 import re
@@ -1035,7 +1036,8 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     lines = index(capture).splitlines()
     at = lines.index("## Where to begin")
     assert lines[at + 2].startswith("The first 3 of 5 places")
-    assert lines[at + 4].startswith("* whether a turn of the loop at line") and "runs in plain Python)" in lines[at + 4]
+    assert re.match(r"\* `test_told_programs\.py:\d+`: whether a turn of the loop at line .*runs in plain Python\)$",
+                    lines[at + 4])
     assert all("`torch.where`, which a graph can hold" in each for each in lines[at + 5:at + 7])
     # The page and the JSON begin with the same.
     on_page = ["".join(text for _, text in each) for each in run_data(capture)["first"]]
@@ -1060,6 +1062,42 @@ def test_a_line_at_which_several_functions_break_is_one_change(capture_program):
 
     context = SectionContext(capture_program(program))
     assert len({each.function for each in context.capture.compilations if each.breaks}) == 2
+    assert first_changes(context, context.advice, context.place)[1] == 1
+
+
+def test_the_recompiles_of_a_place_where_to_begin_are_those_it_is_the_advice_on(capture_program):
+    """Two recompiles for one subject, one for another; no sentence is on all three."""
+    def program(compiled):
+        def f(x, mode):
+            return x + 1 if mode == "a" else x - 1
+
+        f = compiled(f)
+        f(torch.ones(2), "a")
+        f(torch.ones(2), "b")
+        f(torch.ones(2), "c")
+        f(torch.ones(3), "a")
+
+    context = SectionContext(capture_program(program))
+    by_advice = context.advice.recompiles_by_advice(context.summaries[0].recompiles)
+    assert [(text.partition(":")[0], len(of)) for text, of in by_advice.items()] == [
+        ("`mode`", 2), ("`x.shape[0]`", 1)]
+    assert first_changes(context, context.advice, context.place)[1] == 2
+
+
+@new_enough
+def test_what_a_library_does_at_a_break_of_the_program_is_no_place_to_begin(capture_program):
+    """Torch compiles the methods of `logging` by themselves where a call of one breaks a graph."""
+    log = logging.getLogger("no place to begin")
+
+    def program(compiled):
+        def f(x):
+            log.warning("begins with %s", x)
+            return x + 1
+
+        compiled(f)(torch.ones(2))
+
+    context = SectionContext(capture_program(program))
+    assert {each.function for each in context.capture.compilations if each.outcome == "skipped"} == {"_log"}
     assert first_changes(context, context.advice, context.place)[1] == 1
 
 

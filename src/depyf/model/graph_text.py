@@ -103,7 +103,7 @@ class _Text:
             line = self.lines[at]
             code = line.strip()
             if code and code[0] != "#":
-                while self.open and _indentation(line) <= self.open[-1].indent:
+                while self.open and indentation(line) <= self.open[-1].indent:
                     self.open.pop()
                 after = self._statement(at, self._end(at))
                 if not after:  # (lines that were joined for nothing)
@@ -138,7 +138,7 @@ class _Text:
     def _statement(self, at: int, end: int) -> int:
         """Read the lines up to one as a statement; return that line, 0 where they are none."""
         line = self.lines[at]
-        code, indent = line.strip(), _indentation(line)
+        code, indent = line.strip(), indentation(line)
         if code.startswith("class ") and (match := _CLASS.match(code)):
             if self.root is None or self.open:
                 graph = _Graph(match["name"], indent)
@@ -169,7 +169,8 @@ class _Text:
         return end if self.open[-1].signature(self.lines[at:end]) else 0
 
 
-def _indentation(line: str) -> int:
+def indentation(line: str) -> int:
+    """Return the column at which the text of a line begins."""
     return len(line) - len(line.lstrip())
 
 
@@ -281,7 +282,7 @@ class _Graph:
         """Read the lines of a statement; return whether they are one."""
         notes = []
         parts = []
-        indent = _indentation(lines[0])
+        indent = indentation(lines[0])
         for text in lines:
             role = _ROLE.match(text) if "  # " in text else None
             parts.append((text if role is None else role["code"])[indent:].rstrip())

@@ -33,7 +33,7 @@ _SOME_MARKS = re.compile(
 #: The marks that torch looks for on a tensor of which no size is marked.
 _ALL_MARKS = {"_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices",
               "_dynamo_strict_unbacked_indices", "_dynamo_static_indices"}
-_CONTAINS = re.compile(r"(?P<not>not )?(?:___)?dict_contains\((?P<key>'[^'\\]*'), (?P<owner>.*)\)")
+_CONTAINS = re.compile(r"(?P<not>not )?(?:___)?dict_contains\((?P<key>'[^'\\]*'|[-\w.]+|\([^()]*\)), (?P<owner>.*)\)")
 _MEMBER = re.compile(r"(?P<not>not )?set\.__contains__\((?P<owner>[^(),]*), (?P<key>[^(),]*)\)")
 _DEVICE = re.compile(r"(?<![\w.])device\(type='(?P<type>\w+)'(?:, index=(?P<index>\d+))?\)")
 #: A number as sympy writes it, ``(-0.1)``.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -159,17 +158,26 @@ class Adviser:
 
     def on(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return advice on recompiles as Markdown, that on most of them first; each sentence once."""
-        subjects: dict[str, Counter[str]] = {}
+        return list(self.recompiles_by_advice(compilations))
+
+    def recompiles_by_advice(self, compilations: Iterable[Compilation]) -> dict[str, list[Compilation]]:
+        """Return the recompiles that each sentence of advice, as Markdown, is on; that on most of them first."""
         changes = [(change, each) for each in compilations if each.outcome not in ("skipped", "failed")
                    for change in self._circumstances.most_telling(each)]  # (without a version nothing is known of it)
-        of_function = {change.subject for change, each in changes if not resumed_function(each.function)}
-        for change, compilation in changes:
+        of_function: dict[str, dict[str, str]] = {}  # subject: {what the call had: advice}
+        for change, each in changes:
+            if not resumed_function(each.function):
+                of_function.setdefault(change.subject, {})[change.now] = self._on_change(change, each)
+        advised: dict[str, list[tuple[str, Compilation]]] = {}
+        for change, each in changes:
             # (A resume function gets what its function got: advice on that is enough.)
-            if not resumed_function(compilation.function) or change.subject not in of_function:
-                subjects.setdefault(self._on_change(change, compilation), Counter())[_subject_text(change)] += 1
-        subjects.pop("", None)
-        order = sorted(subjects, key=lambda text: -subjects[text].total())
-        return [f"{some(list(subjects[text]), MOST)}: {prose(text)}" for text in order]
+            by_call = of_function.get(change.subject, {}) if resumed_function(each.function) else {}
+            text = by_call.get(change.now, next(iter(by_call.values()), None))
+            advised.setdefault(self._on_change(change, each) if text is None else text, []).append(
+                (_subject_text(change), each))
+        advised.pop("", None)
+        return {f"{some(list(dict(of)), MOST)}: {prose(text)}": [each for _, each in of]
+                for text, of in sorted(advised.items(), key=lambda item: -len(item[1]))}
 
     def _on_change(self, change: Change, compilation: Compilation) -> str:
         facts = self._circumstances.facts(compilation, change)

@@ -197,7 +197,7 @@ def _tuple(items: tuple[str, ...]) -> str:
 
 
 def _modules(text: str) -> list[str]:
-    """Return the modules that a graph names; refuse one that names a function of the program."""
+    """Return the modules that a graph names; refuse one that names a function which is in none."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:  # (records may come from anywhere)
@@ -208,7 +208,7 @@ def _modules(text: str) -> list[str]:
     free = sorted({node.id for node in names} - known)
     unknown = [name for name in free if name not in _MODULES]
     if unknown:
-        raise NotReproducible(f"the graph calls {unknown[0]}, a function of the program that is in no dump")
+        raise NotReproducible(f"the graph calls {unknown[0]}, a function that is in no dump")
     return free
 
 

@@ -330,19 +330,23 @@ def _always_fits(case: ast.match_case) -> bool:
 def join_copies_of_cases(stmts: list[ast.stmt], at: int) -> None:
     """Write after a ``match`` the ``return`` that the compiler has copied to the ends of its cases.
 
-    What follows is then the last case: its line is before that of the ``return``.
+    What follows is then the last case: its line is before that of the ``return``. (It may end in a copy, too.)
     """
     stmt, rest = stmts[at], stmts[at + 1:]
     assert isinstance(stmt, ast.Match)
     ends = [case.body[-1] for case in stmt.cases if _has_line(case.body[-1])]
     copy = max(ends, key=lambda each: line_of(each) or 0, default=None)
-    if copy is None or not rest or not all(never_falls(suite) for suite in (rest, *suites_of(stmt))):
+    if copy is None or not all(never_falls(suite) for suite in (rest, *suites_of(stmt)) if suite):
         return
-    copies = [end for end in ends if line_of(end) == line_of(copy) and ast.dump(end) == ast.dump(copy)]
+    copies = [end for end in (*ends, *rest[-1:])
+              if line_of(end) == line_of(copy) and ast.dump(end) == ast.dump(copy)]
+    if not rest and not (copies[1:] and _always_fits(stmt.cases[-1])):
+        return
     others = [line_of(each) or 0 for each in all_statements(stmts[at:]) if each not in copies]
     if max(others) >= (line_of(copy) or 0):
         return
-    stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
+    if rest[1:] or rest and rest[0] not in copies:
+        stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
     stmts[at + 1:] = [copy]
     for case in stmt.cases:
         if case.body[-1] in copies:

@@ -40,9 +40,9 @@ _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
 #: Operations that these leave, and those that leave loops, handlers and ``with`` before them.
 _LEAVING = (
     "NOP", "JUMP_ABSOLUTE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "POP_TOP", "POP_EXCEPT",
-    "POP_ITER", "SWAP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO", "EXTENDED_ARG",
-    "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP", "BEGIN_FINALLY", "WITH_CLEANUP_START",
-    "WITH_CLEANUP_FINISH", "POP_FINALLY", "CALL_FINALLY",
+    "POP_ITER", "SWAP", "LOAD_CONST", "LOAD_SMALL_INT", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO",
+    "EXTENDED_ARG", "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP", "BEGIN_FINALLY",
+    "WITH_CLEANUP_START", "WITH_CLEANUP_FINISH", "POP_FINALLY", "CALL_FINALLY",
 )
 #: Further operations that leave a ``with`` up to 3.10 (calls have them, too) or follow handlers.
 _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
@@ -75,7 +75,7 @@ class _Opcodes:
         returning, jumping: that return, and that jump in any case.
         extended, taking: of ``EXTENDED_ARG``, and of what takes the ``None`` of a statement.
         looping, caches_of_loop: that jump back to the head of a loop, and the number of their caches.
-        constant, loading: that have a constant of the code, and those that load a constant.
+        constant, small: that load a constant, and the one of them whose argument it is (3.14).
         storing, deleting: that store and that delete variables.
         storing_two: of the one that stores two (3.13).
     """
@@ -89,14 +89,15 @@ class _Opcodes:
         self.nop = opcodes["NOP"]
         self.leaving = numbers(*_LEAVING, *(_LEAVING_WITH if version < (3, 11) else ()))
         # (A ``None`` among operands is a separate load, as wide as ``pass``.)
-        self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE", *_LEAVING_WITH)
+        self.acting = self.leaving - numbers(
+            "LOAD_CONST", "LOAD_SMALL_INT", "EXTENDED_ARG", "CACHE", *_LEAVING_WITH)
         self.returning = numbers("RETURN_VALUE", "RETURN_CONST")
         self.jumping = numbers(*(name for name in _LEAVING if name.startswith("JUMP")), "RAISE_VARARGS", "RERAISE")
         self.looping = numbers("JUMP_BACKWARD")
         self.caches_of_loop = table(version).caches[opcodes["JUMP_BACKWARD"]] if self.looping else 0
         self.extended = opcodes["EXTENDED_ARG"]
-        self.constant = numbers("LOAD_CONST", "RETURN_CONST")
-        self.loading = self.constant | numbers("LOAD_SMALL_INT")
+        self.small = opcodes.get("LOAD_SMALL_INT", -1)
+        self.constant = numbers("LOAD_CONST", "RETURN_CONST", "LOAD_SMALL_INT")
         self.storing, self.deleting = (numbers(*(start + scope for scope in ("FAST", "NAME", "GLOBAL", "DEREF")))
                                        for start in ("STORE_", "DELETE_"))
         self.storing_two = opcodes.get("STORE_FAST_STORE_FAST", -1)
@@ -283,7 +284,7 @@ class Evidence(Positions):
                 break
             if opcode in opcodes.returning:
                 load = after if opcode in opcodes.constant else after - 1
-                is_left = self._units[load] in opcodes.loading and self.positions[load] in self._more
+                is_left = self._units[load] in opcodes.constant and self.positions[load] in self._more
                 return load if is_left else None
         return None
 
@@ -330,6 +331,8 @@ class Evidence(Positions):
     def _constant(self, at: int) -> object:
         """Return the constant that the operation at a code unit has."""
         argument = self._argument(at)
+        if self._units[at] == self._opcodes.small:
+            return argument
         return self._consts[argument] if argument < len(self._consts) else None
 
     def _unbinding(self) -> set[Position | None]:
@@ -632,8 +635,8 @@ class Evidence(Positions):
         """Return where a ``return`` of a value begins; ``None`` where that is not known.
 
         The operation has the span of the statement, or, for a constant, that of the value (``compiler_return`` in
-        compile.c). After the clean-up of a ``with`` or ``finally`` it has the span of that, and the value, or a NOP in
-        its place, comes before it.
+        compile.c); what 3.14 computes later, as ``-1``, is no constant there. After the clean-up of a ``with`` or
+        ``finally`` it has the span of that, and the value, or a NOP in its place, comes before it.
         """
         units = self._units_of(stmt)
         if units is None:
@@ -653,7 +656,8 @@ class Evidence(Positions):
             written = self.is_written(stmt)
             if written != "return None":
                 return place if written == "return" else None
-        elif not isinstance(stmt.value, (ast.Constant, Literal)):
+        elif not isinstance(stmt.value, (ast.Constant, Literal)) or (
+                begin is not None and begin[1] is not None and begin > (place.line, place.column)):
             return place
         if place is None or place.column is None:
             return None

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...model.folding import Item, fold, fold_layers, unfolded
+from ...model.graph_text import indentation
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
@@ -285,7 +286,7 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
                                + some(list(_first_of_alike(graph.own_writes)), WRITES))
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
-        indent = len(line) - len(line.lstrip())
+        indent = indentation(line)
         for sentence in above.get(number, ()):
             lines += comment(sentence, indent, deeper=2)
         lines.append(line)

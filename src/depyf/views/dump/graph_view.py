@@ -65,7 +65,7 @@ from ...model.graph import (
     mode_set,
     with_names,
 )
-from ...model.graph_text import read_graph
+from ...model.graph_text import indentation, read_graph
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...records.naming import legal_identifier
 from ...torch_text import wrapping
@@ -503,7 +503,7 @@ class _View:
             mode_set(node.target, node.value) if node.op == "call_function" else ""]
         lines = []
         for at, line in enumerate([first, *further]):
-            deeper = len(line) - len(line.lstrip())
+            deeper = indentation(line)
             code = line.strip() if further else with_slices(line)
             lines += _with_comment(with_names(code, names), notes[at] if at < len(notes) else "", indent + deeper)
         return lines

@@ -271,21 +271,35 @@ def first_changes(
 
     None are returned where they are few.
     """
-    changes = [*_of_lost(run, adviser), *_of_breaks(run, adviser, place), *_of_recompiles(run, adviser)]
+    changes = [*_of_lost(run, adviser, place), *_of_breaks(run, adviser, place), *_of_recompiles(run, adviser)]
     changes.sort(key=lambda each: (each.in_plain_python, each.seconds, each.times), reverse=True)
     return [each.text for each in changes[:MOST]] if len(changes) > MOST else [], len(changes)
 
 
-def _of_lost(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
+def _of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
+    broken_at = {(at.filename, at.line) for each in run.capture.compilations for broken in each.breaks
+                 if (at := broken.location) is not None and is_own(at.filename)}
     for each in lost_functions(run.capture.compilations):
+        if each.location is not None and not is_own(each.location.filename) and any(
+                (step.filename, step.line) in broken_at for step in each.stack):
+            continue  # a library's, called where the program's own line breaks a graph: that line is a place
+        where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
         for text in adviser.on_lost(each)[:1]:
-            yield _Change(1, each.seconds, 1, f"{text} ({run.name_of(each)} runs in plain Python)")
+            yield _Change(1, each.seconds, 1, f"{where}{text} ({run.name_of(each)} runs in plain Python)")
+
+
+def _lost_at(compilation: Compilation) -> list[SourceLocation]:
+    """Return the places of the program for which torch gave a function up."""
+    return [at for broken in compilation.breaks
+            if broken.skips_function and (at := broken.location) is not None and is_own(at.filename)]
 
 
 def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
+    lost_at = {(at.filename, at.line) for each in lost_functions(run.capture.compilations) for at in _lost_at(each)}
     found = [(place(where), adviser.change_on(broken), each) for each in run.capture.compilations
              for broken in each.breaks if not broken.skips_function and (where := broken.location) is not None
-             and is_own(where.filename) and adviser.on_break(broken) is not None]
+             and is_own(where.filename) and (where.filename, where.line) not in lost_at
+             and adviser.on_break(broken) is not None]
     # (One sentence is for the breaks of all functions in which torch met the line.)
     for (at, change), members in fold(found, lambda each: each[:2]).items():
         after = {name for *_, each in members for name in run.resume_names(each)}
@@ -298,7 +312,6 @@ def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation]
 
 def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
     for summary in run.summaries:
-        again = summary.recompiles
-        for text in adviser.on(again)[:1]:
+        for text, again in adviser.recompiles_by_advice(summary.recompiles).items():
             spent = sum(each.seconds for each in again)
             yield _Change(0, spent, len(again), f"{text} ({count(len(again), 'recompile')}, {seconds(spent)})")

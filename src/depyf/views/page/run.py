@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...model.graph_text import indentation
 from ...provenance import sources
 from ...records.model import Capture, Compilation, SourceFile, SourceLocation
 from ...torch_text.global_names import plain_name, resumed_function
@@ -157,11 +158,11 @@ def _readable_tree(lines: list[str]) -> ast.Module | None:
                 return None
             head = _head_of_function(lines, at)
             first = at if head is None else head
-            indent = _indentation(lines[first])
+            indent = indentation(lines[first])
             is_header = lines[at].rstrip().endswith(":")
             lines[first] = " " * indent + ("def _(): pass" if head is not None else "if True:" if is_header else "pass")
             for line in range(first + 1, len(lines) if head is not None else first + 1):
-                if lines[line].strip() and _indentation(lines[line]) <= indent:
+                if lines[line].strip() and indentation(lines[line]) <= indent:
                     break
                 lines[line] = ""
         except (ValueError, RecursionError, MemoryError):
@@ -169,16 +170,12 @@ def _readable_tree(lines: list[str]) -> ast.Module | None:
     return None
 
 
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
 def _head_of_function(lines: list[str], at: int) -> int | None:
     """Return the index of the first line of the innermost function around a line, by indentation."""
-    indent = _indentation(lines[at]) + 1
+    indent = indentation(lines[at]) + 1
     for number in range(at, -1, -1):
-        if lines[number].strip() and _indentation(lines[number]) < indent:
-            indent = _indentation(lines[number])
+        if lines[number].strip() and indentation(lines[number]) < indent:
+            indent = indentation(lines[number])
             if lines[number].lstrip().startswith(("def ", "async def ")):
                 return number
     return None

@@ -72,3 +72,53 @@ def counted(a):
 
 def plain():
     return "no docstring"
+
+
+def passed(a):
+    if a:
+        pass
+    elif a > 2:
+        print(a)
+    else:
+        return 3
+    return 4
+
+
+def passed_in_case(a):
+    match a:
+        case 'x' | b'y':
+            pass
+        case str() as s:
+            print(s)
+        case _:
+            return 3
+    return 4
+
+
+def said(code):
+    match code:
+        case 200 | 201:
+            text = 'ok'
+        case 404:
+            text = 'not found'
+        case _:
+            text = 'error'
+    return text
+
+
+def done(command):
+    match command.split():
+        case ['go', direction]:
+            result = move(direction)
+        case ['take', *things] if things:
+            result = take(things)
+        case other:
+            result = other
+    return result
+
+
+def sign(x):
+    if x > 0:
+        return 1
+    else:
+        return -1
