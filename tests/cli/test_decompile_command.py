@@ -1,5 +1,6 @@
 """The command ``depyf decompile``: inputs, outputs, exit status, what it says."""
 
+import ast
 import os
 import pathlib
 import py_compile
@@ -67,6 +68,18 @@ def test_source_and_bytecode_give_the_same_text(tree, capsys):
 def test_one_function(tree, capsys, given, first):
     assert cli.main(["decompile", given]) == 0
     assert capsys.readouterr().out.splitlines()[0] == first
+
+
+def test_long_lines_are_broken(tree, capsys):
+    source = f"""\
+def connect(host: str, {', '.join(f'option_{number}: int = {number}' for number in range(8))}) -> None:
+    return open_connection(host, {', '.join(f'option_{number}' for number in range(8))}, timeout=None, encoding='utf-8')
+"""
+    (tree / "lib" / "a.py").write_text(source)
+    assert cli.main(["decompile", "lib/a.py"]) == 0
+    written = capsys.readouterr().out
+    assert max(map(len, written.splitlines())) <= 120 < max(map(len, source.splitlines()))
+    assert ast.dump(ast.parse(written)) == ast.dump(ast.parse(source))
 
 
 def test_python_s_stack_is_no_limit_to_a_chain_of_elif(tree, capsys):

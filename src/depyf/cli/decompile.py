@@ -282,11 +282,14 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
     if result.fidelity.value != "exact":
         head.append(f"# fidelity: {result.fidelity.value}")
         head += [f"# note: {_comment(part)}" for part in note.split("; ") if part]
-    text = result.text
     if settings.blank_lines:
         from ..decompiler.emit.blank_lines import with_blank_lines
 
         text = with_blank_lines(result)
+    else:
+        from ..decompiler.emit.layout import with_short_lines
+
+        text = with_short_lines(result).text
     outcome.text = "".join(line + "\n" for line in head) + text
 
 

@@ -85,28 +85,8 @@ def _unparser() -> Any:
                 self.set_precedence(min(levels), test)
 
         def visit_arguments(self, node: ast.arguments) -> None:
-            """Write parameters, with blanks around the ``=`` of one that has an annotation (PEP 8)."""
-            named: list[ast.arg] = [*node.posonlyargs, *node.args]
-            defaults = [None] * (len(named) - len(node.defaults)) + node.defaults
-            parts: list[tuple[str, ast.arg | None, ast.expr | None]] = [
-                ("", each, default) for each, default in zip(named, defaults)]
-            if node.posonlyargs:
-                parts.insert(len(node.posonlyargs), ("/", None, None))
-            if node.vararg or node.kwonlyargs:
-                parts.append(("*", node.vararg, None))
-            parts += [("", each, default) for each, default in zip(node.kwonlyargs, node.kw_defaults)]
-            parts += [("**", node.kwarg, None)] if node.kwarg else []
-
-            def write(part: tuple[str, ast.arg | None, ast.expr | None]) -> None:
-                stars, name, default = part
-                self.write(stars)
-                if name is not None:
-                    self.traverse(name)
-                    if default is not None:
-                        self.write(" = " if name.annotation else "=")
-                        self.traverse(default)
-
-            self.interleave(lambda: self.write(", "), write, parts)
+            if texts := parameters(node):  # (``lambda: 0`` has no blank)
+                self.write(", ".join(texts))
 
         def visit_BoolOp(self, node: ast.BoolOp) -> None:
             """Write ``a and not b and c > d``, where Python's own adds parentheses to the operands after the first."""
@@ -131,6 +111,33 @@ def _unparser() -> Any:
             self.write(join_parts(parts))
 
     return Unparser
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    """Return the texts of parameters, in order, with blanks around the ``=`` of one that has an annotation (PEP 8)."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults += arguments.defaults
+    texts = []
+    for index, (each, default) in enumerate(zip(positional, defaults)):
+        texts.append(_parameter(each, default))
+        if arguments.posonlyargs and index == len(arguments.posonlyargs) - 1:
+            texts.append("/")
+    if arguments.vararg is not None:
+        texts.append("*" + _parameter(arguments.vararg, None))
+    elif arguments.kwonlyargs:
+        texts.append("*")
+    texts += [_parameter(each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    if arguments.kwarg is not None:
+        texts.append("**" + _parameter(arguments.kwarg, None))
+    return texts
+
+
+def _parameter(each: ast.arg, default: ast.expr | None) -> str:
+    text = each.arg + (f": {unparse(each.annotation)}" if each.annotation is not None else "")
+    if default is None:
+        return text
+    return f"{text} = {unparse(default)}" if each.annotation is not None else f"{text}={unparse(default)}"
 
 
 def join_parts(parts: list[tuple[bool, str]]) -> str:

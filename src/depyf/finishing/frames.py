@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import textwrap
@@ -50,17 +49,6 @@ def code_text(decompiled: Decompiled) -> CodeText:
     return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
 
 
-def _laid_out(decompiled: Decompiled) -> Decompiled:
-    """Return a decompilation with its text in lines that fit a screen (nothing is linked to these lines)."""
-    from ..decompiler.emit.layout import WIDTH, laid_out
-
-    if max(map(len, decompiled.text.splitlines()), default=0) <= WIDTH:
-        return decompiled
-    text = laid_out(decompiled.tree)
-    same = ast.dump(ast.parse(text)) == ast.dump(decompiled.tree)
-    return replace(decompiled, text=text) if same else decompiled
-
-
 def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Meaning) -> Frame:
     """Make the record of a frame's function: its own source text, or decompiled where it has none.
 
@@ -77,12 +65,13 @@ def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Me
     else:
         from ..decompiler import decompile_code
         from ..decompiler.dynamo.facts import Facts
+        from ..decompiler.emit.layout import with_short_lines
 
         decompiled = decompile_code(
             _named_like_its_function(code) if resumes else meant.code, name=name if name.isidentifier() else None,
             simplify=resumes, keep_variables=True,
             facts=Facts() if resumes else None)
-        original = code_text(_laid_out(decompiled))
+        original = code_text(with_short_lines(decompiled))
     function = meant.record()
     return Frame(name, code.name, function.location, original, bool(text), code.arguments, code.freevars, entries,
                  _signature(code), function.name, wrappers=function.wrappers)

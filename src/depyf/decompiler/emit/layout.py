@@ -9,11 +9,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dynamo.global_names import NEW, SIDE_BY_SIDE
 from ..nodes import SCOPES
-from ..unparse import unparse
+from ..unparse import parameters, unparse
+
+if TYPE_CHECKING:
+    from ..result import Decompiled
 
 #: Columns of a line, as in the code of this project.
 WIDTH = 120
@@ -26,15 +30,17 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
         tree: the module.
         width: columns that no line should exceed. (A long name is not broken.)
     """
-    text = unparse(tree)
-    lines = text.split("\n")
+    return _with_short_lines(unparse(tree) + "\n", width)
+
+
+def _with_short_lines(text: str, width: int) -> str:
+    lines = text.removesuffix("\n").split("\n")
     if max(map(len, lines)) <= width:
-        return text + "\n"
+        return text
     try:
-        nodes = [*ast.walk(ast.parse(text))]
+        statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # (it is too deep, or of a later Python)
-        return text + "\n"
-    statements = [node for node in nodes if isinstance(node, ast.stmt)]
+        return text
     for statement in sorted(statements, key=_line, reverse=True):  # (those before it keep their lines)
         if isinstance(statement, SCOPES):
             head = lines[statement.lineno - 1]
@@ -47,6 +53,15 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
         elif isinstance(statement, ast.ImportFrom):
             _break_import(statement, width, lines)
     return "\n".join(lines) + "\n"
+
+
+def with_short_lines(decompiled: Decompiled) -> Decompiled:
+    """Return a decompilation with its text in lines that fit a screen (nothing is linked to these lines)."""
+    if max(map(len, decompiled.text.splitlines()), default=0) <= WIDTH:
+        return decompiled
+    text = _with_short_lines(decompiled.text, WIDTH)
+    same = text != decompiled.text and ast.dump(ast.parse(text)) == ast.dump(decompiled.tree)
+    return replace(decompiled, text=text) if same else decompiled
 
 
 def _line(statement: ast.stmt) -> int:
@@ -99,35 +114,8 @@ def _head_of_definition(
         return _broken(called, f"{margin}class ", ":", indent, width)
     returns = f" -> {unparse(statement.returns)}" if statement.returns is not None else ""
     word = "async def" if isinstance(statement, ast.AsyncFunctionDef) else "def"
-    return [f"{margin}{word} {statement.name}(", *_filled(_parameters(statement.args), indent + 4, width),
+    return [f"{margin}{word} {statement.name}(", *_filled(parameters(statement.args), indent + 4, width),
             f"{margin}){returns}:"]
-
-
-def _parameters(arguments: ast.arguments) -> list[str]:
-    """Return each parameter as text, in order."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    defaults += arguments.defaults
-    texts = []
-    for index, (each, default) in enumerate(zip(positional, defaults)):
-        texts.append(_parameter(each, default))
-        if arguments.posonlyargs and index == len(arguments.posonlyargs) - 1:
-            texts.append("/")
-    if arguments.vararg is not None:
-        texts.append("*" + _parameter(arguments.vararg, None))
-    elif arguments.kwonlyargs:
-        texts.append("*")
-    texts += [_parameter(each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
-    if arguments.kwarg is not None:
-        texts.append("**" + _parameter(arguments.kwarg, None))
-    return texts
-
-
-def _parameter(each: ast.arg, default: ast.expr | None) -> str:
-    text = each.arg + (f": {unparse(each.annotation)}" if each.annotation is not None else "")
-    if default is None:
-        return text
-    return f"{text} = {unparse(default)}" if each.annotation is not None else f"{text}={unparse(default)}"
 
 
 def _filled(items: list[str], indent: int, width: int) -> list[str]:
