@@ -63,6 +63,8 @@ def _unparser() -> Any:
         Host = ast._Unparser  # type: ignore[attr-defined]
     write_part = getattr(Host, "_write_ftstring_inner", getattr(Host, "_write_fstring_inner", None))  # (3.14; before)
 
+    levels: Any = type(Host().get_precedence(ast.Pass()))
+
     class Unparser(Host):  # type: ignore[misc]
         def get_type_comment(self, node: ast.stmt) -> None:
             """Return nothing: bytecode has no type comments, which are looked up by line."""
@@ -78,11 +80,34 @@ def _unparser() -> Any:
             self.leave_bare(node.test)
             super().visit_While(node)
 
+        def visit_Assign(self, node: ast.Assign) -> None:
+            if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+                self.set_precedence(levels.YIELD, node.value)
+            super().visit_Assign(node)
+
         def leave_bare(self, test: ast.expr) -> None:
             """Write an assignment that is a whole test without parentheses: ``if a := b():``."""
             if isinstance(test, ast.NamedExpr):
-                levels: Any = type(self.get_precedence(test))
                 self.set_precedence(min(levels), test)
+
+        def visit_Call(self, node: ast.Call) -> None:
+            """Write one pair of parentheses in ``any(a for b in c)``."""
+            match node:
+                case ast.Call(function, [ast.GeneratorExp() as only], []):
+                    self.set_precedence(levels.ATOM, function)
+                    self.traverse(function)
+                    self.traverse(only)
+                case _:
+                    super().visit_Call(node)
+
+        def visit_Yield(self, node: ast.Yield | ast.YieldFrom) -> None:
+            """Write ``yield a + b``, whose operand Python's own puts in parentheses."""
+            with self.require_parens(levels.YIELD, node):
+                self.write("yield from " if isinstance(node, ast.YieldFrom) else "yield " if node.value else "yield")
+                if node.value:
+                    self.traverse(node.value)
+
+        visit_YieldFrom = visit_Yield
 
         def visit_arguments(self, node: ast.arguments) -> None:
             if texts := parameters(node):  # (``lambda: 0`` has no blank)
