@@ -107,6 +107,7 @@ def vllm_bytecode_hook(tmp_path):
     finally:
         handle.remove()
     assert all("__compiled_fn_" in text and compile(text, "f", "exec") for text in texts) and len(texts) == 2
+    assert not [text for text in texts if "record_pregraph" in text or len(text.splitlines()) > 4], texts
     assert "full_code_for_forward_0.py" in names(tmp_path)
 
 

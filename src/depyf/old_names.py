@@ -40,10 +40,11 @@ class Decompiler:
             ValueError: another indentation than 4.
         """
         from .decompiler import decompile_code
+        from .decompiler.dynamo.global_names import is_transformed
 
         if indentation != 4:
             raise ValueError(f"Decompiler.decompile: indentation={indentation} is not possible; give 4")
-        return decompile_code(self.code, name=overwite_fn_name).text
+        return decompile_code(self.code, name=overwite_fn_name, simplify=is_transformed(self.code)).text
 
     @staticmethod
     def supported_opnames() -> list[str]:

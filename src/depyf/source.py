@@ -11,6 +11,7 @@ from types import CodeType
 from typing import Any
 
 from .decompiler import Decompiled, decompile_code
+from .decompiler.dynamo.global_names import is_transformed
 from .decompiler.emit.blank_lines import with_blank_lines
 
 
@@ -27,7 +28,7 @@ def code_of(obj: Any) -> CodeType:
     return code
 
 
-def decompile(code: Any, *, verify: bool = True, simplify: bool = False, blank_lines: bool = False) -> str:
+def decompile(code: Any, *, verify: bool = True, simplify: bool | None = None, blank_lines: bool = False) -> str:
     """Return source of a function or code object.
 
     Args:
@@ -36,7 +37,8 @@ def decompile(code: Any, *, verify: bool = True, simplify: bool = False, blank_l
             with ``__call__``, an ``nn.Module`` (its ``forward``), what ``torch.compile`` returned.
         verify: prove that the source is the same program (else fall back to a form that is right by
             construction).
-        simplify: remove torch.compile's list juggling.
+        simplify: write what torch.compile generated without its detours (proven equivalent); the default is to do so
+            for code that uses globals of Dynamo's, such as ``__compiled_fn_1``.
         blank_lines: put blank lines between statements where the source had lines that left nothing in the code:
             empty ones, or comments.
 
@@ -47,9 +49,10 @@ def decompile(code: Any, *, verify: bool = True, simplify: bool = False, blank_l
     return with_blank_lines(result) if blank_lines else result.text
 
 
-def decompile_full(obj: Any, *, verify: bool = True, simplify: bool = False) -> Decompiled:
+def decompile_full(obj: Any, *, verify: bool = True, simplify: bool | None = None) -> Decompiled:
     """As :func:`decompile`, with the fidelity, the notes and the line map."""
-    return decompile_code(code_of(obj), verify=verify, simplify=simplify)
+    code = code_of(obj)
+    return decompile_code(code, verify=verify, simplify=is_transformed(code) if simplify is None else simplify)
 
 
 # --- from a callable to its Python function ----------------------------------------------------------

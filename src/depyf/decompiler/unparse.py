@@ -1,4 +1,6 @@
-"""``ast.unparse``, with f-strings that every Python can read, of trees that may be deep.
+"""``ast.unparse``, with the parentheses that people write and f-strings that every Python can read, of deep trees, too.
+
+Python's own writes ``if a and (not b) and (c > d):``, ``any((a for b in c))``, ``a = (yield (b + 1))``, ``a: int=0``.
 
 From 3.12 on, ``ast.unparse`` uses the quotes of an f-string inside its fields too: ``f'{a['b']}'``. Before 3.12 that is
 a syntax error, so code of an older Python could not be written on a newer one. Here a field decides which quotes remain
@@ -54,7 +56,7 @@ def _shallow(tree: ast.AST) -> ast.AST:
 
 @functools.cache
 def _unparser() -> Any:
-    """Return the visitor of ``ast.unparse``, with other f-strings."""
+    """Return the visitor of ``ast.unparse`` that writes some expressions in other ways."""
     Host: Any
     write_part: Any
     if sys.version_info >= (3, 14):

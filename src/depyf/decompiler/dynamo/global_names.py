@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import CodeType
 
 #: Flags of torch's own that guard such marks since 2.15: taken to be off.
 PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
@@ -37,6 +38,11 @@ PROFILER_MARKERS: Mapping[str, frozenset[str]] = {
         "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit",
     }),
 }
+
+
+def is_transformed(code: CodeType) -> bool:
+    """Return whether Dynamo generated a code object: it calls graphs, resume functions, or helpers of Dynamo's."""
+    return any(name.startswith((GRAPH_PREFIX, RESUME_PREFIX, UTILITIES)) for name in code.co_names)
 
 
 def module_of_import(name: str) -> str | None:
