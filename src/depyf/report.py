@@ -16,12 +16,12 @@ from .records.naming import only_written
 from .records.run_directory import directory_of, rank_folders, run_directory
 from .records.store import RecordsError, is_unwritten
 from .run_files import say as warn
+from .values import remembered
 from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
 from .views.index.index import FILE
 from .views.markdown import count
-from .views.remembered import remembered
 
 
 @guarded.paused()

@@ -10,13 +10,13 @@ from ...provenance.graph_provenance import Provenance
 from ...records import store
 from ...records.model import CacheEntry, Capture, Compilation, CompiledFunction, CompiledGraph, Frame, UserFunction
 from ...records.naming import FunctionNames, only_written, with_entries
+from ...values import remembered
 from .. import page as pages
 from ..formatting import WITHOUT_CODE, by_call, never_called, no_version
 from ..index import index
 from ..index.written import stamped
 from ..markdown import plain
 from ..numbers_for_text import numbers_for_text
-from ..remembered import remembered
 from ..user_source import UserSource
 from .directory import Directory
 from .folder import NOTES

@@ -19,9 +19,8 @@ from ...records.model import GraphInput, GraphStage
 from ...records.naming import title
 from ...torch_text import wrapping
 from ...torch_text.size_names import symbols_in
-from ...values import frozen
+from ...values import frozen, once
 from ..markdown import count, some
-from ..remembered import once
 from .graph_view import GraphView, graph_view, plain_view
 
 _IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"

@@ -14,9 +14,8 @@ from ...model.folding import fold, layer_numbers, layer_pattern, layer_ranges, u
 from ...model.graph import Graph, Node, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import Kernel, KernelCall, TritonKernel
-from ...values import frozen
+from ...values import Same, frozen, once
 from ..markdown import count
-from ..remembered import Same, once
 
 #: Columns for the types of a module's inputs, and of its results.
 _BORDER = 60

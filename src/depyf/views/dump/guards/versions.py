@@ -31,10 +31,9 @@ from ....records.model import CacheEntry, Compilation, Frame
 from ....records.naming import legal_identifier, transformed_function
 from ....torch_text.user_expressions import known_on_stack, with_stack_names
 from ....torch_text.wrapping import comment
-from ....values import frozen
+from ....values import Same, frozen, once
 from ...changes import in_words, made_anew_on_stack
 from ...markdown import count
-from ...remembered import Same, once
 from ...size_conditions import with_causes
 from .sizes import Sizes, equations, open_sizes
 
