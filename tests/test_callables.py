@@ -127,7 +127,7 @@ TAKEN = {
 @pytest.mark.parametrize("given, runs", TAKEN.values(), ids=TAKEN)
 def test_taken(given, runs):
     assert code_of(given) is runs.__code__
-    assert depyf.decompile(given) == depyf.decompile(runs.__code__)
+    assert depyf.decompile_full(given).text == depyf.decompile(runs.__code__)
 
 
 def test_a_frame():
@@ -183,6 +183,24 @@ def test_modules_and_compiled_functions():
                   functools.partial(torch.compile(target, backend="eager"), 1)):
         assert code_of(given) is target.__code__
     assert list(unwrapped(torch.compile(decorated, backend="eager")))[-2:] == [decorated, target]
+
+
+def test_a_decorator_is_named_or_shown():
+    text = depyf.decompile(logged(logged(target)))
+    assert text.splitlines() == [
+        *[f"# {'logged.' * (sys.version_info >= (3, 11))}wrapper wraps it and runs first: decompile(..., follow_wrapped=False) shows that"] * 2,
+        "def target(x, y):", "    return x + y"]
+    assert depyf.decompile(logged(target), follow_wrapped=False) == (
+        "def wrapper(*args, **kwargs):\n    return function(*args, **kwargs)\n")
+    for without in (target, Thing().method, Thing().cached, functools.partial(target, 1), target.__code__):
+        assert depyf.decompile(without) == depyf.decompile(without, follow_wrapped=False)
+        assert "wraps" not in depyf.decompile(without)
+
+
+def test_a_compiled_function_has_no_decorator_for_that():
+    torch = pytest.importorskip("torch")
+    assert depyf.decompile(torch.compile(target, backend="eager")).startswith("def target(")
+    assert depyf.decompile(torch.compile(target, backend="eager"), follow_wrapped=False).startswith("def target(")
 
 
 def test_dump_src_shows_what_torch_compiled():

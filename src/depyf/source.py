@@ -15,20 +15,23 @@ from .decompiler.dynamo.global_names import is_transformed
 from .decompiler.emit.blank_lines import with_blank_lines
 
 
-def code_of(obj: Any) -> CodeType:
+def code_of(obj: Any, follow_wrapped: bool = True) -> CodeType:
     """Return the code object that runs when ``obj`` is called.
 
     Raises:
         TypeError: there is none; the message names ``obj`` and says what to give instead.
     """
-    *_, last = unwrapped(obj)
+    *_, last = unwrapped(obj, follow_wrapped)
     code = code_in(last)
     if code is None:
         raise TypeError(f"depyf: {why_no_code(obj)}")
     return code
 
 
-def decompile(code: Any, *, verify: bool = True, simplify: bool | None = None, blank_lines: bool = False) -> str:
+def decompile(
+    code: Any, *, verify: bool = True, simplify: bool | None = None, blank_lines: bool = False,
+    follow_wrapped: bool = True,
+) -> str:
     """Return source of a function or code object.
 
     Args:
@@ -41,18 +44,32 @@ def decompile(code: Any, *, verify: bool = True, simplify: bool | None = None, b
             for code that uses globals of Dynamo's, such as ``__compiled_fn_1``.
         blank_lines: put blank lines between statements where the source had lines that left nothing in the code:
             empty ones, or comments.
+        follow_wrapped: go through the functions of decorators to what they wrap (``__wrapped__``), as
+            ``inspect.signature`` does; a comment names them. Else the first function is shown.
 
     Raises:
         TypeError: there is no Python code in it: a class, a function written in C, a string.
     """
-    result = decompile_full(code, verify=verify, simplify=simplify)
-    return with_blank_lines(result) if blank_lines else result.text
+    result = decompile_full(code, verify=verify, simplify=simplify, follow_wrapped=follow_wrapped)
+    text = with_blank_lines(result) if blank_lines else result.text
+    return "".join(f"# {name} wraps it and runs first: decompile(..., follow_wrapped=False) shows that\n"
+                   for name in _wrappers(code, follow_wrapped)) + text
 
 
-def decompile_full(obj: Any, *, verify: bool = True, simplify: bool | None = None) -> Decompiled:
-    """As :func:`decompile`, with the fidelity, the notes and the line map."""
-    code = code_of(obj)
+def decompile_full(
+    obj: Any, *, verify: bool = True, simplify: bool | None = None, follow_wrapped: bool = True,
+) -> Decompiled:
+    """As :func:`decompile`, with the fidelity, the notes and the line map, and without a comment on what wraps it."""
+    code = code_of(obj, follow_wrapped)
     return decompile_code(code, verify=verify, simplify=is_transformed(code) if simplify is None else simplify)
+
+
+def _wrappers(obj: Any, follow_wrapped: bool) -> list[str]:
+    """Return the names of the functions of decorators that a call of ``obj`` runs first, in the program's words."""
+    chain = [*unwrapped(obj, follow_wrapped)]
+    codes = [each.__code__ for each, inner in zip(chain, chain[1:]) if isinstance(each, types.FunctionType)
+             and _given_to_compile(each) is None and inner is _own(each, "__wrapped__")]
+    return [getattr(code, "co_qualname", code.co_name).replace(".<locals>", "") for code in codes]
 
 
 # --- from a callable to its Python function ----------------------------------------------------------
@@ -74,26 +91,39 @@ def code_in(obj: Any) -> CodeType | None:
     return next((code for code in codes if isinstance(code, CodeType)), None)
 
 
-def unwrapped(obj: Any) -> Iterator[Any]:
-    """Yield ``obj``, what it wraps, what that wraps, and so on; the last one is what runs in the end."""
+def unwrapped(obj: Any, follow_wrapped: bool = True) -> Iterator[Any]:
+    """Yield ``obj``, what it wraps, what that wraps, and so on; the last one is what runs in the end.
+
+    Without ``follow_wrapped`` it is the first Python function.
+    """
     for _ in range(_MOST_STEPS):
         yield obj
+        if not follow_wrapped and isinstance(obj, types.FunctionType) and _given_to_compile(obj) is None:
+            return
         inner = _inside(obj)
         if inner is None:
             return
         obj = inner
 
 
+def _given_to_compile(obj: Any) -> Any:
+    """Return what ``torch.compile`` made ``obj`` of; ``None`` if it did not."""
+    if sys.modules.get("torch") is None:
+        return None
+    from .capture.torch_private import compiled_callables
+
+    return compiled_callables.given_to_compile(obj)
+
+
 def _inside(obj: Any) -> Any:
     """Return the object that ``obj`` calls when it is called: one step, ``None`` at the end."""
     if isinstance(obj, (type, types.ModuleType, CodeType)):
         return None
-    if sys.modules.get("torch") is not None:
-        from .capture.torch_private import compiled_callables
-
-        given = compiled_callables.given_to_compile(obj)
-        if given is not None or isinstance(obj, sys.modules["torch"].nn.Module):
-            return obj.forward if given is None else given
+    given = _given_to_compile(obj)
+    if given is not None:
+        return given
+    if sys.modules.get("torch") is not None and isinstance(obj, sys.modules["torch"].nn.Module):
+        return obj.forward
     if isinstance(obj, (functools.partial, functools.partialmethod, functools.cached_property,
                         functools.singledispatchmethod)):
         return obj.func
