@@ -324,7 +324,7 @@ def test_references_in_a_file_do_not_explode():
 
 def test_a_large_number_takes_linear_time():
     digits = 1_000_000
-    with pytest.raises(Unreadable, match="holds a int"):
+    with pytest.raises(Unreadable, match="contains a int"):
         load_pyc(HEADER + b"l" + digits.to_bytes(4, "little") + b"\xff\x7f" * digits, "sample.pyc")
 
 

@@ -73,7 +73,8 @@ def test_cut_and_changed_files_give_one_kind_of_error():
 @pytest.mark.parametrize(("data", "said"), [
     (b"", "is not a .pyc file"),
     (b"\x00\x00\r\n" + bytes(12), "magic number 0 belongs to no released Python"),
-    (HEADER + b"N", "holds a NoneType, not a code object"),
+    ((62211).to_bytes(2, "little") + b"\r\n" + bytes(12), "magic number 62211 is of Python 2.7, which is not supported"),
+    (HEADER + b"N", "contains a NoneType, not a code object"),
     (HEADER + b")\x02N", "ends too early"),
     (HEADER + b"(\xff\xff\xff\x7f", "larger than the file"),
     (HEADER + b"r\x05\0\0\0", "reference 5 to nothing"),

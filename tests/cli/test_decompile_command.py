@@ -1,6 +1,7 @@
 """The command ``depyf decompile``: inputs, outputs, exit status, what it says."""
 
 import ast
+import marshal
 import os
 import pathlib
 import py_compile
@@ -170,10 +171,42 @@ def test_several_processes_write_in_order(tree, capsys):
     assert shown == [f"x = {n}" for n in range(6)]
 
 
+def test_code_without_a_header(tree, capsys):
+    (tree / "raw").write_bytes(marshal.dumps(compile(SOURCE, "a.py", "exec")))
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert cli.main(["decompile", "raw", "--python", version]) == 0
+    assert capsys.readouterr() == (SOURCE, "")
+    assert cli.main(["decompile", "raw"]) == 2
+    assert "--python" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["decompile", "raw", "--python", "3.6"])
+    assert "'3.6' is not one of 3.7, 3.8," in capsys.readouterr().err
+
+
 # --- fidelity ---------------------------------------------------------------------------------------
 def test_what_is_not_proven_is_said(tree, capsys):
     assert cli.main(["decompile", "--no-verify", "lib/a.py"]) == 1
     assert capsys.readouterr().out.startswith("# fidelity: unproven\n")
+
+
+def test_an_interpreter_is_found(tree, monkeypatch):
+    running = sys.version_info[:2]
+    name = f"python{running[0]}.{running[1]}"
+    monkeypatch.setenv("PATH", str(tree / "bin"))
+    monkeypatch.setenv("PYENV_ROOT", str(tree / "pyenv"))
+    monkeypatch.setenv("HOME", str(tree))
+    find = decompile._interpreter.__wrapped__
+    assert find(running, None) is None
+    of_pyenv = tree / "pyenv" / "versions" / f"{running[0]}.{running[1]}.0" / "bin" / name
+    for place in (of_pyenv, tree / "bin" / name):
+        place.parent.mkdir(parents=True)
+        place.symlink_to(sys.executable)
+        assert find(running, None).path == str(place)
+    assert find(running, sys.executable).path == sys.executable
+    (tree / "bin" / name).unlink()
+    (tree / "bin" / name).write_text("#!/bin/sh\nexit 127\n")  # (as of pyenv, where that version is not switched on)
+    (tree / "bin" / name).chmod(0o755)
+    assert find(running, None).path == str(of_pyenv)
 
 
 def test_stages(tree, capsys):

@@ -22,6 +22,8 @@ MAGIC_NUMBERS = {
     3394: (3, 7), 3413: (3, 8), 3425: (3, 9), 3439: (3, 10), 3495: (3, 11), 3531: (3, 12), 3571: (3, 13),
     3627: (3, 14),
 }
+#: Those of versions that are named, but not read.
+_NOT_READ = {62211: "2.7", 3230: "3.3", 3310: "3.4", 3350: "3.5", 3351: "3.5", 3379: "3.6"}
 HEADER_SIZE = 16
 #: Objects nested deeper than this are refused, as CPython does.
 MAX_DEPTH = 2000
@@ -39,28 +41,38 @@ class PycError(Unreadable):
         super().__init__(f"{filename}, byte {offset}: {message}", filename, offset)
 
 
-def read_pyc(path: str | os.PathLike[str]) -> Code:
-    """Read the module code in a ``.pyc`` file."""
-    return load_pyc(contents(path, budgets.CODE), os.fspath(path))
+def read_pyc(path: str | os.PathLike[str], version: tuple[int, int] | None = None) -> Code:
+    """Read the module code in a ``.pyc`` file; ``version`` as for :func:`load_pyc`."""
+    return load_pyc(contents(path, budgets.CODE), os.fspath(path), version)
 
 
-def load_pyc(data: bytes, filename: str = "<bytes>") -> Code:
-    """Read the module code in the contents of a ``.pyc`` file."""
-    if len(data) < HEADER_SIZE or data[2:4] != b"\r\n":
-        raise PycError("is not a .pyc file", filename, 0)
-    magic = int.from_bytes(data[:2], "little")
-    version = MAGIC_NUMBERS.get(magic)
-    if version is None:
-        raise PycError(f"magic number {magic} {_owner(magic)}", filename, 0)
-    code = loads(data, version, filename, HEADER_SIZE)
+def load_pyc(data: bytes, filename: str = "<bytes>", version: tuple[int, int] | None = None) -> Code:
+    """Read the module code in the contents of a ``.pyc`` file.
+
+    Args:
+        data: the contents.
+        filename: for messages.
+        version: of the Python whose ``marshal`` wrote the data, where that has no header (archives of PyInstaller's).
+    """
+    start = HEADER_SIZE if data[2:4] == b"\r\n" else 0
+    if start and len(data) >= HEADER_SIZE:
+        magic = int.from_bytes(data[:2], "little")
+        version = MAGIC_NUMBERS.get(magic)
+        if version is None:
+            raise PycError(f"magic number {magic} {_owner(magic)}", filename, 0)
+    elif start or version is None:
+        raise PycError("is not a .pyc file (code without its header needs a version: --python 3.11)", filename, 0)
+    code = loads(data, version, filename, start)
     if not isinstance(code, Code):
-        raise PycError(f"holds a {type(code).__name__}, not a code object", filename, HEADER_SIZE)
+        raise PycError(f"contains a {type(code).__name__}, not a code object", filename, start)
     return code
 
 
 def _owner(magic: int) -> str:
     """Say whose files have a magic number that is not in the table. From 3.11 on, 3.x counts from 2900 + 50 * x."""
     known = ", ".join(f"{major}.{minor}" for major, minor in MAGIC_NUMBERS.values())
+    if magic in _NOT_READ:
+        return f"is of Python {_NOT_READ[magic]}, which is not supported (supported: {known})"
     minor = (magic - 2900) // 50
     if 11 <= minor < 50:
         if (3, minor) in MAGIC_NUMBERS.values():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import glob
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -13,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import budgets
 from ..bytecode.code import Code
@@ -23,6 +26,9 @@ from ..reading import contents, opened
 from ..values import frozen
 from ..views.markdown import count
 from .terminal import BAD_INPUT, bar_on, refused
+
+if TYPE_CHECKING:
+    from ..decompiler.proof.recompile import Interpreter
 
 EXACT, UNPROVEN_OR_WORSE = 0, 1
 #: The limit of recursion, at least: an ``elif`` takes two calls. (Python's own is 1,000.)
@@ -53,7 +59,9 @@ def add(commands: Any) -> None:
                          help="put blank lines where the source had lines that left nothing in the code")
     command.add_argument("--no-verify", action="store_true", help="leave the proof out")
     command.add_argument("--interpreter", metavar="PATH", help="Python of the version of the .pyc, to prove the text "
-                                                               "of another version (it only compiles)")
+                         "of another version (it only compiles; default: one that is installed)")
+    command.add_argument("--python", type=_version, metavar="X.Y",
+                         help="version whose marshal wrote the files that have no header of a .pyc")
     command.add_argument("-j", "--jobs", type=_count, default=os.cpu_count() or 1, metavar="N",
                          help="processes (default: one for each core)")
     command.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary")
@@ -64,6 +72,15 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1024:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
     return int(text)
+
+
+def _version(text: str) -> tuple[int, int]:
+    from ..bytecode.pyc import MAGIC_NUMBERS
+
+    known = {f"{major}.{minor}": (major, minor) for major, minor in MAGIC_NUMBERS.values()}
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(known)}")
+    return known[text]
 
 
 @frozen
@@ -96,10 +113,11 @@ class Settings:
     force: bool = False
     interpreter: str | None = None
     blank_lines: bool = False
+    python: tuple[int, int] | None = None
 
 
 # --- what is asked for -----------------------------------------------------------------------------
-def find(inputs: Sequence[str], output: str | None) -> tuple[list[Task], list[str]]:
+def find(inputs: Sequence[str], output: str | None, any_file: bool = False) -> tuple[list[Task], list[str]]:
     """Return the tasks that the inputs stand for, and a message for each that stands for nothing."""
     into_folder = output is not None and (
         len(inputs) > 1 or os.path.isdir(output) or output.endswith(os.sep) or os.path.isdir(inputs[0]))
@@ -110,7 +128,7 @@ def find(inputs: Sequence[str], output: str | None) -> tuple[list[Task], list[st
             if os.path.isdir(given):
                 tasks += _in_folder(Path(given), output)
                 continue
-            path, qualname = _file_of(given)
+            path, qualname = _file_of(given, any_file)
         except BadInput as error:
             problems.append(str(error))
             continue
@@ -149,10 +167,11 @@ def _plain_name(path: Path, qualname: str) -> str:
     return f"{stem}.{qualname}.py" if qualname else f"{stem}.py"
 
 
-def _file_of(given: str) -> tuple[str, str]:
+def _file_of(given: str, any_file: bool) -> tuple[str, str]:
     if os.path.exists(given):
-        if not given.endswith((".py", ".pyc")):
-            raise BadInput(f"{given}: is neither a .pyc nor a .py file; give one of these, a folder or a module's name")
+        if not any_file and not given.endswith((".py", ".pyc")):
+            raise BadInput(f"{given}: is neither a .pyc nor a .py file; give one of these, a folder or a module's name "
+                           "(or the version of code that has no header: --python 3.11)")
         return given, ""
     name, _, qualname = given.partition(":")
     if os.sep in given or name.endswith((".py", ".pyc")):
@@ -203,7 +222,7 @@ def perform(task: Task, settings: Settings) -> Outcome:
     outcome = Outcome(task)
     try:
         with unwarned(), _deep_recursion():
-            code = _named(_module(task), task)
+            code = _named(_module(task, settings.python), task)
             _decompile(code, task, settings, outcome)
         if task.target is not None:
             _write(task.target, outcome.text, settings.force)
@@ -221,11 +240,11 @@ def perform(task: Task, settings: Settings) -> Outcome:
     return outcome
 
 
-def _module(task: Task) -> Code:
-    if task.path.endswith(".pyc"):
+def _module(task: Task, python: tuple[int, int] | None) -> Code:
+    if not task.path.endswith(".py"):
         from ..bytecode.pyc import read_pyc
 
-        return read_pyc(task.path)
+        return read_pyc(task.path, python)
     text = contents(task.path, budgets.CODE)
     try:
         return Code.of(compile(text, task.path, "exec", dont_inherit=True))
@@ -266,18 +285,16 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
 
         outcome.text, outcome.fidelity = stages(code) + "\n", "exact"
         return
-    other = None
-    if settings.interpreter is not None and code.version != sys.version_info[:2]:
-        from ..decompiler.proof.recompile import Interpreter
-
-        other = Interpreter(settings.interpreter)
-    result = decompile_code(code, verify=settings.verify, interpreter=other)
+    result = decompile_code(code, verify=settings.verify, interpreter=(
+        _interpreter(code.version, settings.interpreter) if settings.verify and code.version != sys.version_info[:2]
+        else None))
     outcome.fidelity = result.fidelity.value
     outcome.counts = Counter(part.fidelity.value for part in result.parts)
     note = result.note
     if result.fidelity.value == "unproven" and code.version != sys.version_info[:2]:
         version = ".".join(map(str, code.version))
-        note = "; ".join(filter(None, [f"code of Python {version}: give --interpreter to prove it", note]))
+        remedy = f"code of Python {version}, of which no interpreter was found: give --interpreter to prove it"
+        note = "; ".join(filter(None, [remedy if settings.verify else "", note]))
     head = [] if task.target is None else [f"{MARK} from {_comment(task.shown)}"]
     if result.fidelity.value != "exact":
         head.append(f"# fidelity: {result.fidelity.value}")
@@ -291,6 +308,30 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
 
         text = with_short_lines(result).text
     outcome.text = "".join(line + "\n" for line in head) + text
+
+
+#: Where pyenv and uv put interpreters, which need not be in PATH.
+_INSTALLED = ("{PYENV_ROOT}/versions/{version}.*/bin/python{version}",
+              "~/.local/share/uv/python/cpython-{version}.*/bin/python{version}")
+
+
+@functools.cache
+def _interpreter(version: tuple[int, int], path: str | None) -> Interpreter | None:
+    """Return the interpreter at a path, or else one of this version that is installed, to prove texts with."""
+    from ..decompiler.proof.recompile import ForeignError, Interpreter
+
+    if path is not None:
+        return Interpreter(path)
+    name = f"{version[0]}.{version[1]}"
+    found = [each] if (each := shutil.which(f"python{name}")) else []
+    for pattern in _INSTALLED:
+        home = os.environ.get("PYENV_ROOT", "~/.pyenv")
+        found += sorted(glob.glob(os.path.expanduser(pattern.format(version=name, PYENV_ROOT=home))))
+    for each in found:
+        with contextlib.suppress(ForeignError):
+            if (interpreter := Interpreter(each)).version == version:
+                return interpreter
+    return None
 
 
 def _comment(text: str) -> str:
@@ -353,10 +394,11 @@ def outcomes(tasks: Sequence[Task], settings: Settings, jobs: int) -> Iterator[O
 
 def decompile(given: argparse.Namespace) -> int:
     """Run ``depyf decompile``."""
-    settings = Settings(not given.no_verify, given.stages, given.force, given.interpreter, given.blank_lines)
+    settings = Settings(
+        not given.no_verify, given.stages, given.force, given.interpreter, given.blank_lines, given.python)
     if settings.stages and any(os.path.isdir(each) for each in given.inputs):
         return refused("--stages shows one code object; give a file or module:qualname")
-    tasks, problems = find(given.inputs, given.output)
+    tasks, problems = find(given.inputs, given.output, given.python is not None)
     for problem in problems:
         print(f"depyf: {problem}", file=sys.stderr)
     progress = bar_on(sys.stderr, len(tasks), not given.quiet and given.output is not None)
