@@ -66,11 +66,11 @@ def test_what_cannot_raise_looks_nothing_up():
 
 
 #: Operations that a dispatch loop writes where lift cannot: on names that source cannot have, on containers that are in
-#: variables; and ends of expressions that structure makes statements of.
+#: variables, interactive output in another statement; and ends of expressions that structure makes statements of.
 LIFTED_OR_NOT = opspec.UPDATES | {
     o.LOAD_NAME, o.STORE_NAME, o.DELETE_NAME, o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL, o.LOAD_ATTR, o.STORE_ATTR,
     o.DELETE_ATTR, o.LIST_TO_TUPLE, o.INTRINSIC_1, o.LOAD_ASSERTION_ERROR, o.LOAD_FAST_AND_CLEAR, o.PUSH_EXC_INFO,
-    o.POP_EXCEPT, o.CHECK_EXC_MATCH, o.BEFORE_WITH, o.BEFORE_ASYNC_WITH,
+    o.POP_EXCEPT, o.CHECK_EXC_MATCH, o.BEFORE_WITH, o.BEFORE_ASYNC_WITH, o.PRINT_EXPR,
 }
 
 
@@ -85,8 +85,8 @@ BY_SHAPE = {
     o.CHECK_EG_MATCH, o.COPY_DICT_WITHOUT_KEYS, o.END_ASYNC_FOR, o.GET_ANEXT_AWAIT, o.GET_LEN, o.MATCH_CLASS,
     o.MATCH_KEYS, o.MATCH_MAPPING, o.MATCH_SEQUENCE, o.PREP_RERAISE_STAR, o.WITH_EXCEPT_START,
 }
-#: Operations that no source is for: interactive input, and what 3.14 loads where a loop stands in for a call.
-WITHOUT_SOURCE = {o.PRINT_EXPR, o.LOAD_COMMON_CONSTANT}
+#: Operations that no source is for: what 3.14 loads where a loop replaces a call.
+WITHOUT_SOURCE = {o.LOAD_COMMON_CONSTANT}
 
 
 def test_every_operation_can_be_lifted():

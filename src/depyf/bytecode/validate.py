@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
+from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS
 from .errors import shown
 from .instructions import Instruction, UnsupportedBytecode
 from .linetable import TableEntry
@@ -260,9 +260,10 @@ def check_wrapper(code: Code, instructions: Sequence[Instruction], entries: Sequ
     """3.12 and later: everything in a generator or coroutine is under some handler.
 
     The outermost turns ``StopIteration`` into ``RuntimeError``; recompiled text has it, so the code must.
-    (The compiler wraps no lambda: ``compiler_lambda`` in compile.c does not call ``wrap_in_stopiteration_handler``.)
+    (The compiler wraps no lambda: ``compiler_lambda`` in compile.c does not call ``wrap_in_stopiteration_handler``; nor
+    does it wrap a module with ``await`` outside of functions.)
     """
-    if code.version < (3, 12) or not code.flags & _SUSPENDS or code.name == "<lambda>":
+    if code.version < (3, 12) or not code.flags & _SUSPENDS or code.name == "<lambda>" or not code.flags & CO_NEWLOCALS:
         return
     covered = bytearray(len(code.bytecode) + 2)
     for entry in entries:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +14,7 @@ from types import CodeType
 from .. import guarded
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
-from ..bytecode.code import CO_NEWLOCALS, Code
+from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..cfg.graph import Cfg, StackMismatch, build
 from . import passes
@@ -26,13 +28,13 @@ from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
 from .errors import EMIT, CannotDecompile, why
 from .fallback import dispatch_loop
-from .names import renamed
+from .names import is_name, renamed
 from .nodes import nodes_of
 from .proof.equivalence.objects import ALWAYS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
 from .proof.parts import Proof, prove
-from .proof.recompile import Compiler, ForeignError, Interpreter, compile_function, compile_here
+from .proof.recompile import Compiler, ForeignError, Interpreter, compile_function, compile_here, form_of
 from .result import Decompiled, Fidelity, Options, Part
 from .scopes import top_level
 from .tiers import Tier, Tiers
@@ -76,6 +78,10 @@ def decompile_code(
         ForeignError: the interpreter is of another version than the code, or cannot be run.
     """
     source = code if isinstance(code, Code) else Code.of(code)
+    if source.name in _AROUND and source.origin is not None and (around := _in_expression(source.origin)) is not None:
+        found = decompile_code(around, verify=verify)
+        if found.fidelity is not Fidelity.FALLBACK:
+            return found
     try:
         with guarded.paused():  # (of a large function it would look at all that is known of it many times)
             job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
@@ -96,6 +102,45 @@ class Failed(Unreadable):
     def __init__(self, message: str, code: Code) -> None:
         message = f"{shown_name(code.filename)}: {shown_name(code.qualname)} cannot be written as source: {message}"
         super().__init__(one_line(message), code.filename, 0)
+
+
+#: Expressions around a comprehension, which is no function that a text could define.
+_AROUND = {"<genexpr>": "({0} for _ in {1})", "<listcomp>": "[{0} for _ in {1}]", "<setcomp>": "{{{0} for _ in {1}}}",
+           "<dictcomp>": "{{{0}: _ for _ in {1}}}"}
+
+
+def _in_expression(code: CodeType) -> CodeType | None:
+    """Return the code of an expression that makes a comprehension, of its code; ``None`` for other code.
+
+    What it goes over is called ``iterable``. Variables of functions around it are parameters of a ``lambda``.
+    """
+    if code.co_name not in _AROUND or code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR) or code.co_argcount != 1:
+        return None
+    used = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    iterable = next(name for count in itertools.count() if (name := "iterable" + "_" * count) not in used)
+    if not all(map(is_name, code.co_freevars)):
+        return None
+    free = ", ".join(code.co_freevars)
+    text = _AROUND[code.co_name].format(f"({free},)" if free else "0", iterable)
+    around = compile(f"lambda {free}: {text}" if free else text, "<expression>", "eval")
+
+    def replaced(within: CodeType) -> CodeType:
+        if within.co_name == code.co_name:
+            return _called(code, getattr(within, "co_qualname", ""))
+        return within.replace(co_consts=tuple(
+            replaced(each) if isinstance(each, CodeType) else each for each in within.co_consts))
+
+    return replaced(around)
+
+
+def _called(code: CodeType, name: str) -> CodeType:
+    """Return a code object with another qualified name (3.11 and later), which the names of those inside begin with."""
+    if sys.version_info < (3, 11):
+        return code
+    before = code.co_qualname
+    return code.replace(co_qualname=name, co_consts=tuple(
+        _called(each, name + each.co_qualname.removeprefix(before)) if isinstance(each, CodeType) else each
+        for each in code.co_consts))
 
 
 #: How many reasons a note gives before it only counts.
@@ -141,13 +186,15 @@ class _Job:
         self.code = code = self.renamed.code
         self.name = name
         self.compiler = _compiler(code, interpreter)
-        self.verify = verify and self.compiler is not None
         self.program, self.constants = name_constants(canonicalise(code))
+        form = form_of(code, self.program.ops)
+        self.verify = verify and self.compiler is not None and (form == "exec" or self.compiler is compile_here)
         self.facts = facts if simplify and self.verify else None
         first = Tier.READABLE if self.facts is not None else Tier.SIMPLIFIED if simplify else Tier.STRUCTURED
         self.tiers = Tiers(code, first, self.verify)
         self.alone: dict[tuple[Code, tuple[Tier, ...]], bool] = {}
         self.options = Options(self.tiers, dispatch_loop)
+        self.options.form = form
         self.options.rename = dict(rename or {})
         self.new = word_for_new(self.program.ops, self.options.rename, self.facts)
         if self.constants:
@@ -285,7 +332,11 @@ class _Job:
         return text
 
     def compiled(self, tree: ast.Module | str, code: Code, constants: bool = False) -> Code:
-        return compile_function(tree, code, constants, self.compiler or compile_here)
+        compiler = self.compiler or compile_here
+        form = self.options.form
+        if code is self.code and (form == "await" or form != "exec" and self.tiers.of(code) is not Tier.DISPATCH):
+            compiler = functools.partial(compile_here, form=form)
+        return compile_function(tree, code, constants, compiler)
 
     def as_structured(self, code: Code) -> bool:
         """Have a code object written without the arrangement of its statements, and return whether it had one."""
@@ -385,7 +436,7 @@ class _Job:
         inner = [f"{part.name}: {part.reason}" for part in parts[1:] if part.reason]
         if len(inner) > _REASONS_SHOWN:
             inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
-        notes = dict.fromkeys([n for n in (parts[0].reason, *inner) if n])
+        notes = dict.fromkeys([n for n in (_FORMS.get(self.options.form), parts[0].reason, *inner) if n])
         return Decompiled(text, fidelity, "; ".join(notes), tree if self.runs is None else None, parts, self.runs)
 
     def part(self, code: Code, proof: Proof | None, text: str) -> Part:
@@ -448,6 +499,11 @@ class _Job:
                 for name, value in self.unsaid_constants(code).items() if re.search(rf"\b{re.escape(name)}\b", text)]
 
 
+#: Notes on the forms of code that are no modules.
+_FORMS = {
+    "eval": "an expression: compile(..., 'eval')", "single": "an interactive statement: compile(..., 'single')",
+    "await": "a cell of a notebook: compile(..., flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)",
+}
 #: Fidelities, from the best to the worst.
 _WORSE = {fidelity: number for number, fidelity in enumerate(Fidelity)}
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"

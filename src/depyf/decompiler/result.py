@@ -109,6 +109,8 @@ class Options:
         self.tiers = tiers
         self.fallback = fallback
         self.future_annotations = False
+        #: as what ``compile`` made the code (:func:`~depyf.decompiler.proof.recompile.form_of`)
+        self.form = "exec"
         #: called after each pass
         self.trace: Trace | None = None
         #: graphs that replace those of their code in its readable tier, its simplified tiers (made when they are

@@ -339,6 +339,8 @@ def top_level(code: Code, options: Options, name: str | None = None) -> ast.Modu
     """Return a module that contains the definition of ``code`` (or is it)."""
     if code.name == "<module>":
         options.future_annotations = bool(code.flags & CO_FUTURE_ANNOTATIONS)
+        if options.form == "eval" and options.tiers.of(code) is not Tier.DISPATCH:
+            return ast.Module([ast.Expr(as_expression(CodeScope(code, options, None, "lambda").structured()))], [])
         return ast.Module(CodeScope(code, options, None, "module").statements(), [])
     scope = CodeScope(code, options, None, "function")
     shown = legal(name or code.name)

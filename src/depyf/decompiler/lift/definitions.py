@@ -146,6 +146,11 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
     state.stack.append(ImportedName(module, name))
 
 
+@rule(o.PRINT_EXPR)
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    executor.emit(state, ast.Expr(executor.pop(state)))  # (an interactive statement, which shows the value)
+
+
 @rule(o.IMPORT_STAR)
 def import_star(executor: SymbolicExecutor, state: State, _: Any) -> None:
     """Write ``from module import *``."""

@@ -7,12 +7,14 @@ import copy
 import os
 import struct
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
-from ...bytecode.code import CO_OPTIMIZED, Code
+from ...bytecode import operations as o
+from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_OPTIMIZED, Code
+from ...bytecode.operations import Op
 from ...bytecode.pyc import HEADER_SIZE, PycError, load_pyc
 from ...bytecode.versions import table
 from ...guarded import unwarned
@@ -29,14 +31,40 @@ _MAX_PARENTS = 20
 Compiler = Callable[[Any, str], "Code | CodeType"]
 
 
-def compile_here(tree: ast.Module | str, filename: str) -> CodeType:
+def compile_here(tree: ast.Module | str, filename: str, form: str = "exec") -> CodeType:
     """Return the code that the running interpreter compiles a module to.
 
     Without warnings (3.14: ``return`` in a ``finally``): they were for the author of the source, and where they
     are errors nothing could be proven.
+
+    Args:
+        tree: the module, or its text.
+        filename: for the code object.
+        form: of what (:func:`form_of`): ``eval`` is a module with one expression.
     """
     with unwarned():
-        return compile(tree, filename, "exec", dont_inherit=True)
+        whole: Any = tree
+        if form in ("eval", "single"):
+            body = (ast.parse(tree) if isinstance(tree, str) else tree).body
+            whole = ast.Interactive(body) if form == "single" else ast.Expression(cast("ast.Expr", body[0]).value)
+        return compile(whole, filename, "exec" if form == "await" else form, dont_inherit=True,
+                       flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if form == "await" else 0)
+
+
+def form_of(code: Code, ops: Sequence[Op]) -> str:
+    """Return how a code object was compiled: ``exec``, ``eval``, ``single``, or ``await`` for a cell of a notebook.
+
+    A module returns ``None``, an interactive statement shows its value, and ``await`` outside of functions makes a
+    coroutine of a module.
+    """
+    if code.name != "<module>" or code.flags & CO_NEWLOCALS:
+        return "exec"
+    if code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
+        return "await"
+    if any(op.kind == o.PRINT_EXPR for op in ops):
+        return "single"
+    returned = [before for before, op in zip(ops, ops[1:]) if op.kind == o.RETURN]
+    return "exec" if all(op.kind == o.CONST and op.arg is None for op in returned) else "eval"
 
 
 def compile_function(
