@@ -8,8 +8,10 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from types import CodeType
+from typing import Any
 
 from .. import guarded
 from ..bytecode import operations as o
@@ -78,11 +80,11 @@ def decompile_code(
         ForeignError: the interpreter is of another version than the code, or cannot be run.
     """
     source = code if isinstance(code, Code) else Code.of(code)
-    if source.name in _AROUND and source.origin is not None and (around := _in_expression(source.origin)) is not None:
-        found = decompile_code(around, verify=verify)
-        if found.fidelity is not Fidelity.FALLBACK:
-            return found
     try:
+        if source.name in _AROUND and (around := _in_expression(source)) is not None:
+            found = decompile_code(around, verify=verify)
+            if found.fidelity is not Fidelity.FALLBACK:
+                return found
         with guarded.paused():  # (of a large function it would look at all that is known of it many times)
             job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
             job.options.trace = trace
@@ -109,38 +111,42 @@ _AROUND = {"<genexpr>": "({0} for _ in {1})", "<listcomp>": "[{0} for _ in {1}]"
            "<dictcomp>": "{{{0}: _ for _ in {1}}}"}
 
 
-def _in_expression(code: CodeType) -> CodeType | None:
+def _in_expression(code: Code) -> Code | None:
     """Return the code of an expression that makes a comprehension, of its code; ``None`` for other code.
 
     What it goes over is called ``iterable``. Variables of functions around it are parameters of a ``lambda``.
     """
-    if code.co_name not in _AROUND or code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR) or code.co_argcount != 1:
+    if code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR) or code.argcount != 1 or code.version != sys.version_info[:2]:
         return None
-    used = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    used = {*code.names, *code.varnames, *code.freevars, *code.cellvars}
     iterable = next(name for count in itertools.count() if (name := "iterable" + "_" * count) not in used)
-    if not all(map(is_name, code.co_freevars)):
+    if not all(map(is_name, code.freevars)):
         return None
-    free = ", ".join(code.co_freevars)
-    text = _AROUND[code.co_name].format(f"({free},)" if free else "0", iterable)
+    free = ", ".join(code.freevars)
+    text = _AROUND[code.name].format(f"({free},)" if free else "0", iterable)
     around = compile(f"lambda {free}: {text}" if free else text, "<expression>", "eval")
 
-    def replaced(within: CodeType) -> CodeType:
-        if within.co_name == code.co_name:
-            return _called(code, getattr(within, "co_qualname", ""))
-        return within.replace(co_consts=tuple(
-            replaced(each) if isinstance(each, CodeType) else each for each in within.co_consts))
+    def replaced(within: Code) -> Code:
+        if within.name == code.name:
+            return _called(code, within.qualname)
+        consts = tuple(replaced(each) if isinstance(each, Code) else each for each in within.consts)
+        return replace(within, consts=consts, origin=None)
 
-    return replaced(around)
+    return replaced(Code.of(around))
 
 
-def _called(code: CodeType, name: str) -> CodeType:
-    """Return a code object with another qualified name (3.11 and later), which the names of those inside begin with."""
-    if sys.version_info < (3, 11):
-        return code
-    before = code.co_qualname
-    return code.replace(co_qualname=name, co_consts=tuple(
-        _called(each, name + each.co_qualname.removeprefix(before)) if isinstance(each, CodeType) else each
-        for each in code.co_consts))
+def _called(code: Code, name: str) -> Code:
+    """Return a code object with another qualified name, which the names of those inside begin with."""
+    made: dict[Code, Code] = {}  # (one may be referred to exponentially often)
+
+    def renamed(each: Any) -> Any:
+        if isinstance(each, Code) and each not in made:
+            made[each] = replace(each, qualname=name + each.qualname.removeprefix(code.qualname), origin=None,
+                                 consts=tuple(map(renamed, each.consts)))
+        return made[each] if isinstance(each, Code) else each
+
+    result: Code = renamed(code)
+    return result
 
 
 #: How many reasons a note gives before it only counts.
