@@ -57,7 +57,7 @@ class Summed:
 def test_functions_inside_of_resume_functions(tmp_path):
     path, text = dump(tmp_path, Summed().total, [torch.ones(3), torch.ones(3)], 1.0)
     resumed = text.partition("# __resume_at_")[2]
-    assert "largest = max((item.sum() for item in items))" in resumed
+    assert "largest = max(item.sum() for item in items)" in resumed
     assert "____block" not in text and "decompiled: fallback" not in text
     with open(os.path.join(path, "notes.txt"), encoding="utf-8") as notes:
         assert "internal error" not in notes.read()
