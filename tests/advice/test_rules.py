@@ -313,7 +313,7 @@ def test_hints_that_ask_for_a_report_come_last():
     # Torch traces the call with numbers that it fixes.
     ("g = math.gcd(a, b)", "GB0208", "a graph has no operation that returns", "torch does not trace"),
     # Torch 2.13 compiles `next` of a list without the exception.
-    ("one = next(rows, None)", "GB4347", "of which `next` takes none", "a list of what it gives"),
+    ("one = next(rows, None)", "GB4347", "(`next` does not take a list)", "a list of what it gives"),
     ("loss = opt.step(closure)", "GB0099", "excluded from compilation, by `torch.compiler.disable`", "optimizer")])
 def test_a_sentence_claims_no_more_than_torch_says(line, registry_id, said, claim):
     change = on_break(broken_at(f"def f(a, b, rows, opt):\n    {line}\n", 2, registry_id)).change

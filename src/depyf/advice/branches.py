@@ -190,9 +190,9 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
 
 
 def _of_arrays(node: ast.AST, values: Values) -> str:
-    """Return that a branch is on values of NumPy's, which torch traces as tensors, as a clause; ``""`` for others."""
+    """Return that a branch is on NumPy's values, which torch traces as tensors, as a clause; ``""`` for others."""
     arrays = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and values.type_of(each.id) == "ndarray"]
-    return f"`{arrays[0]}` is of NumPy's, and `torch.where` takes and gives tensors" if arrays else ""
+    return f"`{arrays[0]}` is NumPy's, and `torch.where` takes and returns tensors" if arrays else ""
 
 
 def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:

@@ -167,14 +167,14 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: bound_method(at.broken)),
     Rule("skipped", "skipped builtin logger copy", f"torch does not trace `{{call}}`, {_OUTSIDE}",
          facts=lambda at: not at.is_before_compiled),
-    Rule("returned", "returned", f"a graph has no operation that returns what is called here does, {_OUTSIDE}"),
+    Rule("returned", "returned", f"a graph has no operation that returns what this call returns, {_OUTSIDE}"),
     Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
     Rule("skipped", "skipped builtin copy", f"torch does not trace what is called here, {_OUTSIDE}",
          facts=lambda at: not at.is_before_compiled),
     Rule("context", "context", "torch does not trace how this context is entered and left, so no graph contains it; "
          "around the call of the compiled function it breaks no graph"),
     Rule("iterator", "iterator", "torch does not trace this iterator; values that were taken from it outside the "
-         "compiled function can be passed, also as a list, of which `next` takes none",
+         "compiled function can be passed, also in a list (`next` does not take a list)",
          facts=lambda at: at.where and not at.where.function.startswith("<")),
     Rule("attribute", "attribute", "torch does not trace the assignment of this attribute"),
     Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers "

@@ -30,10 +30,10 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
         tree: the module.
         width: columns that no line should exceed. (A long name is not broken.)
     """
-    return _with_short_lines(unparse(tree) + "\n", width)
+    return _broken_lines(unparse(tree) + "\n", width)
 
 
-def _with_short_lines(text: str, width: int) -> str:
+def _broken_lines(text: str, width: int) -> str:
     lines = text.removesuffix("\n").split("\n")
     if max(map(len, lines)) <= width:
         return text
@@ -57,9 +57,7 @@ def _with_short_lines(text: str, width: int) -> str:
 
 def with_short_lines(decompiled: Decompiled) -> Decompiled:
     """Return a decompilation with its text in lines that fit a screen (nothing is linked to these lines)."""
-    if max(map(len, decompiled.text.splitlines()), default=0) <= WIDTH:
-        return decompiled
-    text = _with_short_lines(decompiled.text, WIDTH)
+    text = _broken_lines(decompiled.text, WIDTH)
     same = text != decompiled.text and ast.dump(ast.parse(text)) == ast.dump(decompiled.tree)
     return replace(decompiled, text=text) if same else decompiled
 

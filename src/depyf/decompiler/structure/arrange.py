@@ -92,7 +92,7 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
 
 def _ends_function(stmt: ast.stmt) -> bool:
     """Return whether a statement is the compiler's own ``return`` of nothing, which ends every path."""
-    return isinstance(stmt, ast.Return) and is_nothing(stmt) and line_of(stmt) is None
+    return leaves_by(stmt, "return") and line_of(stmt) is None
 
 
 class _Arrangement:
@@ -241,7 +241,7 @@ class _Arrangement:
                 break_in_loop(self.evidence, stmt)
                 break_after_body(self.evidence, stmt, first_line(stmt.orelse) or after)
             behind = first_line(stmt.orelse) or after
-            if isinstance(stmt.body[0], ast.Pass) and line_of(stmt.body[0]) is None:  # (The body left a jump alone.)
+            if is_empty(stmt.body) and line_of(stmt.body[0]) is None:  # (The body left a jump alone.)
                 begin = self.evidence.start(stmt.test if isinstance(stmt, ast.While) else stmt.iter)
                 written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], behind)
                 if written is not None and written.kind == "continue":

@@ -18,7 +18,6 @@ from ...bytecode.linetable import Position, positions
 from ..lift import Scope, folds_not, negate
 from ..lift.spelling import (
     BRANCH_TO_TEST,
-    ELIF_TO_TEST,
     IF_TO_TEST,
     INDENTATION,
     WHILE_TO_TEST,
@@ -197,7 +196,7 @@ def _is_negative(test: ast.expr) -> bool:
 def _assert_in_if(statement: ast.Assert, scope: Scope, hides_line: bool) -> _Tested:
     """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is above the line of the ``assert``.
 
-    (*Certain*: its operations have the line on which it begins, unless a comparison at its end ``hides_line``.)
+    (*Certain*: its operations have the line on which it begins; up to 3.11 a comparison at its end ``hides_line``.)
     """
     contrary, line = _contrary(statement.test), line_of(statement)
     is_and = isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.And)
@@ -208,26 +207,21 @@ def _assert_in_if(statement: ast.Assert, scope: Scope, hides_line: bool) -> _Tes
     outer, inner = part_of(test, 0, at), part_of(test, at)
     if at and not folds_not(inner if is_and else outer):
         outer, inner = (outer, negate(inner)) if is_and else (negate(outer), inner)
-        if not hides_line or not isinstance(before_jump(inner), ast.Compare) or _may_be_inside(outer, inner, scope):
+        hidden = hides_line and isinstance(before_jump(inner), ast.Compare)
+        if not hidden or _is_inside(outer, inner, statement.test, scope):
             statement.test = inner
             return ast.copy_location(ast.If(outer, [statement], []), statement)
     return statement
 
 
-def _may_be_inside(outer: ast.expr, inner: ast.expr, scope: Scope) -> bool:
-    """Return whether the test of an ``assert`` is as far right as in an ``if``, as far as that is known.
-
-    (Up to 3.11 the operations of an ``assert`` have the line of a comparison at its end. A parenthesis may precede.)
-    """
-    columns = []
-    for test in (outer, inner):
-        part, before = first_part(test)
-        start = start_of(scope, part)
-        if start is None:
-            return True
-        columns.append(start[1] - before)
-    column = columns[1] - len("assert ") - INDENTATION
-    return any(abs(columns[0] - width - column) <= 1 for width in (IF_TO_TEST[0], ELIF_TO_TEST[0]))
+def _is_inside(outer: ast.expr, inner: ast.expr, test: ast.expr, scope: Scope) -> bool:
+    """Return whether columns speak for ``if outer:`` with ``assert inner`` in it, or as much as for the test in one."""
+    part, before = first_part(inner)
+    start = start_of(scope, part)
+    if start is None:
+        return True
+    column = start[1] - before - len("assert ") - INDENTATION
+    return best_spelling(scope, outer, column)[0] <= best_spelling(scope, test, None, keyword="assert ")[0]
 
 
 def _join_asserts(statements: list[ast.stmt], at: int) -> None:
