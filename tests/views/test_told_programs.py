@@ -1114,3 +1114,12 @@ def test_the_step_of_an_optimizer_is_compiled_by_itself_whatever_broke_before(ca
     run = RunIndex(capture_program(told_programs.step_of_an_optimizer))
     (recompiled,) = [each for each in run.capture.compilations if each.guard_failures]
     assert recompiled.function == "step" and not Adviser(run).on_outer_break(recompiled)
+
+
+@new_enough
+def test_a_resume_function_that_fixes_a_size_has_its_own_advice(capture_program):
+    capture = capture_program(told_programs.size_that_a_resume_function_fixes)
+    text = index(capture)
+    _, _, advice = text.partition("To compile less often:")
+    fixed = re.findall(r"^\* `x\.shape\[1\]`: (.*)$", advice.partition("\n## ")[0], re.M)
+    assert len(fixed) == 2 and any(re.search(r"at `told_programs.py:\d+` fixes it", each) for each in fixed), fixed

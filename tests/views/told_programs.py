@@ -1088,3 +1088,14 @@ def two_calls_of_which_one_breaks(compiling):
         return positive(x)
 
     compiling(caller)(torch.ones(6, 4))
+
+
+def rows_after_a_break(x):
+    if x.sum() > 1e9:
+        return x
+    return [x[0, at] for at in range(x.shape[1])]
+
+
+def size_that_a_resume_function_fixes(compiling):
+    for length in (5, 7, 9):
+        compiling(rows_after_a_break)(torch.ones(2, length))

@@ -170,8 +170,9 @@ class Adviser:
                 of_function.setdefault(change.subject, {})[change.now] = self._on_change(change, each)
         advised: dict[str, list[tuple[str, Compilation]]] = {}
         for change, each in changes:
-            # (A resume function gets what its function got: advice on that is enough.)
-            by_call = of_function.get(change.subject, {}) if resumed_function(each.function) else {}
+            # (A resume function gets what its function got, unless a line of its own fixes the value.)
+            follows = resumed_function(each.function) and not self._circumstances.facts(each, change).fixed_at
+            by_call = of_function.get(change.subject, {}) if follows else {}
             text = by_call.get(change.now, next(iter(by_call.values()), None))
             advised.setdefault(self._on_change(change, each) if text is None else text, []).append(
                 (_subject_text(change), each))
