@@ -65,9 +65,11 @@ def test_names_that_would_be_read_as_something_else(name):
     argument = changed(varnames=(name,))
     is_global = changed(function("def f():\n global g\n g = 1"), names=(name,))
     attribute = changed(function("def f(a):\n a.g = 1"), names=(name,))
-    for code, said in zip((argument, is_global, attribute), quoted):
+    of_a_global = Fidelity.EQUIVALENT if name not in ("", "__debug__") else Fidelity.FALLBACK
+    fidelities = Fidelity.FALLBACK, of_a_global, Fidelity.FALLBACK
+    for code, said, fidelity in zip((argument, is_global, attribute), quoted, fidelities):
         found = decompile_code(code)
-        assert found.fidelity is Fidelity.FALLBACK
+        assert found.fidelity is fidelity
         assert said in found.text + found.note
         compile(found.text, "text", "exec")
         assert "os" not in [name.name for node in ast.walk(found.tree) if isinstance(node, ast.Import)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -197,8 +197,11 @@ def test_asserts_that_pytest_rewrote() -> None:
     exec(code, ran[0])
     exec(compile(found.text, "text", "exec", dont_inherit=True), ran[1])
     assert ran[1]["result"] == ran[0]["result"]
+    assert set(ran[0]) == set(ran[1])
     part = next(part for part in found.parts if part.name.endswith("check"))
     assert "'@py_assert" in part.reason
+    assert part.fidelity is found.fidelity is Fidelity.EQUIVALENT
+    assert "globals()['@py_builtins'].locals()" in found.text
     # What only keeps values in such variables is written as it was.
     function_of = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == "outcome")
     assert decompile_code(function_of).fidelity is Fidelity.EXACT
@@ -215,3 +218,51 @@ def test_debug_is_an_attribute_like_any_other() -> None:
     found = decompile_code(function("def f(prefix): return prefix.__debug__"))
     assert found.fidelity is Fidelity.EXACT
     assert "prefix.__debug__" in found.text
+
+
+@pytest.mark.parametrize("name", [name for name in ODD if name not in ("", "__debug__")], ids=ascii)
+def test_globals_and_attributes_are_in_expressions_that_stand_for_them(name: str) -> None:
+    """What runs is compared, and the form is that of the source."""
+    source = """
+        import json as x
+        def put(value):
+            global x
+            before, x = x, value
+            x += 1
+            return before
+        def get(owner):
+            for each in (1, 2):
+                if x == each:
+                    return owner.x.real, lambda: x
+            return None
+        before = put(1).__name__
+        first = get(Owner), x
+        for x in (5, 6):
+            put(x)
+        last = get(Owner), x
+        del x
+    """
+    code = with_names(compile(textwrap.dedent(source), "sample", "exec", dont_inherit=True), {"x": name})
+    found = decompile_code(code)
+    ran: list[dict[str, Any]] = [{"__name__": "sample", "Owner": SimpleNamespace(**{name: 4})} for _ in range(2)]
+    exec(code, ran[0])
+    exec(compile(found.text, "text", "exec", dont_inherit=True), ran[1])
+    assert [ran[0][key] for key in ("before", "last")] == [ran[1][key] for key in ("before", "last")] == ["json", (None, 7)]
+    assert ran[1]["first"][0][0] == 4 and ran[1]["first"][1] == 2
+    assert set(ran[0]) == set(ran[1])
+    assert found.fidelity is Fidelity.EQUIVALENT
+    assert found.line_map
+    assert "        if globals()[" in found.text and "global " not in found.text
+
+
+@pytest.mark.parametrize("source", [
+    "def f():\n global x\n try: g()\n except ValueError as x: pass",
+    "def f():\n global x\n if (x := 1): return x",
+    "def f(globals): return x, globals",
+    "def f():\n global x\n def x(): pass\n return x",
+])
+def test_names_that_no_expression_binds_are_bound_by_a_dispatch_loop(source: str) -> None:
+    found = decompile_code(with_names(function(source), {"x": "a b"}))
+    assert found.fidelity is Fidelity.FALLBACK
+    assert "a b" in found.text
+    compile(found.text, "text", "exec", dont_inherit=True)

@@ -298,7 +298,7 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
     head = [] if task.target is None else [f"{MARK} from {_comment(task.shown)}"]
     if result.fidelity.value != "exact":
         head.append(f"# fidelity: {result.fidelity.value}")
-    head += [f"# note: {_comment(part)}" for part in note.split("; ") if part]
+    head += [f"# note: {_comment(part)}" for part in dict.fromkeys(note.split("; ")) if part]
     if settings.blank_lines:
         from ..decompiler.emit.blank_lines import with_blank_lines
 

@@ -7,9 +7,10 @@ a variable lost all its uses needs one more, where nothing runs.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_GENERATOR, Code
 from ..bytecode.operations import Op, Program
@@ -19,7 +20,7 @@ from .generics import HIDDEN, lazy
 from .lift import LOAD, STORE
 from .names import is_name
 from .structure.comprehensions import BUILDS, NO_ARGUMENTS
-from .tiers import Tier, codes_in
+from .tiers import Tier, codes_in, inside
 
 if TYPE_CHECKING:
     from .scopes import CodeScope
@@ -91,6 +92,9 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
             elif op.arg in code.freevars and op.arg not in uses.own:
                 uses.nonlocals[op.arg] = None
     out: list[ast.stmt] = []
+    if scope.kind == "module" and uses.globals:
+        for name in _declared_inside(scope, uses.globals):
+            del uses.globals[name]
     # (the others go through ``globals()``)
     if uses.globals and (declared := [scope.plain_name(n) for n in uses.globals if is_name(n)]):
         out.append(ast.Global(declared))
@@ -147,6 +151,13 @@ def _declared_global(
     if scope.parent is None:
         return {}
     return dict.fromkeys(n for n in loaded if _enclosing_local(scope, n))
+
+
+def _declared_inside(scope: CodeScope, names: Container[str]) -> set[str]:
+    """Return names that functions in a module declare as global, which makes them global in all of it (symtable.c)."""
+    return {op.arg for code in inside(scope.code) if scope.options.tiers.of(code) is not Tier.DISPATCH
+            and any(name in names for name in code.names) for op in canonicalise(code).ops
+            if op.kind in (o.STORE_GLOBAL, o.DELETE_GLOBAL) and op.arg in names}
 
 
 def _lost_in_function(scope: CodeScope, shown: Sequence[Op], uses: _Uses) -> list[ast.stmt]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -157,12 +158,12 @@ def checked_text(node: ast.expr) -> str:
         raise CannotDecompile(EMIT, str(error)) from error
 
 
-# --- Names that are not taken yet --------------------------------------------------------------------
-# --- variables that source cannot name ---------------------------------------------------------------
-# Names in a code object can be any string: pytest's rewritten asserts keep values in ``@py_assert2``. Locals and cells
-# are visible to it and its nested code only, so another name does as well, if it is the same wherever the variable is
-# shared. What is seen from outside keeps its name: globals, attributes and names of modules and classes are reached by
-# ``globals()``, ``getattr`` and the like where source cannot say them (a dispatch loop does).
+# --- names that source cannot say --------------------------------------------------------------------
+# Names in a code object can be any string: pytest's rewritten asserts keep values in ``@py_assert2``, and read
+# ``@pytest_ar``. Locals and cells are visible to the code and what is nested in it only, so another name does as well,
+# if it is the same wherever the variable is shared. Globals and attributes are seen from outside: they have another
+# name while they are decompiled and proven, and :mod:`.emit.escapes` writes them as ``globals()['@pytest_ar']``. What
+# cannot be written so (the names of a class) is reached by a dispatch loop.
 #
 # A private name (``__x``) inside a class is one that cannot be written there: the compiler would mangle it.
 #: Operations that look a name up in a class first, then the variable.
@@ -171,12 +172,24 @@ _IN_A_CLASS_FIRST = frozenset({o.LOAD_CLASSDEREF, o.LOAD_FROM_DICT_OR_DEREF})
 _NAMES_SHOWN = 8
 
 
+#: Operations on names that an expression can stand for; the last ones only in a module, whose names are globals.
+_ESCAPED = frozenset({o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL, o.LOAD_ATTR})
+_ESCAPED_IN_MODULES = _ESCAPED | {o.LOAD_NAME, o.STORE_NAME, o.DELETE_NAME}
+_STORES = frozenset({o.STORE_GLOBAL, o.STORE_NAME})
+
+
 @dataclass
 class Renamed:
-    """A tree of code objects, of which every variable can be written, and ``{old name: new name}``."""
+    """A tree of code objects, all of whose names can be written.
+
+    Attributes:
+        names: ``{old name: new name}`` of variables.
+        escaped: the same of globals and attributes.
+    """
 
     code: Code
     names: dict[str, str] = field(default_factory=dict)
+    escaped: dict[str, str] = field(default_factory=dict)
 
     def of(self, code: Code) -> dict[str, str]:
         """Return the changed names of one code object of the new tree."""
@@ -187,16 +200,17 @@ class Renamed:
 
     def note(self, code: Code) -> str:
         """Return the note on the changed names of one code object; empty if none is changed."""
-        changed = self.of(code)
-        if not changed:
-            return ""
-        pairs = [f"{shown(old)} is {new}" for old, new in changed.items()]
-        if len(pairs) > _NAMES_SHOWN:
-            pairs[_NAMES_SHOWN:] = [f"and {len(pairs) - _NAMES_SHOWN} others"]
-        note = f"variables whose names cannot be written have others: {', '.join(pairs)}"
+        notes = []
+        if changed := self.of(code):
+            pairs = [f"{shown(old)} is {new}" for old, new in changed.items()]
+            if len(pairs) > _NAMES_SHOWN:
+                pairs[_NAMES_SHOWN:] = [f"and {len(pairs) - _NAMES_SHOWN} others"]
+            notes.append(f"variables whose names cannot be written have others: {', '.join(pairs)}")
         if visible := self.visible(code):
-            note += f"; what passes or binds {', '.join(map(shown, visible))} by that name does not reach it"
-        return note
+            notes.append(f"what passes or binds {', '.join(map(shown, visible))} by that name does not reach it")
+        if not set(self.escaped.values()).isdisjoint(code.names):
+            notes.append("globals and attributes whose names cannot be written are in globals()[...] and getattr(...)")
+        return "; ".join(notes)
 
     def visible(self, code: Code) -> list[str]:
         """Return changed names that outside code may refer to.
@@ -211,17 +225,35 @@ class Renamed:
         return [old for old, new in changed.items() if new in asked_for]
 
 
-def renamed(code: Code) -> Renamed:
-    """Return the tree of a code object with other names for variables that source cannot name."""
+def renamed(code: Code, escapes: bool = True) -> Renamed:
+    """Return the tree of a code object with other names for those that source cannot say.
+
+    Args:
+        escapes: also of globals and attributes, where an expression can stand for each use.
+    """
     tree = _tree(code) if code.holds_code else [(code, False)]
     wrong: dict[str, None] = {}
+    outside: set[str] = set()
     for each, mangles in tree:
         for name in (*each.varnames, *each.cellvars, *each.freevars):
             if (mangles or not is_name(name)) and name not in wrong and not can_be_a_variable(name, mangles):
                 wrong[name] = None
-    if not wrong:
+        outside.update(name for name in each.names if not is_name(name) and name not in ("", "*", "__debug__"))
+    if outside:
+        outside = _can_be_escaped(outside, [each for each, _ in tree]) if escapes else set()
+    if not wrong and not outside:
         return Renamed(code)
     taken = {name for each, _ in tree for name in (*each.names, *each.varnames, *each.cellvars, *each.freevars)}
+    result = Renamed(code, _new_names(wrong, taken), _new_names(sorted(outside), taken))
+    views: dict[Code, Code] = {}
+    for each, _ in tree:
+        _rename(each, result, views)
+    result.code = views[code]
+    return result
+
+
+def _new_names(wrong: Iterable[str], taken: set[str]) -> dict[str, str]:
+    """Return a name for each of these, and take it."""
     names: dict[str, str] = {}
     for name in wrong:
         new = "_" + legal(name).strip("_")
@@ -229,10 +261,22 @@ def renamed(code: Code) -> Renamed:
             new += "_"
         names[name] = new
         taken.add(new)
-    views: dict[Code, Code] = {}
-    for each, _ in tree:
-        _rename(each, names, views)
-    return Renamed(views[code], names)
+    return names
+
+
+def _can_be_escaped(names: set[str], tree: Sequence[Code]) -> set[str]:
+    """Return those names that an expression can stand for wherever they are used."""
+    result = names - {code.name for code in tree}
+    for code in tree:
+        allowed = _ESCAPED_IN_MODULES if code.name == "<module>" else _ESCAPED
+        if not {"globals", "getattr"}.isdisjoint((*code.varnames, *code.cellvars, *code.freevars)):
+            return set()
+        for op in canonicalise(code).ops:
+            if op.kind in _STORES and op.arg in ("globals", "getattr"):
+                return set()
+            if op.kind not in allowed and op.kind is not o.CONST:
+                result.difference_update(op.arg if isinstance(op.arg, tuple) else (op.arg,))
+    return result
 
 
 def can_be_a_variable(name: str, mangles: bool = False) -> bool:
@@ -260,14 +304,15 @@ def _tree(code: Code) -> list[tuple[Code, bool]]:
     return list(done)
 
 
-def _rename(code: Code, names: dict[str, str], views: dict[Code, Code]) -> None:
-    def changed(given: tuple[str, ...]) -> tuple[str, ...]:
+def _rename(code: Code, renamed: Renamed, views: dict[Code, Code]) -> None:
+    def changed(given: tuple[str, ...], names: dict[str, str]) -> tuple[str, ...]:
         return tuple(names.get(name, name) for name in given)
 
     consts: tuple[Any, ...] = tuple(views[c] if isinstance(c, Code) else c for c in code.consts)
-    new = replace(code, varnames=changed(code.varnames), cellvars=changed(code.cellvars),
-                  freevars=changed(code.freevars), consts=consts)
-    same = all(getattr(new, field) == getattr(code, field) for field in ("varnames", "cellvars", "freevars")) \
+    new = replace(code, varnames=changed(code.varnames, renamed.names), cellvars=changed(code.cellvars, renamed.names),
+                  freevars=changed(code.freevars, renamed.names), names=changed(code.names, renamed.escaped),
+                  consts=consts)
+    same = all(getattr(new, field) == getattr(code, field) for field in ("varnames", "cellvars", "freevars", "names")) \
         and all(a is b for a, b in zip(consts, code.consts))
     views[code] = code if same else new
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 import re
@@ -26,6 +27,7 @@ from .dynamo.global_names import MODULE_DICTIONARIES
 from .dynamo.readable import Readable, word_for_new
 from .dynamo.simplify import Simplification
 from .dynamo.written_out import SET_ENTRY
+from .emit.escapes import CannotEscape, escaped
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
 from .errors import EMIT, CannotDecompile, why
@@ -86,12 +88,17 @@ def decompile_code(
             if found.fidelity is not Fidelity.FALLBACK:
                 return found
         with guarded.paused():  # (of a large function it would look at all that is known of it many times)
-            job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
-            job.options.trace = trace
+            def run(escapes: bool = True) -> Decompiled:
+                job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts,
+                           escapes)
+                job.options.trace = trace
+                with contextlib.closing(job):
+                    return job.run()
+
             try:
-                return job.run()
-            finally:
-                job.release()
+                return run()
+            except CannotEscape:
+                return run(escapes=False)
     except (Unreadable, ForeignError):
         raise
     except Exception as error:
@@ -181,6 +188,7 @@ class _Job:
         self, code: Code, name: str | None, simplify: bool, verify: bool,
         parameter_names: Mapping[str, Sequence[str]] | None, rename: Mapping[str, str] | None,
         keep_variables: bool = False, interpreter: Interpreter | None = None, facts: Facts | None = None,
+        escapes: bool = True,
     ) -> None:
         self.readable: Readable | None = None
         self.refused: list[str] = []
@@ -188,7 +196,7 @@ class _Job:
         self.can_fold = False  # whether the text that was written last is in the user's words
         self.runs: ast.Module | None = None
         self.makes_objects = False  # whether it has the form for that
-        self.renamed = renamed(code)
+        self.renamed = renamed(code, escapes)
         self.code = code = self.renamed.code
         self.name = name
         self.compiler = _compiler(code, interpreter)
@@ -220,7 +228,7 @@ class _Job:
         while True:
             try:
                 text, tree, recompiled = self.written()
-            except ForeignError:
+            except (ForeignError, CannotEscape):
                 raise
             except Exception as error:
                 if not self.unfolded() and not self.without_words(why(error)):
@@ -262,8 +270,8 @@ class _Job:
             self.options.resuming.add(self.code)
         return work.graph
 
-    def release(self) -> None:
-        """Let go of facts: live objects must not wait for the garbage guarded."""
+    def close(self) -> None:
+        """Let go of facts: live objects must not wait for the garbage collector."""
         self.options.readable.clear()
         self.options.simplified.clear()
         self.facts = self.readable = None
@@ -299,7 +307,8 @@ class _Job:
         """Return the whole as text, its tree where that was made, and what it compiles to if it is to be proven."""
         self.runs, self.can_fold = None, False
         module = top_level(self.code, self.options, self.name)
-        if self.verify and self.compiler is compile_here and self.tiers.of(self.code) is Tier.STRUCTURED:
+        if self.verify and self.compiler is compile_here and self.tiers.of(self.code) is Tier.STRUCTURED \
+                and not self.renamed.escaped:
             # (The usual case. For a text the compiler needs half the time that it needs for a tree from depyf.)
             text = text_of(module, self.options.has_marks)
             try:
@@ -307,6 +316,9 @@ class _Job:
             except (ValueError, OverflowError) as error:
                 raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error
         text, tree = emit(module, self.options.has_marks)
+        if self.renamed.escaped:
+            text, proven = escaped(tree, self.renamed.escaped)
+            return text, None, self.compiled(proven, self.code, bool(self.constants)) if self.verify else None
         if self.options.is_readable(self.code):
             self.can_fold = True
             text = self.in_user_words(tree)
@@ -448,7 +460,7 @@ class _Job:
     def part(self, code: Code, proof: Proof | None, text: str) -> Part:
         name, units = self.tiers.names[code], len(code.bytecode) // 2
         tier = self.tiers.of(code)
-        changed = self.renamed.note(code) if self.renamed.names else ""
+        changed = self.renamed.note(code)
         if not self.verify:
             fidelity = Fidelity.FALLBACK if tier is Tier.DISPATCH else Fidelity.UNPROVEN
             reason = "; ".join(filter(None, [changed, self.tiers.why(code)]))
