@@ -128,3 +128,14 @@ def test_loop_without_positions():
 def test_none_among_operands_is_no_pass():
     evidence = Evidence(code_of("def f(x):\n    if None in x:\n        x.go(None)\n    return x\n"))
     assert [each.kind for each in evidence.exits] == []
+
+
+@pytest.mark.parametrize("call", ["f({})", pytest.param("f(*({}))", marks=COLUMNS)])
+def test_many_constant_arguments_are_a_tuple_where_they_were_one(call):
+    source = call.format(", ".join(map(repr, range(31))))
+    assert decompile_code(compile(source, "test", "exec")).text == f"{source}\n"
+
+
+def test_what_a_function_declares_global_is_global_in_its_module_too():
+    source = "import a\ncached = None\n\ndef f():\n    global cached\n    cached = a.new()\nprint(cached)\n"
+    assert decompile_code(compile(source, "test", "exec")).text == source

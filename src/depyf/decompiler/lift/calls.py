@@ -64,15 +64,14 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> ast.expr:
     arguments = executor.pop(state)
     function = executor.pop(state)
     positional: list[ast.expr] = [ast.Starred(arguments, LOAD)]
-    if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple) and (
-        has_keywords or not isinstance(arguments, LiteralTuple)
-    ):
+    if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple):
+        is_constant = isinstance(arguments, LiteralTuple) and not has_keywords
         built_here = isinstance(arguments, (BuiltTuple, LiteralTuple))
-        if has_star(arguments) or not built_here or any(k.arg is None for k in keywords) or (
-            has_keywords and len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS
-        ):
+        many = len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS and executor.scope.code.version >= (3, 10)
+        if many and (has_keywords or is_constant) or not is_constant and (
+                has_star(arguments) or not built_here or any(k.arg is None for k in keywords)):
             positional = list(arguments.elts)
-        if len(positional) > 1 and has_star(arguments) and _is_display(executor, function, arguments):
+        if len(positional) > 1 and (has_star(arguments) or is_constant) and _is_display(executor, function, arguments):
             positional = [ast.Starred(arguments, LOAD)]
     if isinstance(function, BuildClassName):
         return build_class(executor, positional, keywords)
