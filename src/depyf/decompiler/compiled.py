@@ -65,8 +65,8 @@ class CompiledScope(Scope):
         is_exact = self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
         return decided(node) if is_exact and self.code.version >= (3, 10) else node
 
-    def joins_long_f_strings(self) -> bool:
-        """Return whether the compiler makes an f-string of many parts a list and a call of ``join``."""
+    def limits_the_stack(self) -> bool:
+        """Return whether the compiler puts many parts of an f-string, or many arguments, into a collection first."""
         return self.code.version >= (3, 10)
 
     def adds_f_strings(self) -> bool:

@@ -12,15 +12,12 @@ from ..generics import HIDDEN, GenericBase, TypeAlias, TypeParameter, parameters
 from ..names import is_name
 from ..nodes import BuildClassName, BuiltTuple, JoinedTuple, LiteralTuple, MergedDict, offset_of
 from .definitions import build_class, import_star
-from .displays import has_star, long_f_string
+from .displays import STACK_USE_GUIDELINE, has_star, long_f_string
 from .spelling import end_of
 from .stack import LOAD, Exit, FunctionExpr, Iter, Rule, State, is_none
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
-
-#: A call with more arguments than this (a keyword counts twice) is compiled as one with stars (3.10 and later).
-_MANY_ARGUMENTS = 30
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
@@ -67,7 +64,7 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> ast.expr:
     if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple):
         is_constant = isinstance(arguments, LiteralTuple) and not has_keywords
         built_here = isinstance(arguments, (BuiltTuple, LiteralTuple))
-        many = len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS and executor.scope.code.version >= (3, 10)
+        many = executor.scope.limits_the_stack() and len(arguments.elts) + 2 * len(keywords) > STACK_USE_GUIDELINE
         if many and (has_keywords or is_constant) or not is_constant and (
                 has_star(arguments) or not built_here or any(k.arg is None for k in keywords)):
             positional = list(arguments.elts)

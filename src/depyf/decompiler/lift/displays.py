@@ -242,7 +242,8 @@ def has_star(node: ast.Tuple | ast.Set) -> bool:
 
 
 # --- f-strings, t-strings, ``%`` ---------------------------------------------------------------------
-#: An f-string of more parts than this is compiled to a list and a call of ``join``.
+#: An f-string of more parts than this is compiled to a list and a call of ``join``, a call of more arguments (a keyword
+#: counts twice) to one with stars (3.10 and later).
 STACK_USE_GUIDELINE = 30
 
 
@@ -299,7 +300,7 @@ def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: lis
             same_span = executor.scope.position(offset_of(start)) == executor.scope.position(executor.offset)
         case _:
             return None
-    if not executor.scope.joins_long_f_strings() or len(only.elts) <= STACK_USE_GUIDELINE or not same_span:
+    if not executor.scope.limits_the_stack() or len(only.elts) <= STACK_USE_GUIDELINE or not same_span:
         return None
     fields: list[ast.expr] = []
     for part in only.elts:

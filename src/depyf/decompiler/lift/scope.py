@@ -61,8 +61,8 @@ class Scope(Positions):
         """Return a constant inside a fold barrier, so that the compiler does not fold it with others."""
         return node
 
-    def joins_long_f_strings(self) -> bool:
-        """Return whether an f-string of many parts is a list and a call of ``join``."""
+    def limits_the_stack(self) -> bool:
+        """Return whether many parts of an f-string, or many arguments, are put into a collection first."""
         return False
 
     def adds_f_strings(self) -> bool:
