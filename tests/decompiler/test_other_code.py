@@ -63,3 +63,14 @@ def test_comprehensions_alone() -> None:
 
 def test_a_generator() -> None:
     assert proven((each for each in range(3) if each).gi_code, "'eval'") == "(each for each in iterable if each)"
+
+
+async def awaiting(k):
+    return (x async for x in k), (await x for x in k), [x async for x in k if await x], {await x: 1 for x in k}
+
+
+def test_asynchronous_comprehensions_alone() -> None:
+    found = [proven(code, "") for code in awaiting.__code__.co_consts if isinstance(code, CodeType)]
+    assert found[:2] == ["(x async for x in iterable)", "(await x for x in iterable)"]
+    if sys.version_info < (3, 12):
+        assert found[2:] == ["[x async for x in iterable if await x]", "{await x: 1 for x in iterable}"]

@@ -17,7 +17,7 @@ from typing import Any
 from .. import guarded
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
-from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, Code
+from ..bytecode.code import CO_COROUTINE, CO_NEWLOCALS, Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..cfg.graph import Cfg, StackMismatch, build
 from . import passes
@@ -114,24 +114,28 @@ class Failed(Unreadable):
 
 
 #: Expressions around a comprehension, which is no function that a text could define.
-_AROUND = {"<genexpr>": "({0} for _ in {1})", "<listcomp>": "[{0} for _ in {1}]", "<setcomp>": "{{{0} for _ in {1}}}",
-           "<dictcomp>": "{{{0}: _ for _ in {1}}}"}
+_AROUND = {"<genexpr>": "({0}{2} for _ in {1})", "<listcomp>": "[{0}{2} for _ in {1}]",
+           "<setcomp>": "{{{0}{2} for _ in {1}}}", "<dictcomp>": "{{{0}: _{2} for _ in {1}}}"}
 
 
 def _in_expression(code: Code) -> Code | None:
     """Return the code of an expression that makes a comprehension, of its code; ``None`` for other code.
 
-    What it goes over is called ``iterable``. Variables of functions around it are parameters of a ``lambda``.
+    What it goes over is called ``iterable``. Variables of functions around it are parameters of a ``lambda``, of which
+    there is none that awaits.
     """
-    if code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR) or code.argcount != 1 or code.version != sys.version_info[:2]:
+    awaits = bool(code.flags & CO_COROUTINE)
+    if code.argcount != 1 or code.version != sys.version_info[:2] or awaits and code.freevars:
         return None
     used = {*code.names, *code.varnames, *code.freevars, *code.cellvars}
     iterable = next(name for count in itertools.count() if (name := "iterable" + "_" * count) not in used)
     if not all(map(is_name, code.freevars)):
         return None
     free = ", ".join(code.freevars)
-    text = _AROUND[code.name].format(f"({free},)" if free else "0", iterable)
-    around = compile(f"lambda {free}: {text}" if free else text, "<expression>", "eval")
+    is_async = next((op.kind == o.GET_ANEXT_AWAIT for op in canonicalise(code).ops
+                     if op.kind in (o.FOR_ITER, o.GET_ANEXT_AWAIT)), False)
+    text = _AROUND[code.name].format("await 0" if awaits else f"({free})", iterable, " async" if is_async else "")
+    around = compile_here(f"lambda {free}: {text}" if free else text, "<expression>", "await" if awaits else "eval")
 
     def replaced(within: Code) -> Code:
         if within.name == code.name:
