@@ -29,6 +29,7 @@ class RegionCfg(Cfg):
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
         ends: ``{handler id of a finally: where its clean-up ends}``.
         nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
+        jumps_back: ``{head of a loop: handlers of the jumps back to it}``, of those that were in blocks of their own.
         present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, which
             these show at once.
         handles: whether a block had an exception handler then.
@@ -47,6 +48,7 @@ class RegionCfg(Cfg):
         self.resumes: dict[int, int | None] = {}
         self.ends: dict[int, int] = {}
         self.nowhere: dict[int, int] = {}
+        self.jumps_back: dict[int, list[int | None]] = {}
 
     def redirect(self, old: int, new: int) -> None:
         """Lead all edges to ``old`` to ``new``, and remove ``old``."""
@@ -233,8 +235,9 @@ class Analysis:
         with the same block.
         """
         chain = self.cfg.handlers_around(self.cfg.blocks[head].handler)
-        for tail in self._back.get(head, ()):
-            inside = self.cfg.handlers_around(self.cfg.blocks[tail].handler)
+        tails = [self.cfg.blocks[tail].handler for tail in self._back.get(head, ())]
+        for handler in (*tails, *self.cfg.jumps_back.get(head, ())):
+            inside = self.cfg.handlers_around(handler)
             chain = [region for region in chain if region in inside]
         return chain
 
