@@ -65,6 +65,10 @@ class CompiledScope(Scope):
         is_exact = self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
         return decided(node) if is_exact and self.code.version >= (3, 10) else node
 
+    def folds_not(self) -> bool:
+        """Return whether the compiler makes ``a not in b`` of ``not a in b``, also where that decides a jump."""
+        return self.code.version < (3, 14)
+
     def limits_the_stack(self) -> bool:
         """Return whether the compiler puts many parts of an f-string, or many arguments, into a collection first."""
         return self.code.version >= (3, 10)

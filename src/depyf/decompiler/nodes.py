@@ -190,6 +190,11 @@ class OneItem(ast.Tuple):
 
 
 @refinement
+class UnfoldedCompare(ast.Compare):
+    """``a in b`` or ``a is b`` of 3.14, whose ``not`` is a jump where a jump follows it, as that of any other test."""
+
+
+@refinement
 class MergedDict(ast.Dict):
     """A dictionary made for the keyword arguments of a call: ``f(a=1, **b)``.
 

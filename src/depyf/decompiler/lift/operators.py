@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.opspec import registrar
-from ..nodes import Literal, LiteralTuple, offset_of
+from ..nodes import Literal, LiteralTuple, UnfoldedCompare, offset_of
 from ..unparse import unparse
-from .spelling import contrary_comparison
+from .spelling import CONTRARY, contrary_comparison
 from .stack import STORE, Augmented, Rule, State, operand
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
 def unary(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     """Return ``op operand``."""
     operand = unary_barrier(executor, op, executor.pop(state))
-    flipped = contrary_comparison(operand) if op == "not" else None
+    flipped = contrary_comparison(operand) if op == "not" and not isinstance(operand, UnfoldedCompare) else None
     return flipped or ast.UnaryOp(UNARY_OPS[op](), operand)
 
 
@@ -96,7 +96,8 @@ def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> ast.expr
     """Return ``left op right``; the right one may be a duplicate, in a chain of comparisons."""
     right = state.pop()
     left = executor.pop(state)
-    return ast.Compare(left, [op], [operand(executor, right)])
+    kind = UnfoldedCompare if type(op) in CONTRARY and not executor.scope.folds_not() else ast.Compare
+    return kind(left, [op], [operand(executor, right)])
 
 
 @rule(o.COMPARE)

@@ -61,6 +61,10 @@ class Scope(Positions):
         """Return a constant inside a fold barrier, so that the compiler does not fold it with others."""
         return node
 
+    def folds_not(self) -> bool:
+        """Return whether ``not a in b`` is ``a not in b``, also where it decides a jump."""
+        return True
+
     def limits_the_stack(self) -> bool:
         """Return whether many parts of an f-string, or many arguments, are put into a collection first."""
         return False

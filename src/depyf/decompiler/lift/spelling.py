@@ -17,7 +17,7 @@ from itertools import accumulate, islice, product
 from operator import itemgetter
 from typing import NamedTuple
 
-from ..nodes import FoldedBool, Formatted, offset_of, with_operands
+from ..nodes import FoldedBool, Formatted, UnfoldedCompare, offset_of, with_operands
 from .scope import Positions, Scope
 from .stack import CaseTest, is_none
 
@@ -470,10 +470,10 @@ def before_jump(test: ast.expr) -> ast.expr:
 # A condition is compiled as jumps alone, whose sense costs nothing (``compiler_jump_if`` in compile.c): ``not`` turns
 # round the jumps of what follows it, so ``not (a and b)`` is the program of ``not a or not b``. Only a ``not``
 # before one comparison with ``is`` or ``in`` is an operation of its own, ``is not`` or ``not in`` (``fold_unaryop`` in
-# ast_opt.c); a comparison with ``None`` is a jump again.
+# ast_opt.c, up to 3.13); a comparison with ``None`` is a jump again.
 #
 # Example: the contrary of ``x is None or b`` is ``x is not None and not b``.
-_CONTRARY: dict[type[ast.cmpop], type[ast.cmpop]] = {
+CONTRARY: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }
 
@@ -481,7 +481,7 @@ _CONTRARY: dict[type[ast.cmpop], type[ast.cmpop]] = {
 def contrary_comparison(test: ast.expr) -> ast.Compare | None:
     """Return ``a is not b`` for ``a is b`` and so on; ``None`` for any other expression."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        contrary = _CONTRARY.get(type(test.ops[0]))
+        contrary = CONTRARY.get(type(test.ops[0]))
         if contrary is not None:
             result = ast.Compare(test.left, [contrary()], test.comparators)
             return ast.copy_location(result, test)
@@ -494,8 +494,8 @@ def folds_not(test: ast.expr) -> bool:
         test = test.values[0]
         return isinstance(test, CaseTest)
     return isinstance(test, CaseTest) or (
-        isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _CONTRARY
-        and not is_none(test.comparators[0]))
+        isinstance(test, ast.Compare) and not isinstance(test, UnfoldedCompare) and len(test.ops) == 1
+        and type(test.ops[0]) in CONTRARY and not is_none(test.comparators[0]))
 
 
 def negate(test: ast.expr) -> ast.expr:
@@ -512,6 +512,8 @@ def negate(test: ast.expr) -> ast.expr:
             values += value.values if isinstance(value, FoldedBool) and type(value.op) is type(op) and not (
                 value.merged) else [value]
         return ast.copy_location(FoldedBool(op, values), test)
+    if isinstance(test, UnfoldedCompare) and not is_none(test.comparators[0]):
+        return ast.UnaryOp(ast.Not(), test)
     return contrary_comparison(test) or ast.UnaryOp(ast.Not(), test)
 
 

@@ -277,7 +277,7 @@ class Reducer:
         test = self.value(y.id)
         if test is None or y.ops[-1].kind == "COPY":
             return False
-        x_folds, y_folds = folds_not(x), folds_not(y)
+        x_folds, y_folds = self.folds_not(x), self.folds_not(y)
         if other == (yf if on else yt):
             self.fold(x, "AND" if on else "OR", test, y, [yt, yf])
         elif x_folds and y_folds:
@@ -292,6 +292,16 @@ class Reducer:
         else:
             self.fold(x, "NOT_AND", test, y, [yt, yf])
         return True
+
+    def folds_not(self, block: Block) -> bool:
+        """Return whether a ``not`` would change the test a block ends with: it is folded into ``in`` and ``is``.
+
+        A jump on ``None`` is the same operations in either sense.
+        """
+        if not block.ops or block.ops[-1].kind not in ("IN", "IS") or not self.executor.scope.folds_not():
+            return False
+        before = block.ops[-2] if len(block.ops) > 1 else None
+        return block.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
 
     def unify_return(self, x: Block, y: Block, other: int) -> None:
         """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that.
@@ -357,7 +367,7 @@ class Reducer:
             arms: where it is true, and where it is false.
         """
         (t, first), (f, second) = arms
-        if self.cfg.order[f] < self.cfg.order[t] and not folds_not(x):
+        if self.cfg.order[f] < self.cfg.order[t] and not self.folds_not(x):
             return "NOT_IFEXP", (second, first)
         return "IFEXP", (first, second)
 
@@ -807,17 +817,6 @@ def same_argument(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same_argument, a, b))
     return type(a) is type(b) and bool(a == b)
-
-
-def folds_not(block: Block) -> bool:
-    """Return whether a ``not`` would change the test a block ends with: it is folded into ``in`` and ``is``.
-
-    A jump on ``None`` is the same operations in either sense.
-    """
-    if not block.ops or block.ops[-1].kind not in ("IN", "IS"):
-        return False
-    before = block.ops[-2] if len(block.ops) > 1 else None
-    return block.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
 
 
 def on_one_line(test: Block, *arms: Block) -> bool:

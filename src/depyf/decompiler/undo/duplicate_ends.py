@@ -200,7 +200,8 @@ def thread_jumps(cfg: RegionCfg) -> None:
     for block in blocks.values():
         for succ in block.successors:
             if succ in final:
-                if cfg.order[final[succ]] <= cfg.order[block.id]:
+                # (The compiler forgets the region of a jump back that it puts after a branch: ``normalize_jumps``.)
+                if block.end == "jump" and cfg.order[final[succ]] <= cfg.order[block.id]:
                     cfg.jumps_back.setdefault(final[succ], []).append(blocks[succ].handler)
                 block.successors = [final.get(each, each) for each in block.successors]
                 break
