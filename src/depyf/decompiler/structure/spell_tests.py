@@ -20,6 +20,7 @@ from ..lift.spelling import (
     BRANCH_TO_TEST,
     IF_TO_TEST,
     INDENTATION,
+    UNUSUAL,
     WHILE_TO_TEST,
     before_jump,
     begins_below,
@@ -163,7 +164,8 @@ class _Speller:
 
         def cost(at: int) -> float:
             outer = best_spelling(scope, negate(part_of(test, 0, at or None)), column, WHILE_TO_TEST)[0]
-            return outer + (best_spelling(scope, part_of(test, at), column + INDENTATION)[0] if at else 0)
+            # (Rarer than one test: it takes more than an unusual column to show it.)
+            return outer + (UNUSUAL + best_spelling(scope, part_of(test, at), column + INDENTATION)[0] if at else 0)
 
         below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])]
         return _cheapest([0, *below], cost, len(values))
