@@ -39,7 +39,7 @@ _BARE = (3, 5)
 #: Each column that the text between two operands is too wide, or too narrow, for it; no more than the last counts.
 _TOO_WIDE, _TOO_NARROW, _WIDEST = 3.0, 1.0, 4
 #: A line that begins where none should, or at an unusual column; a test that begins left of its statement.
-_ELSEWHERE, UNUSUAL, _IMPOSSIBLE = 2.0, 0.5, 6.0
+_ELSEWHERE, _UNUSUAL, _IMPOSSIBLE = 2.0, 0.5, 6.0
 #: An operand that is negated twice; parentheses that are not needed; a line that goes on below a backslash.
 _TWICE, _NOT_NEEDED, _BACKSLASH = 1.0, 0.5, 0.5
 
@@ -362,7 +362,7 @@ def _not_aligned(level: _Level, line: int) -> float:
         return 0.0
     if level.line is None or line <= level.line:
         return _ELSEWHERE
-    return UNUSUAL if (line - level.line) % INDENTATION == 0 else _ELSEWHERE / 2
+    return _UNUSUAL if (line - level.line) % INDENTATION == 0 else _ELSEWHERE / 2
 
 
 def _after_parenthesis(
@@ -381,7 +381,7 @@ def _after_parenthesis(
         begins = start - widths[at] + 1
         cost = 0.0
         if known and begins - INDENTATION * (count + 1) not in known:  # (those before it end lines, too)
-            cost = UNUSUAL if known[0] < begins and (begins - known[0]) % INDENTATION == 0 else _ELSEWHERE
+            cost = _UNUSUAL if known[0] < begins and (begins - known[0]) % INDENTATION == 0 else _ELSEWHERE
         opened = [_Level(column, column - INDENTATION)
                   for column in range(begins - INDENTATION * count, begins + 1, INDENTATION)]
         yield cost, _State((*levels, *opened, *_opened(words[at + 1:], start, begins)), begins, state.leads)

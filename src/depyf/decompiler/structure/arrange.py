@@ -137,6 +137,8 @@ class _Arrangement:
                 stmts[at + 1:] = both = stmt.orelse + stmts[at + 1:]
                 stmt.orelse = both[:-count]
                 del stmts[at + 1:-count]
+            elif isinstance(stmt, ast.If) and self._is_end_of_rest(stmt, stmts[at + 1:]):
+                stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:-1], stmts[-1:]
             elif isinstance(stmt, ast.If) and self._is_left_of_branch(stmt, stmts[at + 1:]):
                 stmt.orelse += stmts[at + 1:]
                 stmts[at + 1:] = [stmt.body.pop()]
@@ -149,6 +151,12 @@ class _Arrangement:
         begin, column = self.evidence.behind(stmt.body[:-1]), self.evidence.column(stmt.body[0])
         written = self.evidence.exit_between(begin, sys.maxsize, "break")
         return written is not None and written.column is not None and column is not None and written.column < column
+
+    def _is_end_of_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether a branch is a copy of the last statement after it, and what is between them is the branch."""
+        return len(stmt.body) == 1 and len(rest) > 1 and not stmt.orelse and not folds_not(stmt.test) and (
+            line_of(rest[-1]) is not None and self._is_copy(stmt.body[0], rest[-1])
+            and all(self.evidence.is_further_right(each, rest[-1]) for each in rest[:-1]))
 
     def _is_left_of_branch(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether the ``return`` that a branch ends in was written below and left of it, after what leaves."""

@@ -200,7 +200,7 @@ def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int
     if isinstance(last, (ast.Break, ast.Continue)):
         if behind is not None and not any(isinstance(suite[-1], type(last)) for suite in suites):
             _jump_into_else(evidence, stmt, begin, behind, evidence.last_line(suites[-1]) or 0)
-    elif isinstance(last, ast.Return) and isinstance(last.value, (ast.Constant, Literal)):
+    elif isinstance(last, ast.Return) and isinstance(last.value, (ast.Constant, Literal, type(None))):
         _return_out_of_body(evidence, stmts, at, begin)
 
 
@@ -261,15 +261,21 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
     (``inline_small_exit_blocks`` in compile.c.) Copies have one line, after all others of the statement.
     """
-    stmt = stmts[at]
+    stmt, rest = stmts[at], stmts[at + 1:-1]
     assert isinstance(stmt, ast.Try)
+    inner = evidence.column(stmt.body[0])
+    if rest and not stmt.orelse and inner is not None and evidence.column(rest[0]) == inner and (
+            evidence.count_indented(rest, inner) == len(rest)
+            and any(_is_copy_of(handler.body[-1], stmts[-1]) for handler in stmt.handlers)):
+        stmt.orelse = rest
+        del stmts[at + 1:-1]
     suites = [stmt.orelse or stmt.body, *(handler.body for handler in stmt.handlers)]
     ends = [suite[-1] for suite in suites if _has_line(suite[-1])]
     if not ends:
         return
     is_last = not stmts[at + 1:]
     copy = max(ends, key=lambda each: line_of(each) or 0) if is_last else stmts[at + 1]
-    copies = [end for end in ends if line_of(end) == line_of(copy) and ast.dump(end) == ast.dump(copy)]
+    copies = [end for end in ends if _is_copy_of(end, copy)]
     if not copies or not _is_behind_all(stmt, copy, copies):
         return
     if is_last:
@@ -338,8 +344,7 @@ def join_copies_of_cases(stmts: list[ast.stmt], at: int) -> None:
     copy = max(ends, key=lambda each: line_of(each) or 0, default=None)
     if copy is None or not all(never_falls(suite) for suite in (rest, *suites_of(stmt)) if suite):
         return
-    copies = [end for end in (*ends, *rest[-1:])
-              if line_of(end) == line_of(copy) and ast.dump(end) == ast.dump(copy)]
+    copies = [end for end in (*ends, *rest[-1:]) if _is_copy_of(end, copy)]
     if not rest and not (copies[1:] and _always_fits(stmt.cases[-1])):
         return
     others = [line_of(each) or 0 for each in all_statements(stmts[at:]) if each not in copies]
@@ -372,6 +377,11 @@ def _stands_behind(evidence: Evidence, stmt: ast.Try, copy: ast.stmt, count: int
     is_copied = count > 1 if inner is None or column is None else column < inner
     return is_copied and (not stmt.finalbody or isinstance(copy, ast.Return) and isinstance(
         copy.value, (ast.Constant, ast.Name)))
+
+
+def _is_copy_of(one: ast.stmt, other: ast.stmt) -> bool:
+    """Return whether a ``return`` and another statement are one in the source."""
+    return _has_line(one) and line_of(one) == line_of(other) and ast.dump(one) == ast.dump(other)
 
 
 def _has_line(stmt: ast.stmt) -> bool:

@@ -693,7 +693,7 @@ class Evidence(Positions):
         if isinstance(stmt, ast.If) and (column := self._column_of_jump(stmt)) is not None:
             return column
         body: list[ast.stmt] = getattr(stmt, "body", None) or []
-        if not body or line_of(body[0]) == line_of(stmt) and not isinstance(stmt, (ast.Try, ast.With)):
+        if not body or line_of(body[0]) == line_of(stmt) and not isinstance(stmt, (ast.Try, ast.With, ast.AsyncWith)):
             return None
         first = [body[0]] if not isinstance(stmt, ast.Try) else [suite[0] for suite in suites_of(stmt)]
         inner = min((column for each in first if (column := self.column(each)) is not None), default=None)

@@ -20,7 +20,6 @@ from ..lift.spelling import (
     BRANCH_TO_TEST,
     IF_TO_TEST,
     INDENTATION,
-    UNUSUAL,
     WHILE_TO_TEST,
     before_jump,
     begins_below,
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 _Tested = ast.If | ast.While | ast.Assert
 #: So many statements inside each other are tried, in so many ways that they have so many operands in all.
 _MOST_INSIDE, _MOST_OPERANDS = 3, 400
+#: What speaks against an ``if`` in a ``while`` whose test begins below ``if (`` or after ``if not (``.
+_GOES_ON = 0.5
 
 
 def spell_tests(body: Body) -> None:
@@ -164,8 +165,12 @@ class _Speller:
 
         def cost(at: int) -> float:
             outer = best_spelling(scope, negate(part_of(test, 0, at or None)), column, WHILE_TO_TEST)[0]
-            # (Rarer than one test: it takes more than an unusual column to show it.)
-            return outer + (UNUSUAL + best_spelling(scope, part_of(test, at), column + INDENTATION)[0] if at else 0)
+            if not at:
+                return outer
+            begin = self.body.facts.start(values[at])
+            # (Two or three indentations to the right it is rather a line of the test that goes on.)
+            goes_on = begin is not None and begin[1] in (column + 2 * INDENTATION, column + 3 * INDENTATION)
+            return outer + best_spelling(scope, part_of(test, at), column + INDENTATION)[0] + _GOES_ON * goes_on
 
         below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])]
         return _cheapest([0, *below], cost, len(values))
