@@ -113,16 +113,19 @@ class _Arrangement:
         if place is not None:
             at_line(stmt, place.line)
 
-    def join_copies(self, stmts: list[ast.stmt]) -> None:
+    def join_copies(self, stmts: list[ast.stmt], follow: ast.stmt | None = None) -> None:
         """Write the common end of two branches once, after them.
+
+        ``follow`` is the statement that comes after the suite.
 
         Small ends are copied to every jump there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
         in compile.c). Copies have one line (*certain*); where none is known, equal ends that are so small are copies.
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
+            behind = stmts[at + 1] if at + 1 < len(stmts) else follow
             for part in suites_of(stmt):
-                self.join_copies(part)
+                self.join_copies(part, behind if isinstance(stmt, ast.If) else None)
             if isinstance(stmt, ast.Try):
                 join_copies(self.evidence, stmts, at)
             if isinstance(stmt, (ast.With, ast.AsyncWith)):
@@ -137,6 +140,10 @@ class _Arrangement:
                 stmts[at + 1:] = both = stmt.orelse + stmts[at + 1:]
                 stmt.orelse = both[:-count]
                 del stmts[at + 1:-count]
+            elif isinstance(stmt, ast.If) and follow is not None and self._ends_in_copy(stmt, follow):
+                stmt.body.pop()
+                stmt.orelse = stmts[at + 1:]
+                del stmts[at + 1:]
             elif isinstance(stmt, ast.If) and self._is_end_of_rest(stmt, stmts[at + 1:]):
                 stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:-1], stmts[-1:]
             elif isinstance(stmt, ast.If) and self._is_left_of_branch(stmt, stmts[at + 1:]):
@@ -151,6 +158,11 @@ class _Arrangement:
         begin, column = self.evidence.behind(stmt.body[:-1]), self.evidence.column(stmt.body[0])
         written = self.evidence.exit_between(begin, sys.maxsize, "break")
         return written is not None and written.column is not None and column is not None and written.column < column
+
+    def _ends_in_copy(self, stmt: ast.If, follow: ast.stmt) -> bool:
+        """Return whether a branch ends in a copy of the statement that the suite around leads to."""
+        return not stmt.orelse and len(stmt.body) > 1 and line_of(follow) is not None and (
+            self._is_copy(stmt.body[-1], follow))
 
     def _is_end_of_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch is a copy of the last statement after it, and what is between them is the branch."""
