@@ -23,6 +23,7 @@ import ast
 import copy
 import itertools
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
@@ -90,6 +91,16 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
     return None if folds_not(inner) else (negate(outer), negate(inner))
 
 
+def _returns_in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
+    """Yield each ``return`` in a suite of a loop, and in branches in it: the suite that it is in, and its number."""
+    for number, stmt in enumerate(stmts):
+        if isinstance(stmt, ast.Return):
+            yield stmts, number
+        elif isinstance(stmt, ast.If):
+            yield from _returns_in_branches(stmt.body)
+            yield from _returns_in_branches(stmt.orelse)
+
+
 def _ends_function(stmt: ast.stmt) -> bool:
     """Return whether a statement is the compiler's own ``return`` of nothing, which ends every path."""
     return leaves_by(stmt, "return") and line_of(stmt) is None
@@ -126,6 +137,8 @@ class _Arrangement:
             behind = stmts[at + 1] if at + 1 < len(stmts) else follow
             for part in suites_of(stmt):
                 self.join_copies(part, behind if isinstance(stmt, ast.If) else None)
+            if isinstance(stmt, LOOPS) and not stmt.orelse:
+                self._breaks(stmts, at)
             if isinstance(stmt, ast.Try):
                 join_copies(self.evidence, stmts, at)
             if isinstance(stmt, (ast.With, ast.AsyncWith)):
@@ -158,6 +171,23 @@ class _Arrangement:
         begin, column = self.evidence.behind(stmt.body[:-1]), self.evidence.column(stmt.body[0])
         written = self.evidence.exit_between(begin, sys.maxsize, "break")
         return written is not None and written.column is not None and column is not None and written.column < column
+
+    def _breaks(self, stmts: list[ast.stmt], at: int) -> None:
+        """Write the ``return`` that is left of the body of a loop after the loop, and ``break`` for each copy in it."""
+        loop, rest = stmts[at], stmts[at + 1:]
+        assert isinstance(loop, LOOPS)
+        inner = self.evidence.column(loop.body[0])
+        copies = [(suite, number) for suite, number in _returns_in_branches(loop.body)
+                  if inner is not None and line_of(suite[number]) is not None
+                  and (column := self.evidence.column(suite[number])) is not None and column < inner]
+        if not copies or not (rest or isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)):
+            return
+        found = [suite[number] for suite, number in copies]
+        copy = rest[0] if rest else max(found, key=lambda each: line_of(each) or 0)
+        for suite, number in copies:
+            if self._is_copy(suite[number], copy):
+                suite[number] = ast.Break()
+        stmts[at + 1:at + 1] = [] if rest else [copy]
 
     def _ends_in_copy(self, stmt: ast.If, follow: ast.stmt) -> bool:
         """Return whether a branch ends in a copy of the statement that the suite around leads to."""
