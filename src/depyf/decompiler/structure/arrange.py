@@ -38,6 +38,7 @@ from .arrange_tries import (
     break_at_end,
     break_branch,
     break_in_loop,
+    breaks_of,
     join_copies,
     join_copies_of_cases,
     leave_by_break,
@@ -91,14 +92,14 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
     return None if folds_not(inner) else (negate(outer), negate(inner))
 
 
-def _returns_in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
-    """Yield each ``return`` in a suite of a loop, and in branches in it: the suite that it is in, and its number."""
+def _in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
+    """Yield each simple statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
     for number, stmt in enumerate(stmts):
-        if isinstance(stmt, ast.Return):
+        if isinstance(stmt, ast.If):
+            yield from _in_branches(stmt.body)
+            yield from _in_branches(stmt.orelse)
+        elif not suites_of(stmt):
             yield stmts, number
-        elif isinstance(stmt, ast.If):
-            yield from _returns_in_branches(stmt.body)
-            yield from _returns_in_branches(stmt.orelse)
 
 
 def _ends_function(stmt: ast.stmt) -> bool:
@@ -139,6 +140,7 @@ class _Arrangement:
                 self.join_copies(part, behind if isinstance(stmt, ast.If) else None)
             if isinstance(stmt, LOOPS) and not stmt.orelse:
                 self._breaks(stmts, at)
+                self._into_break(stmts, at)
             if isinstance(stmt, ast.Try):
                 join_copies(self.evidence, stmts, at)
             if isinstance(stmt, (ast.With, ast.AsyncWith)):
@@ -177,8 +179,8 @@ class _Arrangement:
         loop, rest = stmts[at], stmts[at + 1:]
         assert isinstance(loop, LOOPS)
         inner = self.evidence.column(loop.body[0])
-        copies = [(suite, number) for suite, number in _returns_in_branches(loop.body)
-                  if inner is not None and line_of(suite[number]) is not None
+        copies = [(suite, number) for suite, number in _in_branches(loop.body)
+                  if inner is not None and isinstance(suite[number], ast.Return) and line_of(suite[number]) is not None
                   and (column := self.evidence.column(suite[number])) is not None and column < inner]
         if not copies or not (rest or isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)):
             return
@@ -188,6 +190,20 @@ class _Arrangement:
             if self._is_copy(suite[number], copy):
                 suite[number] = ast.Break()
         stmts[at + 1:at + 1] = [] if rest else [copy]
+
+    def _into_break(self, stmts: list[ast.stmt], at: int) -> None:
+        """Write the statements after an endless loop that are further right than its body before its one ``break``."""
+        loop = stmts[at]
+        assert isinstance(loop, LOOPS)
+        inner = self.evidence.column(loop.body[0])
+        breaks = [place for place in _in_branches(loop.body) if isinstance(place[0][place[1]], ast.Break)]
+        is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
+        if inner is None or len(breaks) != 1 or len(list(breaks_of(loop.body))) != 1 or not is_endless:
+            return
+        suite, number = breaks[0]
+        moved = list(itertools.takewhile(lambda each: (self.evidence.column(each) or 0) > inner, stmts[at + 1:]))
+        suite[number:number] = moved
+        del stmts[at + 1:at + 1 + len(moved)]
 
     def _ends_in_copy(self, stmt: ast.If, follow: ast.stmt) -> bool:
         """Return whether a branch ends in a copy of the statement that the suite around leads to."""

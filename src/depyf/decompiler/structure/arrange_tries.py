@@ -7,6 +7,7 @@ them was written follows from the indentation of ``b()``, as it does for code co
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from ..emit.new_syntax import TRY
 from ..lift import folds_not, negate
@@ -131,7 +132,7 @@ def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     """Arrange the ``else`` of a loop without ``break``, which is equivalent to statements after it."""
     stmt = stmts[at]
     assert isinstance(stmt, LOOPS)
-    if evidence.has_columns and not _has_break(stmt.body) and (
+    if evidence.has_columns and next(breaks_of(stmt.body), None) is None and (
             at + 1 == len(stmts) or stmt.orelse or evidence.room(stmt.body, stmts[at + 1:]) != 0):
         else_or_behind(evidence, stmts, at)
 
@@ -394,10 +395,13 @@ def _line_of_handler(stmt: ast.Try, number: int) -> int | None:
     return line
 
 
-def _has_break(stmts: list[ast.stmt]) -> bool:
-    """Return whether a ``break`` leaves the loop that contains a suite."""
-    return any(isinstance(stmt, ast.Break) or any(map(
-        _has_break, [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt))) for stmt in stmts)
+def breaks_of(stmts: list[ast.stmt]) -> Iterator[ast.Break]:
+    """Yield each ``break`` that leaves the loop that contains a suite."""
+    for stmt in stmts:
+        if isinstance(stmt, ast.Break):
+            yield stmt
+        for suite in [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt):
+            yield from breaks_of(suite)
 
 
 # --- Loops as their author wrote them: where ``break`` is, and how a loop ends -- ------------------

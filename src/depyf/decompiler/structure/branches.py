@@ -192,18 +192,22 @@ def loop(walker: Walker, cursor: Cursor) -> Construct:
     suite = walker.walk(Cursor(at, cursor.stack[:], at, inner), entered=at)
     if suite.falls and values(suite.stack) > values(cursor.stack):
         raise CannotDecompile(STRUCTURE, "a value crosses a loop")
-    written = make_while(suite.statements)
+    written = make_while(suite.statements, _is_endless(walker, block))
     for stmt in written:
         at_line(stmt, block.line)
     return Construct(written, exit_, cursor.stack)
 
 
+def _is_endless(walker: Walker, head: Block) -> bool:
+    """Return whether the line table shows ``while True`` before the block that a loop begins with."""
+    evidence = walker.evidence()
+    return bool(head.ops) and evidence is not None and evidence.endless(head.ops[0].offset) is not None
+
+
 def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -> int | None:
     """Return where a loop goes when the test at its head ends it; ``None`` where the head is no test alone."""
     out = [succ for succ in block.successors if succ not in body]
-    evidence = walker.evidence()
-    if block.end != "branch" or len(out) != 1 or block.ops and evidence is not None and (
-            evidence.endless(block.ops[0].offset) is not None):
+    if block.end != "branch" or len(out) != 1 or _is_endless(walker, block):
         return None
     probe = State(cursor.stack[:])
     try:
@@ -258,11 +262,11 @@ def while_else(
     return Construct([at_line(statement, block.line)], exit_, cursor.stack)
 
 
-def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
-    """Write ``while True: if not c: break ...`` as ``while c: ...``."""
+def make_while(stmts: list[ast.stmt], is_endless: bool) -> list[ast.stmt]:
+    """Write ``while True: if not c: break ...`` as ``while c: ...``, unless it is known to be endless."""
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts = stmts[:-1]
-    first = stmts[0] if stmts else None
+    first = stmts[0] if stmts and not is_endless else None
     if isinstance(first, ast.If):
         if len(first.body) == 1 and isinstance(first.body[0], ast.Break):
             if not first.orelse and not folds_not(first.test):

@@ -74,6 +74,7 @@ class _Opcodes:
         acting: those of them that do more than load a constant, which may be an operand.
         returning, jumping: that return, and that jump in any case.
         extended, taking: of ``EXTENDED_ARG``, and of what takes the ``None`` of a statement.
+        preceding: that can come before the first operation of an expression, as a part of it.
         looping, caches_of_loop: that jump back to the head of a loop, and the number of their caches.
         constant, small: that load a constant, and the one of them whose argument it is (3.14).
         storing, deleting: that store and that delete variables.
@@ -96,6 +97,7 @@ class _Opcodes:
         self.looping = numbers("JUMP_BACKWARD")
         self.caches_of_loop = table(version).caches[opcodes["JUMP_BACKWARD"]] if self.looping else 0
         self.extended = opcodes["EXTENDED_ARG"]
+        self.preceding = numbers("EXTENDED_ARG", "PUSH_NULL")
         self.small = opcodes.get("LOAD_SMALL_INT", -1)
         self.constant = numbers("LOAD_CONST", "RETURN_CONST", "LOAD_SMALL_INT")
         self.storing, self.deleting = (numbers(*(start + scope for scope in ("FAST", "NAME", "GLOBAL", "DEREF")))
@@ -176,6 +178,7 @@ class Evidence(Positions):
         self._consts, self._names, self._first_line = code.consts, code.varnames, code.firstlineno
         self._units, self._arguments = code.bytecode[::2], code.bytecode[1::2]
         self.copies_exits = code.version >= (3, 10)
+        self._marks_true = code.version >= (3, 12)
         instructions = decode(code) if has_places and code.version < (3, 11) else []
         self._guards = one_line_guards(instructions)
         self._left = Leftovers(instructions) if instructions and not self.copies_exits else None
@@ -299,16 +302,21 @@ class Evidence(Positions):
         """Return the column of a ``while True`` whose first operation is at a byte offset; ``None`` if it is none.
 
         It leaves a NOP on its line, before the place that the loop jumps back to (or that, for a ``continue``): with
-        its span (3.11), or that of ``True``.
+        its span (3.11), or that of ``True`` (3.12 and later).
         """
         at = offset // 2
+        while 0 < at < len(self.positions) and self._units[at - 1] in self._opcodes.preceding:
+            at -= 1
         if not 0 < at < len(self.positions) or self._units[at - 1] != self._opcodes.nop or (
                 self._looped.isdisjoint((at - 1, at))):
             return None
         begin, first = self.positions[at - 1], self.positions[at]
         if begin is None or first is None or begin.column is None or begin.line >= first.line:
             return None
-        return begin.column - len("while ") * (begin.end_line == begin.line)
+        is_short = begin.end_line == begin.line
+        if self._marks_true and not is_short:  # (It is of a ``try``.)
+            return None
+        return begin.column - len("while ") * is_short
 
     def _is_behind_return(self, position: Position) -> bool:
         """Return whether a ``None`` is where ``return`` fits before it, and no statement begins."""

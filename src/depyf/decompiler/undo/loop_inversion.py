@@ -49,7 +49,8 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
                 first = group.pop(0)
                 for other in group[:]:
                     size = _common(first, other)
-                    if not size or frozenset((first.id, other.id)) in arms:
+                    if not size or frozenset((first.id, other.id)) in arms or size == len(other.ops) and (
+                            other.id in cfg.kinds):  # (The beginnings of two handlers are not one.)
                         continue
                     start = len(first.ops) - size
                     if start:
@@ -70,8 +71,7 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
 
 def _alike(cfg: RegionCfg) -> list[list[Block]]:
     """Return the groups of tests that lead to the same places."""
-    tests = [block for block in cfg.blocks.values()
-             if block.end == "branch" and block.ops and block.id not in cfg.kinds]
+    tests = [block for block in cfg.blocks.values() if block.end == "branch" and block.ops]
     groups: dict[tuple[object, ...], list[Block]] = {}
     for block in _repeated(tests, lambda block: (*[_rough_place(cfg, id) for id in block.successors], block.handler)):
         t, f = block.successors
