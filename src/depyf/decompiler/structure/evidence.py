@@ -766,7 +766,12 @@ class Evidence(Positions):
             column: of the outer one.
         """
         place = self.start_of_test(stmt)
-        return place is not None and place[1] - column in _TO_TEST_OF_ELIF
+        if place is None or place[1] - column not in _TO_TEST_OF_ELIF:
+            return False
+        # (A test that goes on below is in parentheses.)
+        last = self.start(stmt.test.values[-1]) if isinstance(stmt.test, ast.BoolOp) else None
+        is_bare = place[1] - column in (len("elif "), len("elif not "))
+        return not is_bare or last is None or last[0] <= place[0]
 
     def start_of_test(self, stmt: ast.If | ast.Assert) -> tuple[int, int] | None:
         """Return line and column at which a test begins, without ``not`` and parentheses before it."""
