@@ -657,6 +657,8 @@ class Evidence(Positions):
         begin = None if stmt.value is None else self.start(stmt.value)
         if before is not None and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
+        elif (of_constant := self._constant_before_clean_up(stmt.value, last)) is not None:
+            place = of_constant
         elif before is not None or begin is not None and begin[1] is not None and (
                 begin < (place.line, place.column)):
             place = None if begin is None else place._replace(line=begin[0], column=begin[1])
@@ -677,6 +679,19 @@ class Evidence(Positions):
         while before > 0 and self.positions[before] == self.positions[last]:
             before -= 1
         return None if self._opcodes.leaving.issuperset(self._units[before + 1:last]) else before
+
+    def _constant_before_clean_up(self, value: ast.expr | None, last: int) -> Position | None:
+        """Return the place of the NOP of a returned number, which is loaded after the statements of a ``finally``."""
+        end = self.positions[last]
+        if not isinstance(value, ast.Constant) or isinstance(value.value, (str, bytes)) or end is None:
+            return None
+        at, leaving = last - 1, self._opcodes.returning | self._opcodes.jumping | self._opcodes.looping
+        while at >= 0 and self._units[at] not in leaving and self._units[at] != self._opcodes.nop:
+            at -= 1
+        place = self.positions[at] if at >= 0 and self._units[at] == self._opcodes.nop else None
+        is_its = place is not None and place.column is not None and place.line == place.end_line < end.line and (
+            (place.end_column or 0) - place.column == len(repr(value.value)))
+        return place if is_its else None
 
     def _assert(self, stmt: ast.Assert) -> int | None:
         """Return the column of an ``assert``.

@@ -568,6 +568,7 @@ class Reducer:
             if self.only_value(a.ops[: len(a.ops) - size]) and self.only_value(b.ops[: len(b.ops) - size]):
                 first, second = a.ops[: len(a.ops) - size], b.ops[: len(b.ops) - size]
                 tail = self.cfg.add(a, a.ops[len(a.ops) - size :], a.end, [], a.region, a.arg)
+                tail.end_op, a.end_op, b.end_op = a.end_op, None, None
                 self.preds[tail.id] = []
                 self.changed(tail, list(a.successors), a.end)
                 for block, ops in ((a, first), (b, second)):
