@@ -45,7 +45,7 @@ from .arrange_tries import (
     with_finally,
 )
 from .evidence import TO_TEST, Evidence, Exit
-from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
+from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -186,6 +186,8 @@ class _Arrangement:
             return
         found = [suite[number] for suite, number in copies]
         copy = rest[0] if rest else max(found, key=lambda each: line_of(each) or 0)
+        if (line_of(copy) or 0) <= max(line_of(each) or 0 for each in all_statements([loop]) if each not in found):
+            return  # (The place of a return inside of two clean-ups is that of the outer one.)
         for suite, number in copies:
             if self._is_copy(suite[number], copy):
                 suite[number] = ast.Break()
@@ -337,6 +339,8 @@ class _Arrangement:
                 stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt)) and (
                 self.evidence.exit_between(self.evidence.behind(stmts), after) is not None):
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
+        if isinstance(only, LEAVES) and not folds_not(stmt.test) and stmts[at + 1:]:
+            self._exit_in_else(stmts, at, word_of(only), after)
         is_last = at + 1 == len(stmts)
         if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
             break_branch(self.evidence, stmts, at, after)
@@ -355,6 +359,21 @@ class _Arrangement:
             stmts[at + 1:at + 1] = stmt.body[count:]
             del stmt.body[count:]
             self._drop_exit(stmts, end)
+
+    def _exit_in_else(self, stmts: list[ast.stmt], at: int, word: str, after: int | None) -> None:
+        """Write ``if not a: continue`` and the rest as ``if a: (rest)`` and ``else: continue``, if that is after it."""
+        stmt, rest = stmts[at], stmts[at + 1:]
+        assert isinstance(stmt, ast.If)
+        column, begin = self.evidence.column(rest[0]), self.evidence.start_of_test(stmt)
+        if column is None or begin is None or begin[1] >= column or never_falls(rest):
+            return
+        written = self.evidence.exit_between(self.evidence.behind(rest), after, word)
+        if written is None or written.column != column or self.evidence.exit_between(begin[0], first_line(rest)):
+            return
+        stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, stmt.body
+        at_line(stmt.orelse[0], written.line)
+        self.evidence.stands_at(stmt.orelse[0], written)
+        del stmts[at + 1:]
 
     def _is_right_of_test(self, following: ast.stmt, stmt: ast.If) -> bool:
         """Return whether a statement is known to begin further right than a test, so that it is in the branch."""

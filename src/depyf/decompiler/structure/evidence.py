@@ -30,7 +30,7 @@ from ...bytecode.instructions import decode
 from ...bytecode.linetable import Position, parse_exception_table, positions
 from ...bytecode.versions import table
 from ..lift.scope import Positions
-from ..lift.spelling import BRANCH_TO_TEST, ELIF_TO_TEST, IF_TO_TEST, INDENTATION, first_part, start_of
+from ..lift.spelling import BRANCH_TO_TEST, ELIF_TO_TEST, IF_TO_TEST, INDENTATION, best_spelling, first_part, start_of
 from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, offset_of, ops_of, suites_of
 from .frames import is_nothing, word_of
 from .leftovers import Leftovers, one_line_guards
@@ -689,7 +689,8 @@ class Evidence(Positions):
         while at >= 0 and self._units[at] not in leaving and self._units[at] != self._opcodes.nop:
             at -= 1
         place = self.positions[at] if at >= 0 and self._units[at] == self._opcodes.nop else None
-        is_its = place is not None and place.column is not None and place.line == place.end_line < end.line and (
+        is_its = place is not None and not {at, at + 1} & self._looped and (
+            place.column is not None and place.line == place.end_line < end.line) and (
             (place.end_column or 0) - place.column == len(repr(value.value)))
         return place if is_its else None
 
@@ -783,10 +784,13 @@ class Evidence(Positions):
         place = self.start_of_test(stmt)
         if place is None or place[1] - column not in _TO_TEST_OF_ELIF:
             return False
-        # (A test that goes on below is in parentheses.)
         last = self.start(stmt.test.values[-1]) if isinstance(stmt.test, ast.BoolOp) else None
-        is_bare = place[1] - column in (len("elif "), len("elif not "))
-        return not is_bare or last is None or last[0] <= place[0]
+        if last is None or last[0] <= place[0]:
+            return True
+        # (It may begin below ``if (``. Nobody leaves a line empty before ``elif (``.)
+        as_elif, as_if = (best_spelling(self, stmt.test, column, widths)[0] for widths in (ELIF_TO_TEST, IF_TO_TEST))
+        before = self._lines_in_order[:bisect_left(self._lines_in_order, place[0] - 1)][-1:]
+        return as_elif < as_if or as_elif == as_if and before == [place[0] - 2]
 
     def start_of_test(self, stmt: ast.If | ast.Assert) -> tuple[int, int] | None:
         """Return line and column at which a test begins, without ``not`` and parentheses before it."""
