@@ -669,8 +669,10 @@ class Evidence(Positions):
         elif not isinstance(stmt.value, (ast.Constant, Literal)) or (
                 begin is not None and begin[1] is not None and begin > (place.line, place.column)):
             return place
-        if place is None or place.column is None:
-            return None
+        if place is None or place.column is None or isinstance(stmt.value, ast.Constant) and (
+                isinstance(stmt.value.value, bool) and place.line == place.end_line
+                and (place.end_column or 0) - place.column != len(repr(stmt.value.value))):
+            return None  # (The place of another clean-up, around the one that was looked for.)
         return place._replace(column=place.column - len("return "))
 
     def _before_clean_up(self, last: int) -> int | None:
