@@ -365,7 +365,7 @@ class _Arrangement:
         stmt, rest = stmts[at], stmts[at + 1:]
         assert isinstance(stmt, ast.If)
         column, begin = self.evidence.column(rest[0]), self.evidence.start_of_test(stmt)
-        if column is None or begin is None or begin[1] >= column or never_falls(rest):
+        if column is None or begin is None or never_falls(rest):
             return
         written = self.evidence.exit_between(self.evidence.behind(rest), after, word)
         if written is None or written.column != column or self.evidence.exit_between(begin[0], first_line(rest)):
