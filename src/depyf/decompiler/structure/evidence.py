@@ -791,8 +791,8 @@ class Evidence(Positions):
             return True
         # (It may begin below ``if (``. Nobody leaves a line empty before ``elif (``.)
         as_elif, as_if = (best_spelling(self, stmt.test, column, widths)[0] for widths in (ELIF_TO_TEST, IF_TO_TEST))
-        before = self._lines_in_order[:bisect_left(self._lines_in_order, place[0] - 1)][-1:]
-        return as_elif < as_if or as_elif == as_if and before == [place[0] - 2]
+        ends = {each.end_line for each in self.positions if each is not None}
+        return as_elif < as_if or as_elif == as_if and not ends.isdisjoint((place[0] - 1, place[0] - 2))
 
     def start_of_test(self, stmt: ast.If | ast.Assert) -> tuple[int, int] | None:
         """Return line and column at which a test begins, without ``not`` and parentheses before it."""
