@@ -137,7 +137,6 @@ class Graphs:
         """Return the graph that a call of a compiler works on; begin one where there is none.
 
         Args:
-            call: the present call.
             traced: Dynamo traces the graph. What compiles it then, in the same call, goes on with it.
         """
         marked = call.marks.get(self._mark) if call.marks is not None else None

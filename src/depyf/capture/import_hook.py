@@ -18,7 +18,6 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> Callable[[
     and until it has run. Where a loader does not allow that, the action is never called.
 
     Args:
-        name: full name of the module.
         action: must not raise: the import would fail.
 
     Returns:

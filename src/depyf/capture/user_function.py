@@ -63,9 +63,7 @@ def of_frame(
     """Return the function that the user means by a frame.
 
     Args:
-        code: of the frame.
         values: its local variables, captured ones included.
-        namespace: its globals.
         function: that was called, if known.
     """
     this = values.get(code.co_varnames[0]) if code.co_argcount else None

@@ -183,7 +183,6 @@ def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Deco
     """Decompile what Dynamo made; where an internal error prevents that, return a text that says so.
 
     Args:
-        bytecode: the record.
         code: its transformed code, from the record or as it runs.
         attempt: runs what may fail.
     """

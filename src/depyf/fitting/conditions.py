@@ -57,7 +57,6 @@ class Finding:
     """A condition, evaluated for a call.
 
     Attributes:
-        guard: the condition.
         holds: ``None`` where it cannot be decided.
         subject, wanted, met: of one that does not hold: what is compared, what it must be, what it is.
         facets: what of the values must change, as far as the condition fixes it.

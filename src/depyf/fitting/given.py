@@ -319,7 +319,6 @@ def frame_of(capture: Capture, name: str) -> Frame:
     """Return the function or resume function of a name, without versions whose compilation failed.
 
     Args:
-        capture: the dump.
         name: ``"Decoder.forward"``, ``"forward"``, ``"__resume_at_10_2"``; or the id of a version, ``"0/1"``.
 
     Raises:

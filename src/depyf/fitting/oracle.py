@@ -37,7 +37,6 @@ class Failure:
         subject: what is compared, in the user's words: ``"x.shape[0]"``.
         wanted, met: what it must be and what it is; ``""`` where unknown.
         cause: the user line that made Dynamo guard, if known.
-        text: torch's own words.
     """
 
     subject: str
@@ -113,7 +112,6 @@ def fit(frame: Frame, given: Given, same: bool = False) -> Fit:
     """Compare a call with the recorded versions of a function.
 
     Args:
-        frame: the function.
         given: what is known of the call (:func:`described_call`).
         same: assume what was not given as it was when each version was compiled, unless versions differ in it.
     """
@@ -302,7 +300,6 @@ def advice(answer: Fit, likely: Fit) -> str:
     """Return what decides an undecided call, with values that a version asks for; ``""`` for a decided one.
 
     Args:
-        answer: the answer.
         likely: the answer if what was not given is as it was when each version was compiled.
     """
     if _decided(answer):

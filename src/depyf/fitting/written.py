@@ -115,8 +115,6 @@ def tensor(dtype: str, shape: Sequence[Any], options: Mapping[str, Any], text: s
     """Return a tensor.
 
     Args:
-        dtype: its short or long name.
-        shape: its sizes.
         options: ``grad`` (or ``requires_grad``), ``device``, ``stride``, ``cls``, ``inference``.
         text: its name in a message.
     """
@@ -172,8 +170,6 @@ def answers_by_size(
 
     Args:
         texts: ``"x.0,y.0=1,2,8"``.
-        given: the call that is changed.
-        ask: gives the answer for a changed call.
 
     Raises:
         NotAValue: a text is no list of sizes, or a tensor has no such dimension.

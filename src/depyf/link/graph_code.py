@@ -140,8 +140,6 @@ def same_graph(graph: GraphCode, text: CodeType, numbers: Set[str] = frozenset()
     """Return whether both do the same.
 
     Args:
-        graph: torch's function.
-        text: the function of the file.
         numbers: parameters of the latter that are numbers: how long they live is unobservable.
     """
     running = graph.code
@@ -187,8 +185,6 @@ class GraphCode:
     """The events of a graph's function, to compare it by.
 
     Attributes:
-        code: of the function.
-        events: in order.
         released: parameters without a second name that it releases.
     """
 

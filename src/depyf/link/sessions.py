@@ -21,7 +21,6 @@ class DebugSession:
     """One ``prepare_debug``.
 
     Attributes:
-        directory: of the dump.
         linker: links running code to the files; ``None`` if nothing is linked.
         stages: the stages of graphs that run.
         write: writes the files, if they are not written yet.
@@ -175,9 +174,6 @@ def run_when_debugging(
     """Have linked code run in place of a version inside ``debug()``; ``False`` if this torch cannot do so.
 
     Args:
-        function: what torch compiled.
-        version: Dynamo's code for it.
-        make: makes the linked code.
         gone: called when the version is deleted.
     """
     from ..capture.torch_private import cache_entries

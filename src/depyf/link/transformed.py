@@ -79,9 +79,6 @@ def linked_code(
 
     Args:
         original: the frame's own code, with whose argument and variable names torch compares the result.
-        transformed: Dynamo's code for it.
-        decompiled: the source of ``transformed``.
-        path: the file that contains ``decompiled.text``.
         first_line: the line of that file at which the text begins.
         rename: shown names of globals by real name, as given to ``decompile_code``.
         facts: those given to ``decompile_code``.

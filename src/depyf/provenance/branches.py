@@ -358,8 +358,6 @@ def possible_pieces(
     """Return the pieces that the nodes of a later stage may be of.
 
     Args:
-        pieces: those of the captured graph.
-        graph: the later stage.
         own: returns the pieces of a node's line; 0 for none.
         saved: for values that the graph takes, the pieces that may take them, too.
         arguments: for arguments that the graph takes, the pieces that read them.

@@ -45,7 +45,6 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = source_line
     Of a long file that no compiled function is in, functions of which no line was traced have no bodies.
 
     Args:
-        capture: the run.
         read: returns the lines of a file with their ends, or none; also of a notebook's cell.
     """
     result = []
@@ -115,7 +114,6 @@ def of_capture(
     Else those that are read, where the known lines agree; else what the records have of them, at its place.
 
     Args:
-        capture: the run.
         read: as in :func:`collect`; ``None`` not to look at the disk. Records may name any file, so that is for those
             who asked for it.
     """

@@ -239,7 +239,6 @@ def comparison(condition: str, seen: Seen) -> Comparison:
 
     Args:
         condition: ``"tensor 'x' rank mismatch. expected 2, actual 3"``, ``"len(cache) == 1"``.
-        seen: the present value of an expression.
     """
     for form, read in _FORMS:
         match = re.match(form, condition)

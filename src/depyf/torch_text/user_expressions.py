@@ -235,11 +235,7 @@ def stack_value(source: str) -> str:
 
 
 def known_on_stack(stack: Sequence[str]) -> dict[str, str]:
-    """Return the values of the stack at a graph break that are known, by torch's names: ``{"___stack1": "y.sum()"}``.
-
-    Args:
-        stack: of a frame, as :attr:`.records.model.Frame.stack`.
-    """
+    """Return the values of the stack at a graph break that are known, by torch's names: ``{"___stack1": "y.sum()"}``."""
     return {f"___stack{number}": expression for number, expression in enumerate(stack) if expression}
 
 

@@ -57,7 +57,6 @@ class Change:
         subject: in the user's words: ``x.shape[0]``.
         was: what the versions expected, that of the version used last first: ``"4"``, ``"2 or more"``.
         now: what this call had; ``""`` where unknown.
-        failures: torch's accounts of it.
         others: of the versions that failed for another thing.
         on_stack: the subject is a value that was on the stack at a graph break.
         keywords: where the number of keyword arguments changed, which ones, and whether this call has them.

@@ -68,7 +68,6 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
     """Return the program.
 
     Args:
-        capture: the dump.
         name: id of the compilation, ``"0/1"``; or a name of a graph.
         backend: which one is checked by default; the recorded one where it is left out.
 

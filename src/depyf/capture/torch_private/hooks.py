@@ -306,7 +306,6 @@ def on_operations(api: private_api.PrivateApi, hook: Callable[[Callable[[], str]
 
     Args:
         api: ``UNFUSED`` or ``FUSED``: the operations before Inductor fuses them, or after it.
-        hook: the hook.
     """
 
     def log_ir(original: Any, nodes: Any) -> Any:

@@ -96,7 +96,6 @@ def difference(before: Capture, after: Capture, full: bool = False, hint: str = 
     """Return the difference between two runs.
 
     Args:
-        before, after: their records.
         full: whether to show every change, those of graphs and kernels line by line.
         hint: what follows the number of changes that are left out.
     """

@@ -52,10 +52,6 @@ class Directory(Folder):
         """Write transformed code; return ``(path, line of the file at which the text begins, text of the file)``.
 
         Args:
-            code: its record.
-            function: the user's function.
-            breaks: where its graph ends before the function does.
-            branch: the branch that it continues.
             failed: sentences on the error with which its compilation failed (:func:`.formatting.no_version`), and on
                 wrong results.
             stack: the expressions of the values that it takes from the stack.

@@ -87,13 +87,10 @@ def write_views(
 
     Args:
         capture: the run; its artefacts are written already, and their records name the files.
-        directory: where they are.
         report: called with an internal error, which costs the file that it concerns.
-        notes: additional ones.
         clean: remove the files of graphs that no compiled function calls.
         page: write ``index.html``; ``None``: unless that takes long (:func:`depyf.page.is_large`).
         progress: called with what is being written (see :data:`Progress`).
-        records: write the records, too.
 
     Returns:
         The capture as it was recorded, with the names of all files.

@@ -35,7 +35,6 @@ class Folder:
     """Writes files.
 
     Attributes:
-        path: the directory.
         files: names written, in the order of their first writing.
     """
 
@@ -133,8 +132,6 @@ def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], troub
     """Return the text of ``index.md``.
 
     Args:
-        environment: of the run.
-        notes: on the run.
         trouble: why the run was not watched, where that failed.
     """
     lines = [TITLE, "", f"{f'depyf did not watch this run: {prose(trouble)}' if trouble else NOTHING} "
@@ -168,11 +165,7 @@ class RecordsOnly(Folder):
         return None
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
-        """Refuse: a code object can only be written while it exists.
-
-        Raises:
-            NotImplementedError: always.
-        """
+        """Refuse: a code object can only be written while it exists."""
         raise NotImplementedError("code objects cannot be written later")
 
 

@@ -87,7 +87,6 @@ def full_code(
     """Return the text for one compiled function.
 
     Args:
-        function: its record.
         graphs: all graphs by shown name.
         compilations: of the run; they say what torch calls open sizes.
         notes: of the run; the head has those on what the whole of it lacks.

@@ -191,12 +191,10 @@ class GraphView:
     """A view of a graph, as :func:`graph_view` makes it.
 
     Attributes:
-        text: the view.
         files: ``(name in the text, path)`` of the user's files, in order.
         names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
-        may_write: those that it may write to.
         own_writes: attributes of the graph's module that it writes to, by torch's names: an optimizer's parameters.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
         symbols: the open sizes among the inputs, in the user's words: ``("s53", "x.shape[2]")``.
@@ -236,8 +234,6 @@ def graph_view(
     """Return the view of a graph; torch's text as it is where it is no graph.
 
     Args:
-        text: torch's print of it, ``GraphStage.text``.
-        inputs: those of the captured graph.
         captured: this is that graph; a later stage keeps torch's names, and has the user's beside its parameters.
         callers: the user's lines for which torch prints places in its own code.
     """
@@ -311,11 +307,8 @@ class _View:
         """Return a graph as it is shown.
 
         Args:
-            graph: the graph, or one within it.
             prefix: of its nodes' names in records.
-            indent: of its class.
             outer: new names in the outermost graph, which inner graphs use.
-            role: comments on its use.
         """
         written = _Written(graph, indent, role)
         other = {node.target: node.name for node in graph.nodes if node.op == "placeholder" and not node.value
@@ -373,10 +366,7 @@ class _View:
         """Return the name of each parameter in the view.
 
         Args:
-            graph: the graph.
             other: the names of the parameters' nodes, where they differ.
-            outer: as of :meth:`write`.
-            is_inner: it is within another graph.
         """
         shown = {given.name: given.name for given in graph.inputs}
         wanted: Mapping[str, str] = {}

@@ -61,9 +61,6 @@ def outline(
     """Return the outline of one stage.
 
     Args:
-        provenance: the graph.
-        stage: one of its stages.
-        title: of the graph.
         shown_line: maps a line of the stage's text to the line of the graph's file.
         failed: sentences on the error with which its compilation failed.
     """
@@ -327,9 +324,7 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
     """Return the outline of one generated module.
 
     Args:
-        provenance: its graph.
         kernel: one of ``provenance.kernels``.
-        title: of the outline.
         failed: sentences on the error with which its compilation failed.
     """
     kinds = Counter(call.kind for call in kernel.calls)

@@ -220,19 +220,12 @@ Json = dict[str, Any]
 class Run:
     """A run while its data is made.
 
-    Args:
-        capture: its records.
-        files: the user's files.
-        names: names of files, by path, where that is not a part of the path.
-
     Attributes:
         index: the records with their relations.
-        advice: on its recompiles.
         documents: texts that a pane can show, each once.
         file_names: in the order of their numbers.
         places: the user's lines, ``(file, line)`` -> number.
         graph_numbers: by name of the graph.
-        statuses: of the lines of files.
     """
 
     def __init__(self, capture: Capture, files: Sequence[SourceFile], names: Mapping[str, str]) -> None:

@@ -60,7 +60,6 @@ def call_guards(
     """Return the lines of the function: at most ``LONGEST``.
 
     Args:
-        version: the version.
         telling: texts of conditions in which the versions of the function differ, with how many others have them
             (:func:`.versions.of_some`).
         decide: those that want another thing of an object than another version does (:func:`.versions.deciding`).

@@ -215,12 +215,7 @@ def symbol_names(compilation: Compilation | None) -> dict[str, str]:
 
 
 def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -> Interval:
-    """Return the range that the guards of a version leave for an expression.
-
-    Args:
-        sizes, conditions: of the version.
-        expression: as the guards have it.
-    """
+    """Return the range that the guards of a version leave for an expression."""
     expression = in_shape_words(expression)
     size = sizes.open.get(expression) or next(
         (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)

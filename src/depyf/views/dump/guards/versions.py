@@ -49,8 +49,6 @@ class Fact:
 
     Attributes:
         kind: ``"tensor"``, ``"value"``, ``"object"`` (a certain one) or ``"type"``.
-        text: in words.
-        condition: its source.
     """
 
     kind: str
@@ -262,7 +260,6 @@ class Side:
     """What something is in one version.
 
     Attributes:
-        value: in words.
         kind: that of a fact; ``"open"`` for any size in a range, ``"equal"`` for a size that is always equal to
             another, ``"none"`` where the version does not look.
     """
@@ -410,7 +407,6 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
     """Return the differences as comments.
 
     Args:
-        old, new: the versions.
         longest: lines at most (0: all); where there is a limit, what only one version looks at is counted by module.
         whole: where a reader finds all of them (default: the file with the guards of the newer version).
     """
