@@ -223,7 +223,8 @@ class Graphs:
             named = replace(unnamed, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
             builder.stages[key] = StageOfGraph(builder.name, named)  # (remains where it cannot be recorded)
             builder.stages[key] = self._recorder.append(StageOfGraph(builder.name, named))
-            self._recorder.writer.graph(builder.name, named, self.inputs(builder))
+            if self._recorder.writer.writes:
+                self._recorder.writer.graph(builder.name, named, self.inputs(builder))
 
         builder.when_named(record)
 
@@ -260,7 +261,8 @@ class Graphs:
             named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
             builder.kernels[path] = KernelOfGraph(builder.name, named)
             builder.kernels[path] = self._recorder.append(KernelOfGraph(builder.name, named))
-            self._recorder.writer.kernel(named)
+            if self._recorder.writer.writes:
+                self._recorder.writer.kernel(named)
             self._recorder.link(builder.name, f"kernel_{kernel.index}", module, named.file)
 
         builder.when_named(record)

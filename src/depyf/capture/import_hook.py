@@ -47,9 +47,7 @@ class _Finder:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != self._name or getattr(self._looking, "now", False):
             return None
         self._looking.now = True

@@ -172,8 +172,7 @@ def work() -> None:
         def attempt(action: Callable[[], Any], otherwise: Any) -> Any:
             return guarded_call(action, otherwise, errors.append)
 
-        written = attempt(
-            lambda: _written(bytecode, _code_of(bytecode, version), unsimplified, attempt), None)
+        written = attempt(lambda: _written(bytecode, _code_of(bytecode, version), unsimplified, attempt), None)
         pickle.dump(None if errors else written, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 

@@ -194,8 +194,7 @@ def _tensor_differences(
         if one != other:
             yield subject, as_text(one), as_text(other), Facet(path, part, 0, one, node)
     if len(wanted.size) != len(value.shape):
-        yield (f"{path}.ndim", str(len(wanted.size)), str(len(value.shape)),
-               Facet(path, "ndim", 0, wanted.size, node))
+        yield (f"{path}.ndim", str(len(wanted.size)), str(len(value.shape)), Facet(path, "ndim", 0, wanted.size, node))
         return
     for part, method, sizes, met in (("shape", "shape", wanted.size, value.shape),
                                      ("stride", "stride()", wanted.stride, value.stride)):

@@ -131,8 +131,7 @@ def _version(entry: CacheEntry, given: Given, assumed: frozenset[str]) -> Versio
                  and (finding.guard.expression not in assumed or given.names(finding.missing))]
     if failed:
         return VersionFit(name, False, failure(failed[0]), smallest_change(entry.guards, given), not undecided)
-    return VersionFit(name, None if undecided else True, undecided=_grouped(undecided),
-                      open=tuple(undecided))
+    return VersionFit(name, None if undecided else True, undecided=_grouped(undecided), open=tuple(undecided))
 
 
 def failure_of(reason: GuardFailure) -> Failure:

@@ -163,9 +163,7 @@ class NotGiven(NotAValue):
         self.path = path
 
 
-def answers_by_size(
-    texts: Sequence[str], given: Given, ask: Callable[[Given], Fit]
-) -> dict[str, dict[int, Fit]]:
+def answers_by_size(texts: Sequence[str], given: Given, ask: Callable[[Given], Fit]) -> dict[str, dict[int, Fit]]:
     """Return the answers for lists of sizes, by the names of each list and by size.
 
     Args:

@@ -64,8 +64,7 @@ class DebugSession:
     def lives(self) -> bool:
         """Return whether one of its graphs is alive."""
         linker = self.linker
-        return linker is not None and (
-            linker.waits() or any(each.function() is not None for each in linker.functions))
+        return linker is not None and (linker.waits() or any(each.function() is not None for each in linker.functions))
 
 
 @frozen

@@ -159,9 +159,7 @@ class Alignment(NamedTuple):
 UNKNOWN = Alignment({}, {}, {})
 
 
-def align(
-    runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN, trusted: bool = True
-) -> Alignment:
+def align(runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN, trusted: bool = True) -> Alignment:
     """Align a graph of a later stage with the captured one.
 
     Args:

@@ -158,9 +158,7 @@ def _positions(name: str, node: Node, positions: Mapping[str, int]) -> Iterator[
     return (positions[prefix + each] for each in node.inputs if prefix + each in positions)
 
 
-def _parts(
-    run: Sequence[int], takes: Sequence[Sequence[int]], calls: Sequence[tuple[int, ...]]
-) -> list[Sequence[int]]:
+def _parts(run: Sequence[int], takes: Sequence[Sequence[int]], calls: Sequence[tuple[int, ...]]) -> list[Sequence[int]]:
     """Return the parts of a run, by the modules called in it; the run as a whole where these are sequential."""
     depth = len(_common(calls))
     parts: list[list[int]] = []

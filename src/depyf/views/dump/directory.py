@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
-from ...records.naming import FileNames, legal_identifier
+from ...records.naming import legal_identifier
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.wrapping import comment
@@ -30,10 +30,6 @@ class Directory(Folder):
     """Writes the files of a run (the dump writer of a capture session)."""
 
     writes = True
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.names = FileNames()
 
     def graph(
         self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...], failed: Sequence[str] = (),

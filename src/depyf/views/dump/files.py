@@ -136,9 +136,7 @@ def write_views(
     return final
 
 
-def _notes(
-    capture: Capture, notes: Iterable[str], errors: Iterable[str], directory: Directory
-) -> tuple[str, ...]:
+def _notes(capture: Capture, notes: Iterable[str], errors: Iterable[str], directory: Directory) -> tuple[str, ...]:
     """Return the notes on the run so far."""
     lost = ["not written: " + ", ".join(directory.lost)] if directory.lost else []
     return tuple(dict.fromkeys([*capture.notes, *notes, *errors, *lost]))

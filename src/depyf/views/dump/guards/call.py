@@ -54,9 +54,7 @@ class _Shown:
         return joined(self.text, f"  # {self.comment}" if self.comment else "", is_first, _INDENT)
 
 
-def call_guards(
-    version: Version, telling: Mapping[str, int] | None = None, decide: Collection[str] = ()
-) -> list[str]:
+def call_guards(version: Version, telling: Mapping[str, int] | None = None, decide: Collection[str] = ()) -> list[str]:
     """Return the lines of the function: at most ``LONGEST``.
 
     Args:
