@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from ..model.graph_text import locations
 from ..reading import source_lines
 from ..records.model import Capture, SourceFile, SourceLocation
+from ..torch_text.parsed import parsed_file
 
 #: A longer file is left out: nobody wrote it.
 LONGEST = 2_000_000
@@ -71,11 +72,8 @@ def only_traced(text: str, lines: Collection[int]) -> str:
 
     The other lines stay at their places. A text that this Python cannot read is returned as it is.
     """
-    try:
-        pending: list[ast.stmt] = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text
-    texts = text.split("\n")
+    tree = parsed_file(text)
+    pending, texts = tree.body if tree is not None else [], text.split("\n")
     while pending:
         node = pending.pop()
         if isinstance(node, ast.ClassDef):

@@ -27,8 +27,7 @@ class GuardCheck:
     """Torch's answer whether a cache entry fits a call."""
 
     fits: bool  # all guards hold
-    failed: tuple[str, ...] = ()  # the first guards that do not, as torch prints them, with the user's line after `#`
-    executed: int = 0  # how many guards torch tried
+    failed: tuple[str, ...]  # the first guards that do not, as torch prints them, with the user's line after `#`
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +57,7 @@ class Entry:
                 answer = getattr(self.guard_manager, private_api.GUARD_CHECK.attribute)(dict(values))
         except Exception as error:  # a guard may read a user's attribute that raises
             return GuardCheck(False, (f"a guard could not be evaluated ({type(error).__name__}: {error})",))
-        return GuardCheck(bool(answer.result), tuple(map(str, answer.verbose_code_parts)),
-                          int(answer.num_guards_executed))
+        return GuardCheck(bool(answer.result), tuple(map(str, answer.verbose_code_parts)))
 
 
 def failure_reason(entry: Entry, values: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.libraries import is_generated
+from ...torch_text.parsed import parsed_file
 from ...torch_text.wrapping import WIDTH, broken, comment
 from ..causes import sentences
 from ..formatting import (
@@ -199,11 +200,10 @@ def _called(frame: Frame) -> str:
 
 def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """Return the function that a text begins with, if it does."""
-    try:
-        first = ast.parse(text).body[0]
-    except (SyntaxError, ValueError, IndexError):
-        return None
-    return first if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+    match parsed_file(text):
+        case ast.Module([ast.FunctionDef() | ast.AsyncFunctionDef() as first, *_]):
+            return first
+    return None
 
 
 def _graph(
@@ -267,11 +267,8 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
     writes = {legal_identifier(name): graph for name, graph in shown.items()
               if graph.writes or graph.may_write or graph.own_writes}
-    if not any(f"{name}(" in text for name in writes):
-        return text
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed_file(text) if any(f"{name}(" in text for name in writes) else None
+    if tree is None:
         return text
     above: dict[int, list[str]] = {}
     for node in ast.walk(tree):
