@@ -63,13 +63,8 @@ class Linker:
         self.functions: list[LinkedFunction] = []
 
     def link_transformed(
-        self,
-        original: CodeType,
-        transformed: CodeType,
-        decompiled: Decompiled,
-        place: tuple[str, int, str],
-        rename: Mapping[str, str] | None = None,
-        facts: Facts | None = None,
+        self, original: CodeType, transformed: CodeType, decompiled: Decompiled, place: tuple[str, int, str],
+        rename: Mapping[str, str] | None = None, facts: Facts | None = None,
     ) -> CodeType | None:
         """Return the result of the bytecode hook, or ``None`` to leave torch's code.
 

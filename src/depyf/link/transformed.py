@@ -67,13 +67,8 @@ class Linked(NamedTuple):
 
 
 def linked_code(
-    original: CodeType,
-    transformed: CodeType,
-    decompiled: Decompiled,
-    path: str,
-    first_line: int = 1,
-    rename: Mapping[str, str] | None = None,
-    facts: Facts | None = None,
+    original: CodeType, transformed: CodeType, decompiled: Decompiled, path: str, first_line: int = 1,
+    rename: Mapping[str, str] | None = None, facts: Facts | None = None,
 ) -> Linked:
     """Return the code to run for ``transformed``.
 
@@ -98,13 +93,8 @@ def linked_code(
 
 
 def _recompiled(
-    original: CodeType,
-    transformed: CodeType,
-    decompiled: Decompiled,
-    path: str,
-    first_line: int,
-    rename: Mapping[str, str],
-    facts: Facts | None,
+    original: CodeType, transformed: CodeType, decompiled: Decompiled, path: str, first_line: int,
+    rename: Mapping[str, str], facts: Facts | None,
 ) -> Linked:
     tree = decompiled.runs or decompiled.tree
     if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], Function):

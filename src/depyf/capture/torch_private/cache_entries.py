@@ -138,14 +138,6 @@ def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[E
     return result if compiled_with is None else sorted(result, key=lambda entry: entry.region != compiled_with.region)
 
 
-def serving(
-    code: CodeType, values: Mapping[str, Any], compiled_with: CompiledWith | None = None,
-) -> Entry | None:
-    """Return the cache entry that serves a call: the first whose guards hold; ``None``: torch would compile."""
-    return next((entry for entry in entries(code, compiled_with)
-                 if not entry.given_up and entry.check(values).fits), None)
-
-
 def known_codes() -> list[CodeType]:
     """Return the code objects that torch was asked to compile since it was last reset, as far as they still exist."""
     references = getattr(private_api.SEEN_CODES.get_or(None), "seen", ())
