@@ -87,8 +87,7 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
 
 
 def _subject(capture: Capture, name: str) -> _Subject:
-    graphs = {graph.name: graph for graph in capture.graphs}
-    compilations = {each.compile_id.key: each for each in capture.compilations}
+    graphs = capture.by_name
     there: list[str] = []
     found: list[_Subject] = []
     without = False
@@ -102,7 +101,7 @@ def _subject(capture: Capture, name: str) -> _Subject:
                     there.append(f"{label} ({frame.title or frame.name}: {graph.name})")
                     stage = next((each for each in graph.stages if each.stage == "Captured_Graph"), None)
                     if stage is not None and (asked or name == graph.name):
-                        found.append(_Subject(frame, entry, graph, stage, compilations.get(entry.compile_id.key)))
+                        found.append(_Subject(frame, entry, graph, stage, capture.by_id.get(entry.compile_id.key)))
     if len(found) == 1:
         return found[0]
     if found:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...model.folding import Item, fold, fold_layers, unfolded
 from ...model.graph_text import indentation
-from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
+from ...records.model import Capture, Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
@@ -45,7 +45,6 @@ from .guards.versions import (
     MOST_LINES,
     Version,
     as_comment,
-    by_compile_id,
     deciding,
     nearest,
     of_some,
@@ -81,25 +80,14 @@ LONGEST_STUB = 6
 WRITES = 12
 
 
-def full_code(
-    function: CompiledFunction, graphs: Mapping[str, CompiledGraph], compilations: Sequence[Compilation] = (),
-    notes: Sequence[str] = ()
-) -> str:
-    """Return the text for one compiled function.
-
-    Args:
-        graphs: all graphs by shown name.
-        compilations: of the run; they say what torch calls open sizes.
-        notes: of the run; the head has those on what the whole of it lacks.
-    """
+def full_code(function: CompiledFunction, capture: Capture) -> str:
+    """Return the text for one compiled function of a run."""
     title = function.frames[0].title or function.name
-    lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(notes))
-    parts: list[str] = []
+    lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(capture.notes))
     shown: dict[str, GraphView] = {}
-    known, pieces = by_compile_id(compilations), pieces_of(graphs.values())
-    lost = [each for each in compilations if each.outcome != "compiled"]
-    for frame in function.frames:
-        parts.append(_frame(frame, versions(frame, known), graphs, pieces, shown, lost))
+    pieces = pieces_of(capture.graphs)
+    lost = [each for each in capture.compilations if each.outcome != "compiled"]
+    parts = [_frame(frame, versions(frame, capture), capture.by_name, pieces, shown, lost) for frame in function.frames]
     needed = "\n\n".join(filter(None, [*map(_drawing, global_names.random_values("\n".join(parts))),
                                        helpers("\n".join(parts))]))
     if needed:
