@@ -20,7 +20,7 @@ from ..model.guards import Marks, NoAliasing, SameObject, State, Tensor, Type
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import Guard
 from ..torch_text.guard_failures import comparison
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.user_expressions import frame_roots, user_expression
 from ..values import frozen
 from .given import UNKNOWN, Given, Opaque, Symbol, TensorValue, parsed, shown, symbol_of, type_name, words
@@ -250,10 +250,7 @@ def state_of(guard: Guard) -> dict[str, Any]:
 
 def _state_value(text: str) -> Any:
     node = parsed_expression(text)
-    try:
-        return node and symbol_of(node) or ast.literal_eval(text)
-    except ValueError:
-        return text
+    return node and symbol_of(node) or literal(text, text)
 
 
 # --- expressions ----------------------------------------------------------------------------------------

@@ -11,8 +11,6 @@ The answer as text is the same for a running function and for a dump::
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +20,7 @@ from typing import Any
 from ..model.guards import Equals, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Frame, Guard, GuardFailure, SourceLocation
+from ..torch_text.parsed import literal
 from ..torch_text.user_expressions import is_global, user_expression
 from ..values import frozen
 from .changes import Change, smallest_change
@@ -358,9 +357,8 @@ def _needed(finding: Finding) -> tuple[str, str]:
             shape = tuple(_OPEN_SIZE if size is None else size for size in one.size)
             return one.subject, str(TensorValue(shape, contiguous(shape), one.dtype, one.device, one.requires_grad,
                                                 one.cls or "Tensor", one.inference))
-        case Equals(left=left, right=right) if left == name:
-            with contextlib.suppress(ValueError):
-                return name, shown(ast.literal_eval(right), 200)
+        case Equals(left=left, right=right) if left == name and (value := literal(right)) is not ...:
+            return name, shown(value, 200)
     return name, ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..decompiler.nodes import nodes_of
 
@@ -27,6 +27,14 @@ def parsed_file(text: str) -> ast.Module | None:
         return ast.parse(text)
     except UNREADABLE:
         return None
+
+
+def literal(source: str | ast.expr, otherwise: Any = ...) -> Any:
+    """Return the value of a literal; ``otherwise`` for what is none."""
+    try:
+        return ast.literal_eval(source)
+    except (TypeError, *UNREADABLE):
+        return otherwise
 
 
 # --- conditions as sympy prints them -----------------------------------------------------------------

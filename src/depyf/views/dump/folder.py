@@ -6,6 +6,7 @@ are written under another name first and renamed, so that a killed program leave
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
@@ -76,10 +77,8 @@ class Folder:
             os.replace(partial, path)
         except OSError as error:
             self._failed(name, error)
-            try:
+            with contextlib.suppress(OSError):
                 os.unlink(partial)
-            except OSError:
-                pass
             return None
         with self._lock:
             self.files[name] = None
@@ -89,11 +88,9 @@ class Folder:
         """Remove a written file, if that is possible."""
         if not is_plain_name(name):
             return
-        try:
+        with contextlib.suppress(OSError):
             os.unlink(os.path.join(self.path, name))
             self.files.pop(name, None)
-        except OSError:
-            pass
 
     def record_failed(self, error: OSError) -> None:
         """Note that a record could not be appended: until the run ends it is in memory only."""

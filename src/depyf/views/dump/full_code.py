@@ -18,7 +18,7 @@ from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.libraries import is_generated
-from ...torch_text.parsed import parsed_file
+from ...torch_text.parsed import literal, parsed_file
 from ...torch_text.wrapping import WIDTH, broken, comment
 from ..causes import sentences
 from ..formatting import (
@@ -355,17 +355,13 @@ def _with_defaults(frame: Frame) -> str:
     for argument in ast.walk(arguments):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    arguments.defaults = [_literal(node) for node in arguments.defaults]
-    arguments.kw_defaults = [None if node is None else _literal(node) for node in arguments.kw_defaults]
+    arguments.defaults = [_shown(node) for node in arguments.defaults]
+    arguments.kw_defaults = [None if node is None else _shown(node) for node in arguments.kw_defaults]
     return ast.unparse(arguments)
 
 
-def _literal(node: ast.expr) -> ast.expr:
-    try:
-        ast.literal_eval(node)
-    except (ValueError, TypeError):
-        return ast.Constant(...)
-    return node
+def _shown(default: ast.expr) -> ast.expr:
+    return ast.Constant(...) if literal(default) is ... else default
 
 
 def name_of(code: TransformedCode) -> str:
