@@ -63,8 +63,9 @@ def shares(capture: Capture, named: Said | None = None) -> Shares:
         for kernel in provenance.kernels:
             for call in kernel.calls:
                 counts.calls += 1
-                counts.calls_with_nodes += any(True for _ in provenance.nodes_of(kernel, call))
-                counts.calls_with_lines += bool(provenance.lines_of(kernel, call))
+                origins = [stage.origins[name] for stage, name in provenance.nodes_of(kernel, call)]
+                counts.calls_with_nodes += bool(origins)
+                counts.calls_with_lines += any(origin.location is not None for origin in origins)
             _compare(counts, provenance, kernel, left)
     return counts
 

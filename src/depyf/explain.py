@@ -36,7 +36,7 @@ def dump_src(fn: Any, module: ModuleType | dict[str, Any] | None = None) -> str:
     from .views.dump.full_code import full_code
 
     capture = _live(fn, module, "dump_src")
-    return full_code(capture.functions[0], {graph.name: graph for graph in capture.graphs}, capture.compilations)
+    return full_code(capture.functions[0], capture)
 
 
 def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any) -> View:

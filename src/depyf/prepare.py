@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from .comparing.checking import CheckedCalls
     from .link.linker import Linker
     from .records.model import Capture
-    from .views.dump.directory import Directory
-    from .views.dump.folder import Folder, RecordsOnly
+    from .views.dump.folder import Folder
     from .views.progress import Progress
 
 
@@ -161,19 +160,13 @@ class prepare_debug(contextlib.ContextDecorator):
             linker = self._debug.linker = self._new_linker()
             at_once = linker is not None and not linker.can_wait()
             # (Files are written while the program runs only where running code names them.)
-            writer: Directory | RecordsOnly
             if at_once or self.link in (True, "source") or self.log_bytecode or self._debugged:
                 from .views.dump.directory import Directory
 
-                writer = Directory(self.path)
-            else:
-                from .views.dump.folder import RecordsOnly
-
-                writer = RecordsOnly(self.path)
-            self._folder = writer
+                self._folder = Directory(self.path)
         session = Session(
-            RecordLog(self.path, writer.record_failed), writer, linker, internal_stages=self.internal_stages,
-            caches=self.caches, log_bytecode=self.log_bytecode, at_once=at_once)
+            RecordLog(self.path, self._folder.record_failed), self._folder, linker,
+            internal_stages=self.internal_stages, caches=self.caches, log_bytecode=self.log_bytecode, at_once=at_once)
         if self._untested:
             session.note(self._untested)
         try:

@@ -18,6 +18,11 @@ class Doubled(torch.nn.Module):
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
+def serving(code, values, compiled_with):
+    return next((entry for entry in cache_entries.entries(code, compiled_with)
+                 if not entry.given_up and entry.check(values).fits), None)
+
+
 def test_the_first_whose_guards_hold_serves():
     compiled = torch.compile(scaled, backend="eager")
     tensor = torch.ones(3)
@@ -27,11 +32,8 @@ def test_the_first_whose_guards_hold_serves():
     names = [entry.name for entry in cache_entries.entries(scaled.__code__, given)]
     assert sorted(names) == ["[0/0]", "[0/1]"]
 
-    def serving(factor):
-        return cache_entries.serving(scaled.__code__, {"x": tensor, "factor": factor}, given)
-
-    assert serving(77).name == "[0/1]"
-    assert serving(2.5) is None
+    assert serving(scaled.__code__, {"x": tensor, "factor": 77}, given).name == "[0/1]"
+    assert serving(scaled.__code__, {"x": tensor, "factor": 2.5}, given) is None
     first = next(each for each in cache_entries.entries(scaled.__code__) if each.compile_id == (0, 0))
     check = first.check({"x": tensor, "factor": 77})
     assert not check.fits and "L['factor'] == 5" in check.failed[0]
@@ -46,9 +48,9 @@ def test_entries_of_another_backend_are_not_looked_at():
         with pytest.raises(private_api.MissingPrivateApi, match="which of 2 backends a compiled version is of"):
             cache_entries.entries(scaled.__code__, cache_entries.compiled_with(one))
         return
-    assert cache_entries.serving(
+    assert serving(
         scaled.__code__, {"x": torch.ones(3), "factor": 1}, cache_entries.compiled_with(other)) is None
-    assert cache_entries.serving(
+    assert serving(
         scaled.__code__, {"x": torch.ones(3), "factor": 1}, cache_entries.compiled_with(one)) is not None
 
 
@@ -65,7 +67,7 @@ def test_how_a_module_was_compiled(compile_module):
     called(torch.ones(3))
     given = cache_entries.compiled_with(called)
     assert given is not None
-    entry = cache_entries.serving(Doubled.forward.__code__, {"self": module, "x": torch.ones(3)}, given)
+    entry = serving(Doubled.forward.__code__, {"self": module, "x": torch.ones(3)}, given)
     assert (entry is not None) and entry.name == "[0/0]"
     assert cache_entries.compiled_with(Doubled()) is None
 

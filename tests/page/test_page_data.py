@@ -161,19 +161,6 @@ def test_a_file_that_this_python_cannot_read():
     assert judged(statuses, "f(: new syntax\nx + 1\n") == {"f(: new syntax": FOLDED, "x + 1": GRAPH}
 
 
-@pytest.mark.parametrize("newer", [
-    "def g(x):\n    y = x $ 1\n    return y\n", "@decorated\nasync def g[$](x):\n    return x\n", "type $ = int\n",
-    "class A[$]:\n    def h(self):\n        return 1\n", "class A:\n    def h(self):\n        return 1 $ 2\n\n    b = 1\n"])
-def test_a_function_that_this_python_cannot_read_costs_no_other_its_marks(newer):
-    statuses = Statuses()
-    statuses.compiled(SourceLocation("m.py", 3))
-    statuses.in_graph(SourceLocation("m.py", 10), 0)
-    before = judged(statuses)
-    later = SOURCE + newer + "\ndef last(x):\n    return x + 5\n"
-    statuses.in_python(SourceLocation("m.py", later[: later.index("def last")].count("\n") + 1), "skipped")
-    assert judged(statuses, later) == {**before, "return x + 5": PYTHON}
-
-
 def test_lines_of_the_dumps(page_of):
     for name, wanted in (("toy", {"if b.sum() < 0:": BREAK, "b = b * -1": GRAPH}),
                          ("decoder", {"if token.item() == 2:  # the end of the text": BREAK, "return tokens": UNREACHED}),

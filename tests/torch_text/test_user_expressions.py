@@ -3,7 +3,7 @@
 import pytest
 
 from depyf.decompiler.dynamo.global_names import module_of_import
-from depyf.torch_text.user_expressions import user_expression
+from depyf.torch_text.user_expressions import _rewritten, user_expression
 
 
 @pytest.mark.parametrize(("source", "expected"), [
@@ -14,7 +14,6 @@ from depyf.torch_text.user_expressions import user_expression
     ("L['kwargs']['input_ids'].size()[1]", "kwargs['input_ids'].size()[1]"),
     ("G['__import_torch_dot_nn_dot_modules_dot_sparse'].F", "torch.nn.modules.sparse.F"),
     ("G['__builtins_dict___0']['len']", "len"),
-    ("G['_140084081999072_c3'].flag", "config.flag"),
     ("2 <= L['x'].size()[0]", "2 <= x.size()[0]"),
     ("L['a-b']", "L['a-b']"),
     ("G['torch.nn'].functional", "torch.nn.functional"),
@@ -31,7 +30,7 @@ from depyf.torch_text.user_expressions import user_expression
     ("tensor 'L['x']' size mismatch", "tensor 'L['x']' size mismatch"),
 ])
 def test_user_expression(source, expected):
-    assert user_expression(source, {"_140084081999072_c3": "config"}) == expected
+    assert user_expression(source) == expected
 
 
 @pytest.mark.parametrize("source", [
@@ -41,7 +40,7 @@ def test_user_expression(source, expected):
     "G['torch.nn'].functional is not G['a-b']", "2 <= L['x'].size()[0]",
 ])
 def test_simple_forms_read_alike_whether_they_are_parsed_or_not(source):
-    assert user_expression(source) == user_expression(source, {"no such name": "x"})
+    assert user_expression(source) == _rewritten(source)
 
 
 def test_module_of_import():

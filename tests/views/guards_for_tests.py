@@ -2,8 +2,17 @@
 
 from dataclasses import replace
 
-from depyf.records.model import CacheEntry, CodeText, Compilation, CompileId, Frame, SymbolDecision, TransformedCode
-from depyf.views.dump.guards.versions import by_compile_id, versions
+from depyf.records.model import (
+    CacheEntry,
+    Capture,
+    CodeText,
+    Compilation,
+    CompileId,
+    Frame,
+    SymbolDecision,
+    TransformedCode,
+)
+from depyf.views.dump.guards.versions import versions
 
 
 def frame(*arguments, guards=(), original="", freevars=(), number=0):
@@ -24,7 +33,7 @@ def all_versions(guards, *arguments, symbols=(), failures=(), **of_frame):
     """A version for each list of guards. ``failures``: why the last of them was compiled."""
     compilations = [Compilation(CompileId(0, at), symbols=tuple(symbols)) for at in range(len(guards))]
     compilations[-1] = replace(compilations[-1], guard_failures=tuple(failures))
-    return versions(frame(*arguments, guards=guards, **of_frame), by_compile_id(compilations))
+    return versions(frame(*arguments, guards=guards, **of_frame), Capture(compilations=tuple(compilations)))
 
 
 def version(guards, *arguments, **more):

@@ -660,7 +660,7 @@ def test_functions_are_told_with_their_backends_where_these_differ(capture_progr
 def test_which_function_a_version_is_for_stands_in_its_guards_and_in_the_differences(capture_program):
     """The guard is on the id of the code, so that its text is the same in versions for other functions."""
     ((run,),) = [function.frames for function in capture_program(told_programs.functions_of_other_code).functions]
-    first, second, sin, cos = compiled = versions(run, {})
+    first, second, sin, cos = compiled = versions(run, Capture())
     scale, other = (rf"check_same_object\(function\.__code__, 'code of {name} at told_programs\.py:\d+'\)"
                     for name in ("scale", "<lambda>"))
     assert re.search(scale, "\n".join(call_guards(first, decide=deciding(compiled))))
@@ -682,7 +682,7 @@ def test_a_value_inside_of_a_function_that_differs_stands_in_the_guards(capture_
             run(told_programs.scaled_by(factor), torch.ones(3))
 
     ((run,),) = [function.frames for function in capture_program(numbers).functions]
-    compiled = versions(run, {})
+    compiled = versions(run, Capture())
     shown = ["\n".join(call_guards(version, decide=deciding(compiled))) for version in compiled]
     assert ["cell_contents is False" in shown[0], "cell_contents is True" in shown[1]] == [True, True]
 
@@ -821,7 +821,7 @@ def test_a_difference_names_the_element_of_a_tuple_on_the_stack_as_the_index_doe
     capture = capture_program(told_programs.places_in_tensors)
     assert "`t[0].item()`: 0 → 1" in index(capture)
     (compiled,) = [f for function in capture.functions for f in function.frames if f.stack]
-    old, new = versions(compiled, {})
+    old, new = versions(compiled, Capture())
     assert any("t[0].item() == 1" in line for line in as_comment(old, new))
 
 

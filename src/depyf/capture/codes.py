@@ -171,8 +171,7 @@ class Codes:
         builders = [each for (original, _), known in self._of.items() if original == id(code) for each in known]
         placed = [(each.ids, order.get(id(each.running() or each))) for each in builders]
         tried = tuple((ids, place) for ids, place in placed if place is not None)
-        asked = bool(builders) or id(code) in self._asked or self._attempt(
-            lambda: cache_entries.was_asked(code), False)
+        asked = bool(builders) or id(code) in self._asked or self._attempt(lambda: cache_entries.was_asked(code), False)
         self._orders.append(self._recorder.append(OrderOfEntries(
             self._number(code), tried, asked, self._asked.get(id(code)) is False)))
 

@@ -48,9 +48,7 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
     """Return the facts about the objects that transformed code can read, as a text.
 
     Args:
-        code: the transformed code.
         variables: locals and free variables of the frame that was compiled.
-        namespace: its globals.
     """
     walk = _Walk(code, variables, namespace)
     return json.dumps([walk.nodes(), walk.shared, sorted(walk.stores)], check_circular=False, separators=(",", ":"))

@@ -137,7 +137,6 @@ class Graphs:
         """Return the graph that a call of a compiler works on; begin one where there is none.
 
         Args:
-            call: the present call.
             traced: Dynamo traces the graph. What compiles it then, in the same call, goes on with it.
         """
         marked = call.marks.get(self._mark) if call.marks is not None else None
@@ -224,7 +223,8 @@ class Graphs:
             named = replace(unnamed, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
             builder.stages[key] = StageOfGraph(builder.name, named)  # (remains where it cannot be recorded)
             builder.stages[key] = self._recorder.append(StageOfGraph(builder.name, named))
-            self._recorder.writer.graph(builder.name, named, self.inputs(builder))
+            if self._recorder.writer.writes:
+                self._recorder.writer.graph(builder.name, named, self.inputs(builder))
 
         builder.when_named(record)
 
@@ -261,7 +261,8 @@ class Graphs:
             named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
             builder.kernels[path] = KernelOfGraph(builder.name, named)
             builder.kernels[path] = self._recorder.append(KernelOfGraph(builder.name, named))
-            self._recorder.writer.kernel(named)
+            if self._recorder.writer.writes:
+                self._recorder.writer.kernel(named)
             self._recorder.link(builder.name, f"kernel_{kernel.index}", module, named.file)
 
         builder.when_named(record)

@@ -18,7 +18,6 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> Callable[[
     and until it has run. Where a loader does not allow that, the action is never called.
 
     Args:
-        name: full name of the module.
         action: must not raise: the import would fail.
 
     Returns:
@@ -48,9 +47,7 @@ class _Finder:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != self._name or getattr(self._looking, "now", False):
             return None
         self._looking.now = True

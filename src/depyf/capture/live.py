@@ -82,9 +82,7 @@ def _report(error: Exception) -> None:
     warn_of(error, "some expressions are shown in torch's long form")
 
 
-def _graph(
-    torch_name: str, name: str, namespace: dict[str, Any], ids: tuple[int, int] | None
-) -> CompiledGraph:
+def _graph(torch_name: str, name: str, namespace: dict[str, Any], ids: tuple[int, int] | None) -> CompiledGraph:
     compile_id = CompileId(*(ids or (0, 0)))
     module = graph_modules.graph_module_behind(namespace.get(torch_name))
     stages: tuple[GraphStage, ...] = ()

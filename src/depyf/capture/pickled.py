@@ -131,8 +131,7 @@ def _take(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> N
 
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _NEW: dict[str, Any] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_SET": list, "EMPTY_TUPLE": tuple}
-_OF_MARKED: dict[str, Any] = {
-    "TUPLE": tuple, "LIST": list, "FROZENSET": list, "DICT": lambda items: _set({}, items)}
+_OF_MARKED: dict[str, Any] = {"TUPLE": tuple, "LIST": list, "FROZENSET": list, "DICT": lambda items: _set({}, items)}
 #: Operations whose argument is the value.
 _VALUES = frozenset({
     "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "UNICODE", "BINUNICODE",

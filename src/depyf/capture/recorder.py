@@ -12,89 +12,31 @@ What was appended need not remain in memory: :meth:`Recorder.read` returns it ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from types import CodeType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
-from ..records.model import (
-    Branch,
-    Bytecode,
-    EndOfRecording,
-    GraphBreak,
-    GraphInput,
-    GraphStage,
-    Kernel,
-    TransformedCode,
-    UserFunction,
-)
+from ..records.model import EndOfRecording
 from ..records.naming import FileNames
 from ..records.store import Recorded, RecordLog
 
-if TYPE_CHECKING:
-    from ..decompiler import Decompiled
-
 R = TypeVar("R")
-
-
-class DumpWriter(Protocol):
-    """Writes the files that running code names (``depyf.views.dump.directory``). Their names are in the records."""
-
-    names: FileNames
-    #: Whether it writes anything. If not, texts are recorded as torch printed them.
-    writes: bool
-
-    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
-        """Write the text of a stage of a graph (``inputs``: of its captured graph)."""
-
-    def kernel(self, kernel: Kernel) -> None:
-        """Write a module that Inductor generated."""
-
-    def transformed(
-        self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
-        branch: Branch | None = None,
-    ) -> tuple[str, int, str] | None:
-        """Write transformed code, with a header that says what it is of.
-
-        Returns:
-            ``(path, line at which the text begins, text of the whole file)``; ``None`` if that could not be written.
-        """
-
-    def code_object(self, name: str, kind: str, code: CodeType) -> None:
-        """Write a code object of a function: ``"original"``, ``"transformed"`` or ``"recompiled"``."""
-
-    def path_of(self, name: str) -> str:
-        """Return the path of a file, whether it is written yet or not."""
-
-
-class Linker(Protocol):
-    """Links running code to files (``depyf.link``)."""
-
-    def link_transformed(
-        self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
-        place: tuple[str, int, str], rename: Any = None, facts: Any = None,
-    ) -> CodeType | None:
-        """Return the code to give back from the bytecode hook, or ``None`` to leave torch's."""
-
-    def link_when_debugging(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> None:
-        """Have linked code run inside ``debug()`` only."""
-
-    def link_graph(self, name: str, stage: str, target: Any, path: str) -> None:
-        """Give what runs of a stage the lines of its file, now or when that is wanted."""
 
 
 class Recorder:
     """Appends records, and has the files that running code names written and linked at once.
 
-    ``attempt`` is the session's; without a linker nothing is linked.
+    Args:
+        writer: a :class:`depyf.views.dump.directory.Directory`; a ``Folder`` where all files are made later.
+        linker: a :class:`depyf.link.linker.Linker`; ``None`` to link nothing.
+        attempt: the session's.
     """
 
     def __init__(
-        self, log: RecordLog, writer: DumpWriter, linker: Linker | None,
-        attempt: Callable[[Callable[[], Any], Any], Any],
+        self, log: RecordLog, writer: Any, linker: Any, attempt: Callable[[Callable[[], Any], Any], Any],
     ) -> None:
         self.writer = writer
         self.linker = linker
-        self.names = writer.names
+        self.names: FileNames = writer.names
         self._log = log
         self._attempt = attempt
 

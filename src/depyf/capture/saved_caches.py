@@ -218,11 +218,7 @@ class _File:
         """Add the graph of an entry of AOTAutograd's or Inductor's cache.
 
         Args:
-            name: the shown one.
-            ids: of its compilation, where that is known.
-            entry: the entry.
             by: whose cache it is.
-            key: of the entry.
             torch_name: the name by which transformed code calls it.
             of_frame: transformed code calls it.
         """
@@ -318,9 +314,6 @@ class _File:
         """Add a version of a function.
 
         Args:
-            ids: its numbers.
-            function: what was compiled.
-            transformed: what Dynamo made of it.
             graphs: entries of AOTAutograd's cache by the names by which code calls graphs.
             resumes: resume functions by the names by which code calls them.
             guards: pickled, as torch saved them.

@@ -40,8 +40,7 @@ _FACTS = {"AOTI_DEVICE_KEY": "device", "AOTI_PLATFORM": "platform", "AOTI_MACHIN
           "AOTI_CPU_ISA": "CPU instruction set", "AOTI_COMPUTE_CAPABILITY": "compute capability"}
 
 #: What torch compiles for, by the names in the metadata (torch/_inductor/cpu_vec_isa.py), as Linux calls it.
-_INSTRUCTIONS = {"AVX2": {"avx2", "fma", "f16c"},
-                 "AVX512": {"avx512f", "avx512dq", "avx512vl", "avx512bw", "fma"}}
+_INSTRUCTIONS = {"AVX2": {"avx2", "fma", "f16c"}, "AVX512": {"avx512f", "avx512dq", "avx512vl", "avx512bw", "fma"}}
 
 
 def read(path: str) -> Capture | None:

@@ -48,7 +48,7 @@ from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
 from .graphs import GraphBuilder, Graphs
 from .import_hook import when_imported
-from .recorder import DumpWriter, Linker, Recorder
+from .recorder import Recorder
 from .torch_private import (
     compiled_callables,
     current_compilation,
@@ -75,8 +75,7 @@ class Session:
 
     Args:
         log: takes each record as it is complete.
-        writer: writes the files that running code names.
-        linker: links running code to the files; ``None`` to link nothing.
+        writer, linker: as of :class:`.recorder.Recorder`.
         internal_stages: record torch's internal graphs, too.
         caches: ``"separate"`` (default) separates entries of torch's compile caches that are made under the tool, so
             that they always contain the graphs (and uses no cache up to torch 2.8, whose entries do not);
@@ -87,7 +86,7 @@ class Session:
     """
 
     def __init__(
-        self, log: RecordLog, writer: DumpWriter, linker: Linker | None = None, *, internal_stages: bool = False,
+        self, log: RecordLog, writer: Any, linker: Any = None, *, internal_stages: bool = False,
         caches: str = "separate", log_bytecode: bool = False, at_once: bool = False,
     ) -> None:
         self.at_once = at_once or log_bytecode
@@ -530,8 +529,7 @@ class Session:
         resumes = resume_code.resume_functions(transformed, frame.namespace if frame is not None else {})
         graph_names = [name for name in transformed.co_names if graph_modules.GRAPH_NAME.match(name)]
         shown = self._shown_names(ids, transformed, graph_names, resumes)
-        facts = "" if frame is None else self.attempt(
-            lambda: snapshot(transformed, frame.values, frame.namespace), "")
+        facts = "" if frame is None else self.attempt(lambda: snapshot(transformed, frame.values, frame.namespace), "")
         code, bytecode = self.codes.add(
             ids, original, transformed, meant, tuple(shown[name] for name in graph_names), resumes, shown, facts)
         if self.at_once:

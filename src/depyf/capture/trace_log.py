@@ -87,7 +87,6 @@ def read_ranks(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     """Read the records of each rank whose events a log file has.
 
     Args:
-        path: of the file.
         internal_stages: read torch's internal graphs, and the texts around them, too.
 
     Returns:
@@ -289,7 +288,6 @@ class _Log:
         """Begin the graph of a call, or go on with what Dynamo traced for it (not for a frame); return if there is one.
 
         Args:
-            metadata: the first event without a frame.
             is_new: begin one where Dynamo traced none.
         """
         ids, traced = CompileId(-1, len(self.calls)), next(reversed(self.graphs), None)

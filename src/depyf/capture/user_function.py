@@ -63,9 +63,7 @@ def of_frame(
     """Return the function that the user means by a frame.
 
     Args:
-        code: of the frame.
         values: its local variables, captured ones included.
-        namespace: its globals.
         function: that was called, if known.
     """
     this = values.get(code.co_varnames[0]) if code.co_argcount else None
@@ -323,7 +321,6 @@ class CalledFrame:
     """The frame that a call begins with."""
 
     function: FunctionType
-    this: Any  # the object that the function is a method of; `None` if there is none
     values: Mapping[str, Any]  # its local variables, captured ones included
     changed_by: str = ""  # what runs before it and may change the values, `""` if nothing does
 
@@ -346,16 +343,13 @@ def called_frame(compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
         TypeError: the arguments do not fit its parameters.
     """
     target: Any
-    this: Any = None
     target, changed_by = _target(compiled)
     if isinstance(target, MethodType):
-        target, this = target.__func__, target.__self__
+        target, args = target.__func__, (target.__self__, *args)
     if not isinstance(target, FunctionType):
         raise NoFrame(f"depyf.fits got a {type(compiled).__name__}; give what torch.compile returned, a function, a "
                       "method or a module")
-    if this is not None:
-        args = (this, *args)
-    return CalledFrame(target, this, {**closure_values(target), **_bound(target, args, kwargs)}, changed_by)
+    return CalledFrame(target, {**closure_values(target), **_bound(target, args, kwargs)}, changed_by)
 
 
 def _target(compiled: Any) -> tuple[Any, str]:

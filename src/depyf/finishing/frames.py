@@ -55,8 +55,6 @@ def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Me
     Args:
         code: what torch compiled.
         name: by which texts call it.
-        entries: its versions.
-        meant: the user's function.
     """
     resumes = is_resume(code.name)
     text = "" if resumes else source_text(meant.code)

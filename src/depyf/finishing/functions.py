@@ -199,9 +199,7 @@ class Functions:
         """Return the expressions of the stack values that a resume function takes, and the branch it continues.
 
         Args:
-            broken: the function that broke.
             name: by which its transformed code calls the resume function.
-            resume: that function.
             given: the expressions of the values that the function which broke took from the stack itself.
         """
         traced = broken.traced

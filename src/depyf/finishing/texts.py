@@ -172,8 +172,7 @@ def work() -> None:
         def attempt(action: Callable[[], Any], otherwise: Any) -> Any:
             return guarded_call(action, otherwise, errors.append)
 
-        written = attempt(
-            lambda: _written(bytecode, _code_of(bytecode, version), unsimplified, attempt), None)
+        written = attempt(lambda: _written(bytecode, _code_of(bytecode, version), unsimplified, attempt), None)
         pickle.dump(None if errors else written, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
@@ -183,7 +182,6 @@ def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Deco
     """Decompile what Dynamo made; where an internal error prevents that, return a text that says so.
 
     Args:
-        bytecode: the record.
         code: its transformed code, from the record or as it runs.
         attempt: runs what may fail.
     """

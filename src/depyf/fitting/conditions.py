@@ -20,7 +20,7 @@ from ..model.guards import Marks, NoAliasing, SameObject, State, Tensor, Type
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import Guard
 from ..torch_text.guard_failures import comparison
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.user_expressions import frame_roots, user_expression
 from ..values import frozen
 from .given import UNKNOWN, Given, Opaque, Symbol, TensorValue, parsed, shown, symbol_of, type_name, words
@@ -57,7 +57,6 @@ class Finding:
     """A condition, evaluated for a call.
 
     Attributes:
-        guard: the condition.
         holds: ``None`` where it cannot be decided.
         subject, wanted, met: of one that does not hold: what is compared, what it must be, what it is.
         facets: what of the values must change, as far as the condition fixes it.
@@ -195,8 +194,7 @@ def _tensor_differences(
         if one != other:
             yield subject, as_text(one), as_text(other), Facet(path, part, 0, one, node)
     if len(wanted.size) != len(value.shape):
-        yield (f"{path}.ndim", str(len(wanted.size)), str(len(value.shape)),
-               Facet(path, "ndim", 0, wanted.size, node))
+        yield (f"{path}.ndim", str(len(wanted.size)), str(len(value.shape)), Facet(path, "ndim", 0, wanted.size, node))
         return
     for part, method, sizes, met in (("shape", "shape", wanted.size, value.shape),
                                      ("stride", "stride()", wanted.stride, value.stride)):
@@ -252,10 +250,7 @@ def state_of(guard: Guard) -> dict[str, Any]:
 
 def _state_value(text: str) -> Any:
     node = parsed_expression(text)
-    try:
-        return node and symbol_of(node) or ast.literal_eval(text)
-    except ValueError:
-        return text
+    return node and symbol_of(node) or literal(text, text)
 
 
 # --- expressions ----------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ A tensor is described by its shape, strides, dtype and device; other values are 
 from __future__ import annotations
 
 import ast
-import contextlib
 import dataclasses
 import difflib
 import functools
@@ -18,7 +17,7 @@ from ..model.guards import State
 from ..model.reading import condition_of
 from ..records.model import Capture, Frame
 from ..torch_text.guard_failures import STATES, is_autocast
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.user_expressions import user_expression
 
 #: Short name of a dtype, as torch prints it in graphs -> its name.
@@ -286,9 +285,8 @@ def _defaults(frame: Frame) -> dict[str, Any]:
     named = [*tree.posonlyargs, *tree.args]
     pairs = [*zip(named[len(named) - len(tree.defaults):], tree.defaults), *zip(tree.kwonlyargs, tree.kw_defaults)]
     for parameter, default in pairs:
-        if default is not None:
-            with contextlib.suppress(ValueError, TypeError):
-                found[parameter.arg] = ast.literal_eval(default)
+        if default is not None and (value := literal(default)) is not ...:
+            found[parameter.arg] = value
     return found
 
 
@@ -319,7 +317,6 @@ def frame_of(capture: Capture, name: str) -> Frame:
     """Return the function or resume function of a name, without versions whose compilation failed.
 
     Args:
-        capture: the dump.
         name: ``"Decoder.forward"``, ``"forward"``, ``"__resume_at_10_2"``; or the id of a version, ``"0/1"``.
 
     Raises:

@@ -11,8 +11,6 @@ The answer as text is the same for a running function and for a dump::
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +20,7 @@ from typing import Any
 from ..model.guards import Equals, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Frame, Guard, GuardFailure, SourceLocation
+from ..torch_text.parsed import literal
 from ..torch_text.user_expressions import is_global, user_expression
 from ..values import frozen
 from .changes import Change, smallest_change
@@ -37,7 +36,6 @@ class Failure:
         subject: what is compared, in the user's words: ``"x.shape[0]"``.
         wanted, met: what it must be and what it is; ``""`` where unknown.
         cause: the user line that made Dynamo guard, if known.
-        text: torch's own words.
     """
 
     subject: str
@@ -113,7 +111,6 @@ def fit(frame: Frame, given: Given, same: bool = False) -> Fit:
     """Compare a call with the recorded versions of a function.
 
     Args:
-        frame: the function.
         given: what is known of the call (:func:`described_call`).
         same: assume what was not given as it was when each version was compiled, unless versions differ in it.
     """
@@ -133,8 +130,7 @@ def _version(entry: CacheEntry, given: Given, assumed: frozenset[str]) -> Versio
                  and (finding.guard.expression not in assumed or given.names(finding.missing))]
     if failed:
         return VersionFit(name, False, failure(failed[0]), smallest_change(entry.guards, given), not undecided)
-    return VersionFit(name, None if undecided else True, undecided=_grouped(undecided),
-                      open=tuple(undecided))
+    return VersionFit(name, None if undecided else True, undecided=_grouped(undecided), open=tuple(undecided))
 
 
 def failure_of(reason: GuardFailure) -> Failure:
@@ -302,7 +298,6 @@ def advice(answer: Fit, likely: Fit) -> str:
     """Return what decides an undecided call, with values that a version asks for; ``""`` for a decided one.
 
     Args:
-        answer: the answer.
         likely: the answer if what was not given is as it was when each version was compiled.
     """
     if _decided(answer):
@@ -362,9 +357,8 @@ def _needed(finding: Finding) -> tuple[str, str]:
             shape = tuple(_OPEN_SIZE if size is None else size for size in one.size)
             return one.subject, str(TensorValue(shape, contiguous(shape), one.dtype, one.device, one.requires_grad,
                                                 one.cls or "Tensor", one.inference))
-        case Equals(left=left, right=right) if left == name:
-            with contextlib.suppress(ValueError):
-                return name, shown(ast.literal_eval(right), 200)
+        case Equals(left=left, right=right) if left == name and (value := literal(right)) is not ...:
+            return name, shown(value, 200)
     return name, ""
 
 

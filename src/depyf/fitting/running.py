@@ -147,9 +147,6 @@ class RunningOracle:
         frame: the frame that the call begins with.
         compiled_with: cache entries of other backends are ignored.
         guards: those that were parsed already, by the id of torch's guard manager.
-
-    Attributes:
-        given: the description of the call.
     """
 
     def __init__(

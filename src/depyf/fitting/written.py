@@ -115,8 +115,6 @@ def tensor(dtype: str, shape: Sequence[Any], options: Mapping[str, Any], text: s
     """Return a tensor.
 
     Args:
-        dtype: its short or long name.
-        shape: its sizes.
         options: ``grad`` (or ``requires_grad``), ``device``, ``stride``, ``cls``, ``inference``.
         text: its name in a message.
     """
@@ -165,15 +163,11 @@ class NotGiven(NotAValue):
         self.path = path
 
 
-def answers_by_size(
-    texts: Sequence[str], given: Given, ask: Callable[[Given], Fit]
-) -> dict[str, dict[int, Fit]]:
+def answers_by_size(texts: Sequence[str], given: Given, ask: Callable[[Given], Fit]) -> dict[str, dict[int, Fit]]:
     """Return the answers for lists of sizes, by the names of each list and by size.
 
     Args:
         texts: ``"x.0,y.0=1,2,8"``.
-        given: the call that is changed.
-        ask: gives the answer for a changed call.
 
     Raises:
         NotAValue: a text is no list of sizes, or a tensor has no such dimension.

@@ -14,47 +14,39 @@ from __future__ import annotations
 
 import dis
 import opcode
-import struct
 import sys
 from collections.abc import Iterator, Set
 from itertools import pairwise
 from types import CodeType
 from typing import Any
 
+from ..decompiler.proof.exact import same_constant
+
 # --- equality of code objects -------------------------------------------------------------------------
 # Instructions, constants, names and handlers are equal. Only the origin of the code may differ (file, lines, columns,
 # and the function's own name), which only a debugger or a traceback shows.
 CO_NESTED = 0x10  # says that a function was defined inside another one; nothing at run time looks at it
 
-_PLAIN = (
-    "co_argcount",
-    "co_posonlyargcount",
-    "co_kwonlyargcount",
-    "co_code",
-    "co_names",
-    "co_varnames",
-    "co_cellvars",
-    "co_freevars",
-)
+#: What is equal for two graphs, too.
+_PLAIN = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_cellvars", "co_freevars", "co_names")
 
 
 def identical_code(left: CodeType, right: CodeType) -> bool:
     """Return whether both run the same instructions on the same constants and names."""
     if left is right:
         return True
-    if any(getattr(left, name) != getattr(right, name) for name in _PLAIN):
-        return False
-    if (left.co_flags ^ right.co_flags) & ~CO_NESTED:
-        return False
-    if getattr(left, "co_exceptiontable", b"") != getattr(right, "co_exceptiontable", b""):
+    if not _are_alike(left, right) or (left.co_code, left.co_varnames) != (right.co_code, right.co_varnames):
         return False
     names = _qualified_names(left) & _qualified_names(right)
-    if not names:
-        return same_constant(left.co_consts, right.co_consts)
     return len(left.co_consts) == len(right.co_consts) and all(
-        index in names or same_constant(ours, theirs)
-        for index, (ours, theirs) in enumerate(zip(left.co_consts, right.co_consts))
-    )
+        index in names or _same_constant(ours, theirs)
+        for index, (ours, theirs) in enumerate(zip(left.co_consts, right.co_consts)))
+
+
+def _are_alike(left: CodeType, right: CodeType) -> bool:
+    return (all(getattr(left, name) == getattr(right, name) for name in _PLAIN)
+            and not (left.co_flags ^ right.co_flags) & ~CO_NESTED
+            and getattr(left, "co_exceptiontable", b"") == getattr(right, "co_exceptiontable", b""))
 
 
 def _qualified_names(code: CodeType) -> set[int]:
@@ -73,31 +65,10 @@ def _qualified_names(code: CodeType) -> set[int]:
     return names - others
 
 
-def same_constant(left: Any, right: Any) -> bool:
-    """Return whether constants are equal: ``1`` is not ``True``, ``0.0`` not ``-0.0``, and a NaN is equal to itself."""
-    if type(left) is not type(right):
-        return False
-    if isinstance(left, CodeType):
+def _same_constant(left: Any, right: Any) -> bool:
+    if isinstance(left, CodeType) and isinstance(right, CodeType):
         return left.co_name == right.co_name and identical_code(left, right)
-    if isinstance(left, tuple):
-        return len(left) == len(right) and all(map(same_constant, left, right))
-    if isinstance(left, frozenset):
-        return len(left) == len(right) and _keys(left) == _keys(right)
-    return bool(_key(left) == _key(right))
-
-
-def _keys(items: frozenset[Any]) -> set[Any]:
-    return {(type(item), _key(item)) for item in items}
-
-
-def _key(value: Any) -> Any:
-    if isinstance(value, float):
-        return struct.pack("d", value)
-    if isinstance(value, complex):
-        return struct.pack("dd", value.real, value.imag)
-    if isinstance(value, tuple):
-        return tuple((type(item), _key(item)) for item in value)
-    return value
+    return same_constant(left, right)
 
 
 # --- parts of a code object --------------------------------------------------------------------------
@@ -140,15 +111,10 @@ def same_graph(graph: GraphCode, text: CodeType, numbers: Set[str] = frozenset()
     """Return whether both do the same.
 
     Args:
-        graph: torch's function.
-        text: the function of the file.
         numbers: parameters of the latter that are numbers: how long they live is unobservable.
     """
     running = graph.code
-    plain = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_cellvars", "co_freevars", "co_names")
-    if any(getattr(running, name) != getattr(text, name) for name in plain) \
-            or (running.co_flags ^ text.co_flags) & ~CO_NESTED \
-            or getattr(running, "co_exceptiontable", b"") != getattr(text, "co_exceptiontable", b""):
+    if not _are_alike(running, text):
         return False
     shown = GraphCode(text)
     count = running.co_argcount + running.co_kwonlyargcount
@@ -176,7 +142,7 @@ def same_graph(graph: GraphCode, text: CodeType, numbers: Set[str] = frozenset()
             if names.get(one) != other:
                 return False
         elif what in _CONSTANTS:
-            if not same_constant(one, other):
+            if not _same_constant(one, other):
                 return False
         elif one != other:
             return False
@@ -187,8 +153,6 @@ class GraphCode:
     """The events of a graph's function, to compare it by.
 
     Attributes:
-        code: of the function.
-        events: in order.
         released: parameters without a second name that it releases.
     """
 

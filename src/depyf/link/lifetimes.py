@@ -388,7 +388,6 @@ def release_values(function: ast.FunctionDef, parameters: bool = False) -> None:
     """Insert the releases of the values of a graph into its ``forward``.
 
     Args:
-        function: the ``forward``, which is changed.
         parameters: also of its parameters, as in a graph without second names for them.
     """
     arguments = function.args

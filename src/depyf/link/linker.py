@@ -38,7 +38,6 @@ class LinkedFunction:
         function: a weak reference; dead when torch released the graph.
         graph: name of the graph, ``"__compiled_fn_1"``.
         stage: ``"Captured_Graph"``, ``"Forward_graph"``, ``"Backward_graph"`` or ``"kernel_0"``.
-        path: of the file.
     """
 
     function: weakref.ReferenceType[FunctionType]
@@ -64,13 +63,8 @@ class Linker:
         self.functions: list[LinkedFunction] = []
 
     def link_transformed(
-        self,
-        original: CodeType,
-        transformed: CodeType,
-        decompiled: Decompiled,
-        place: tuple[str, int, str],
-        rename: Mapping[str, str] | None = None,
-        facts: Facts | None = None,
+        self, original: CodeType, transformed: CodeType, decompiled: Decompiled, place: tuple[str, int, str],
+        rename: Mapping[str, str] | None = None, facts: Facts | None = None,
     ) -> CodeType | None:
         """Return the result of the bytecode hook, or ``None`` to leave torch's code.
 
@@ -100,9 +94,6 @@ class Linker:
         """Have linked code run in place of ``transformed`` inside ``debug()``, made when that is first entered.
 
         Args:
-            original: what torch compiled.
-            transformed: Dynamo's code for it.
-            bytecode: the record of that.
             path: of its file, which need not exist yet.
         """
         # (Running code takes the place of its record. A long run has ten thousands of these.)
@@ -153,11 +144,6 @@ class Linker:
         """Link a graph module's ``forward``, a function, or a generated module to its file.
 
         Unless this linker links at once, that waits for :meth:`link_graphs`, and does not keep ``target`` alive.
-
-        Args:
-            name, stage: of the graph.
-            target: what runs.
-            path: of the file.
         """
         if self.at_once:
             self._link_graph(name, stage, target, path)

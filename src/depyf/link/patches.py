@@ -64,7 +64,6 @@ def with_constants(code: CodeType, values: Mapping[str, Any]) -> CodeType:
     """Replace each read of a global that is the name of a constant by a read of that constant.
 
     Args:
-        code: a function of the running interpreter.
         values: ``{name: constant}``; a :class:`~depyf.decompiler.constants.CellOf` for the cell of a variable.
 
     Raises:
@@ -138,7 +137,6 @@ def add_marks(definition: ast.FunctionDef | ast.AsyncFunctionDef, names: Collect
     """Mark calls of graphs in a function, in place; return whether there is anything to mark.
 
     Args:
-        definition: the function.
         names: the names that Dynamo's code uses: they say whether this torch marks.
     """
     owner = next((m for m, known in PROFILER_MARKERS.items() if m in names and {_ENTER, _EXIT} <= known), "")

@@ -21,7 +21,6 @@ class DebugSession:
     """One ``prepare_debug``.
 
     Attributes:
-        directory: of the dump.
         linker: links running code to the files; ``None`` if nothing is linked.
         stages: the stages of graphs that run.
         write: writes the files, if they are not written yet.
@@ -65,8 +64,7 @@ class DebugSession:
     def lives(self) -> bool:
         """Return whether one of its graphs is alive."""
         linker = self.linker
-        return linker is not None and (
-            linker.waits() or any(each.function() is not None for each in linker.functions))
+        return linker is not None and (linker.waits() or any(each.function() is not None for each in linker.functions))
 
 
 @frozen
@@ -175,9 +173,6 @@ def run_when_debugging(
     """Have linked code run in place of a version inside ``debug()``; ``False`` if this torch cannot do so.
 
     Args:
-        function: what torch compiled.
-        version: Dynamo's code for it.
-        make: makes the linked code.
         gone: called when the version is deleted.
     """
     from ..capture.torch_private import cache_entries

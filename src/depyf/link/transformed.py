@@ -67,21 +67,13 @@ class Linked(NamedTuple):
 
 
 def linked_code(
-    original: CodeType,
-    transformed: CodeType,
-    decompiled: Decompiled,
-    path: str,
-    first_line: int = 1,
-    rename: Mapping[str, str] | None = None,
-    facts: Facts | None = None,
+    original: CodeType, transformed: CodeType, decompiled: Decompiled, path: str, first_line: int = 1,
+    rename: Mapping[str, str] | None = None, facts: Facts | None = None,
 ) -> Linked:
     """Return the code to run for ``transformed``.
 
     Args:
         original: the frame's own code, with whose argument and variable names torch compares the result.
-        transformed: Dynamo's code for it.
-        decompiled: the source of ``transformed``.
-        path: the file that contains ``decompiled.text``.
         first_line: the line of that file at which the text begins.
         rename: shown names of globals by real name, as given to ``decompile_code``.
         facts: those given to ``decompile_code``.
@@ -101,13 +93,8 @@ def linked_code(
 
 
 def _recompiled(
-    original: CodeType,
-    transformed: CodeType,
-    decompiled: Decompiled,
-    path: str,
-    first_line: int,
-    rename: Mapping[str, str],
-    facts: Facts | None,
+    original: CodeType, transformed: CodeType, decompiled: Decompiled, path: str, first_line: int,
+    rename: Mapping[str, str], facts: Facts | None,
 ) -> Linked:
     tree = decompiled.runs or decompiled.tree
     if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], Function):

@@ -26,7 +26,6 @@ def plain(text: str, integers: bool = True) -> str:
     sums what is added by name, then what is subtracted, numbers last. Text that is not Python is returned as it is.
 
     Args:
-        text: the condition.
         integers: its numbers are integers, so that the order in which they are added does not matter.
     """
     node = parsed_expression(text)

@@ -65,9 +65,6 @@ def read_graph(text: str) -> Graph:
     """Return the graph that a text contains; one without nodes where it contains none.
 
     Those of a run are parsed once: who writes its files clears the cache then.
-
-    Args:
-        text: ``GraphStage.text``.
     """
     try:
         return _Text(text).graph()

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..records.model import Frame, Guard
 from ..torch_text.guards import is_of_inference
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.user_expressions import user_expression
 from . import guards
 from .arithmetic import computes, number, plain, plain_sizes
@@ -265,7 +265,7 @@ def _comparison(text: str, node: ast.expr, sign: str, about: dict[str, Any]) -> 
     left, right = (each.decode().strip() for each in (text.encode()[:at], text.encode()[at + len(sign):]))
     match node:
         case ast.Subscript(ast.Call(ast.Name("list"), [owner], []), ast.Constant(int(place))) if sign == "==" \
-                and not left.endswith(f".values())[{place}]") and isinstance(_literal(right), (str, int)):
+                and not left.endswith(f".values())[{place}]") and isinstance(literal(right), (str, int)):
             return guards.KeyAt(**about, owner=_part(text, owner), place=place, key=right)
         case ast.Call(ast.Name("len"), [of], []) if sign == "==" and right.isdigit():
             return guards.Length(**about, of=_part(text, of), count=int(right))
@@ -282,15 +282,7 @@ def _part(text: str, node: ast.expr) -> str:
 
 def is_literal(text: str) -> bool:
     """Return whether a text is a value: a literal, a dtype, a member of an enumeration."""
-    return _NAMED_VALUE.fullmatch(text) is not None or _literal(text) is not Ellipsis
-
-
-def _literal(text: str) -> Any:
-    """Return the value of a literal; ``...`` for what is none."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ...
+    return _NAMED_VALUE.fullmatch(text) is not None or literal(text) is not ...
 
 
 def in_shape_words(text: str) -> str:

@@ -26,7 +26,6 @@ class CapturedRuns:
     """Captured nodes in the order in which they run, inner graphs where they are called, and runs of one line.
 
     Args:
-        captured: the graph.
         calls: for the name of a node the calls of modules that it was made in, outermost first.
     """
 
@@ -62,7 +61,6 @@ class CapturedRuns:
         """Add the nodes of a graph.
 
         Args:
-            graph: the captured one, or one within it.
             prefix: of the names of its nodes in records.
             outermost: its placeholders -> those of the captured graph that are passed for them.
         """
@@ -134,7 +132,6 @@ def _passed(graph: Graph, name: str, inner: Graph, readers: Mapping[str, str]) -
     Args:
         graph: that contains it.
         name: of the node that names it there.
-        inner: the inner graph.
         readers: all nodes that name inner graphs, with their names.
     """
     call = next((node for node in graph.nodes if node.is_call and name in node.inputs), None)
@@ -162,14 +159,10 @@ class Alignment(NamedTuple):
 UNKNOWN = Alignment({}, {}, {})
 
 
-def align(
-    runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN, trusted: bool = True
-) -> Alignment:
+def align(runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN, trusted: bool = True) -> Alignment:
     """Align a graph of a later stage with the captured one.
 
     Args:
-        runs: the captured graph.
-        graph: of the later stage.
         forward: for a backward graph: the alignment of the forward graph, which names saved values as this one does.
         trusted: ``Node.backward`` says what computes a gradient. It does not in a backward graph: torch's partitioner
             marks all nodes of one, also recomputed ones (torch/_functorch/partitioners.py of 2.15,
@@ -463,7 +456,6 @@ class _Fit:
     """Scores how well nodes of a later stage fit captured ones.
 
     Args:
-        runs: the captured graph.
         backward: the nodes compute gradients.
         shapes: of the nodes of the later stage, by name.
         possible: for a node, the pieces that it may be of, where something is known.

@@ -158,9 +158,7 @@ def _positions(name: str, node: Node, positions: Mapping[str, int]) -> Iterator[
     return (positions[prefix + each] for each in node.inputs if prefix + each in positions)
 
 
-def _parts(
-    run: Sequence[int], takes: Sequence[Sequence[int]], calls: Sequence[tuple[int, ...]]
-) -> list[Sequence[int]]:
+def _parts(run: Sequence[int], takes: Sequence[Sequence[int]], calls: Sequence[tuple[int, ...]]) -> list[Sequence[int]]:
     """Return the parts of a run, by the modules called in it; the run as a whole where these are sequential."""
     depth = len(_common(calls))
     parts: list[list[int]] = []
@@ -358,8 +356,6 @@ def possible_pieces(
     """Return the pieces that the nodes of a later stage may be of.
 
     Args:
-        pieces: those of the captured graph.
-        graph: the later stage.
         own: returns the pieces of a node's line; 0 for none.
         saved: for values that the graph takes, the pieces that may take them, too.
         arguments: for arguments that the graph takes, the pieces that read them.

@@ -51,8 +51,6 @@ class StageNodes:
     """A stage with its nodes.
 
     Attributes:
-        record: the stage.
-        graph: its nodes.
         origins: by node name; nodes within inner graphs are named ``"true_graph_0.add"``.
     """
 
@@ -161,58 +159,10 @@ class Provenance:
                 if name in stage.origins:
                     yield stage, name
 
-    def kernels_of(self, stage: StageNodes, name: str) -> Iterator[tuple[Kernel, KernelCall]]:
-        """Return the calls that compute a node of any stage; several may compute a cheap one."""
-        for kernel in self.kernels:
-            generated = self.kernel_stage(kernel)
-            if generated is not None:
-                wanted = set(self.counterparts(stage, name, generated))
-                for call in kernel.calls:
-                    if not wanted.isdisjoint(call.nodes):
-                        yield kernel, call
-
-    def counterparts(self, stage: StageNodes, name: str, other: StageNodes) -> tuple[str, ...]:
-        """Return the counterparts of a node in another stage.
-
-        That is the node itself where passes kept it, else those of the same captured node; none between a forward and a
-        backward stage.
-        """
-        if stage is other:
-            return (name,)
-        origin = stage.origins.get(name)
-        if origin is None or stage is not self.captured is not other and stage.is_backward != other.is_backward \
-                and "Joint_graph" not in (stage.record.stage, other.record.stage):
-            return ()
-        if other is self.captured:
-            return (origin.captured,) if origin.captured else ()
-        same = other.origins.get(name)
-        if stage is not self.captured and same is not None and same.captured == origin.captured \
-                and same.location == origin.location:
-            return (name,)
-        if not origin.captured:
-            return ()
-        return tuple(node for node, theirs in other.origins.items() if theirs.captured == origin.captured)
-
-    def lines_of(self, kernel: Kernel, call: KernelCall) -> tuple[SourceLocation, ...]:
-        """Return the user's lines that a call computes, each once, in the order of the graph."""
-        result: dict[tuple[str, int], SourceLocation] = {}
-        for stage, name in self.nodes_of(kernel, call):
-            place = stage.origins[name].location
-            if place is not None:
-                result.setdefault((place.filename, place.line), place)
-        return tuple(result.values())
-
     def user_line(self, stage: StageNodes, name: str, node: Node) -> SourceLocation | None:
         """Return the line that torch prints for a node, or the user's line that called it where that is torch's own."""
         origin = stage.origins.get(name)
         return (self.callers.get(origin.captured) if origin is not None else None) or node.location
-
-    def kernels_at(self, filename: str, line: int) -> Iterator[tuple[Kernel, KernelCall]]:
-        """Return the calls that compute something of a line of the user's program."""
-        for kernel in self.kernels:
-            for call in kernel.calls:
-                if any((place.filename, place.line) == (filename, line) for place in self.lines_of(kernel, call)):
-                    yield kernel, call
 
     # --- alignment of the stages ------------------------------------------------------------------
     def _calls(self) -> dict[str, tuple[int, ...]]:

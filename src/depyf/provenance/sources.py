@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from ..model.graph_text import locations
 from ..reading import source_lines
 from ..records.model import Capture, SourceFile, SourceLocation
+from ..torch_text.parsed import parsed_file
 
 #: A longer file is left out: nobody wrote it.
 LONGEST = 2_000_000
@@ -45,7 +46,6 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = source_line
     Of a long file that no compiled function is in, functions of which no line was traced have no bodies.
 
     Args:
-        capture: the run.
         read: returns the lines of a file with their ends, or none; also of a notebook's cell.
     """
     result = []
@@ -72,11 +72,8 @@ def only_traced(text: str, lines: Collection[int]) -> str:
 
     The other lines stay at their places. A text that this Python cannot read is returned as it is.
     """
-    try:
-        pending: list[ast.stmt] = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text
-    texts = text.split("\n")
+    tree = parsed_file(text)
+    pending, texts = tree.body if tree is not None else [], text.split("\n")
     while pending:
         node = pending.pop()
         if isinstance(node, ast.ClassDef):
@@ -107,15 +104,12 @@ def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
 
 
 # --- where there are no records of them ---------------------------------------------------------------
-def of_capture(
-    capture: Capture, read: Callable[[str], Sequence[str]] | None = None
-) -> tuple[SourceFile, ...]:
+def of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | None = None) -> tuple[SourceFile, ...]:
     """Return the files of a capture: those recorded.
 
     Else those that are read, where the known lines agree; else what the records have of them, at its place.
 
     Args:
-        capture: the run.
         read: as in :func:`collect`; ``None`` not to look at the disk. Records may name any file, so that is for those
             who asked for it.
     """

@@ -1,32 +1,25 @@
 """Records of what watching ``torch.compile`` yields: plain and immutable.
 
-They refer to no tensors, modules or code objects of torch's, only to strings, numbers, tuples and other
-records, so that every view can be made again later, elsewhere and without torch.
+They refer to no objects of torch's, so that every view can be made again later, elsewhere and without torch::
 
-A :class:`Capture` is the whole run.  Its tree::
+    Capture                                   the whole run
+      compilations: tuple[Compilation]        in the order in which torch began them
+      functions: tuple[CompiledFunction]      one per user function that torch.compile was asked about
+        frames: tuple[Frame]                  the function itself, then its resume functions
+          entries: tuple[CacheEntry]          its versions, with guards, transformed code, and names of graphs
+      graphs: tuple[CompiledGraph]            by name: stages and kernels
+      notes: tuple[str]                       what could not be captured, and why (one line each)
+      sources: tuple[SourceFile]              the user's files that the others name
+      alike_ranks: tuple[AlikeRank]           other ranks with the same log, which have no records of their own
+      unwritten: Unwritten | None             what functions are made of, while their texts are not written
 
-    Capture
-      compilations: tuple[Compilation]          in the order in which torch began them: what came of each, breaks,
-                                                recompile reasons, dynamic shapes, caches, time
-      functions: tuple[CompiledFunction]        one per user function that torch.compile was asked about
-        frames: tuple[Frame]                    the function itself, then its resume functions
-          entries: tuple[CacheEntry]            in the order in which their guards are tried
-            guards: tuple[Guard]
-            transformed: TransformedCode
-            graph_names: ("__compiled_fn_1",)   names of the graphs it calls
-            resume_names: ("__resume_at_10_2",) names of the resume functions it calls
-      graphs: tuple[CompiledGraph]              by name: stages and kernels
-      notes: tuple[str]                         what could not be captured, and why (one line each)
-      sources: tuple[SourceFile]                the user's files that the others name
-      alike_ranks: tuple[AlikeRank]             other ranks with the same log, which have no records of their own
-      unwritten: Unwritten | None               what functions are made of, while their texts are not written
-
-A :class:`CompileId` connects them: a cache entry, a graph and a compilation with the same ``frame`` and
-``recompile`` belong to each other.
+A cache entry, a graph and a compilation with the same ``frame`` and ``recompile`` in their :class:`CompileId` belong to
+each other.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import field
 from functools import cached_property
 from typing import ClassVar
@@ -687,6 +680,16 @@ class Capture:
     unwritten: Unwritten | None = None
     events: tuple[UnreadEvent, ...] = ()
     alike_ranks: tuple[AlikeRank, ...] = ()
+
+    @functools.cached_property
+    def by_id(self) -> dict[tuple[int, int, int], Compilation]:
+        """The compilations by the keys of their ids."""
+        return {each.compile_id.key: each for each in self.compilations}
+
+    @functools.cached_property
+    def by_name(self) -> dict[str, CompiledGraph]:
+        """The graphs by their names."""
+        return {graph.name: graph for graph in self.graphs}
 
     @property
     def lost(self) -> frozenset[tuple[int, int, int]]:

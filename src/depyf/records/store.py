@@ -90,7 +90,6 @@ def line(record: Any, known: dict[int, Any] | None = None) -> str:
     """Return a record (of a kind in ``_KINDS``) as a line.
 
     Args:
-        record: what is written.
         known: parts of records as JSON has them, by identity, as long as they all live: versions share most guards.
     """
     return line_of({"record": _KIND_OF[type(record)], **_plain(record, {} if known is None else known)})
@@ -388,7 +387,6 @@ class RecordLog:
     """The file. It is created for the first record, and stays open: its folder may be removed meanwhile.
 
     Args:
-        folder: of the dump.
         failed: called with the reason why a record could not be written.
     """
 

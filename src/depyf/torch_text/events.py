@@ -378,8 +378,6 @@ class EventReader:
         """Read one event.
 
         Args:
-            metadata: the event.
-            payload: its text, if it has one.
             seen: for ``recompile_reasons``: the present value of a guarded expression, as text; ``""`` if unknown.
             broken_at: for ``dynamo_graph_break_reason``: ``(file, line, function, text)`` of the compiled frame and of
                 each function that was inlined on the way to the break, and the local variables there.
@@ -660,8 +658,6 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     """Read torch's account of a graph break (``InstructionTranslatorBase.log_graph_break``).
 
     Args:
-        compile_id: of the compilation that met it.
-        text: torch's account.
         inner: the stack from the compiled frame on, where it is known. Torch's text leaves out every frame that is
             called by one of the same name (``forward`` by ``forward``).
     """

@@ -105,9 +105,6 @@ def export_issue(
     """Return the issue of an event; ``None`` for one that only names an expression.
 
     Args:
-        kind: of the event.
-        event: what it has.
-        location: the program's line.
         expressions: those on sizes that were computed so far, by torch's number of the result, with its numbers of what
             they were computed of.
     """
@@ -150,8 +147,6 @@ def export_failure(kind: str, message: str, location: SourceLocation | None) -> 
     """Return the issue of an export that raised an exception, with the changes that torch suggests.
 
     Args:
-        kind: the type of the exception.
-        message: its text.
         location: the program's innermost line, if the exception passed through the exported module.
     """
     first, _, rest = message.strip().partition("\n")

@@ -22,7 +22,7 @@ from ..records.model import CompileId, GuardFailure, SourceLocation
 from ..values import frozen
 from .libraries import is_library
 from .met import FRAME
-from .parsed import parsed_expression
+from .parsed import literal, parsed_expression
 
 #: (Patterns are compiled at their first use: a program meets few of them.)
 _ENTRY = r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): "
@@ -239,7 +239,6 @@ def comparison(condition: str, seen: Seen) -> Comparison:
 
     Args:
         condition: ``"tensor 'x' rank mismatch. expected 2, actual 3"``, ``"len(cache) == 1"``.
-        seen: the present value of an expression.
     """
     for form, read in _FORMS:
         match = re.match(form, condition)
@@ -376,13 +375,9 @@ def _of_comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, seen: S
 
 
 def _is_literal(node: ast.expr) -> bool:
-    try:
-        ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        number = node.operand if isinstance(node, ast.UnaryOp) else node
-        return isinstance(node, ast.Attribute) and ast.unparse(node).startswith("torch.") or (
-            isinstance(number, ast.Name) and number.id in ("inf", "nan"))
-    return True
+    number = node.operand if isinstance(node, ast.UnaryOp) else node
+    return literal(node) is not ... or isinstance(node, ast.Attribute) and ast.unparse(node).startswith("torch.") or (
+        isinstance(number, ast.Name) and number.id in ("inf", "nan"))
 
 
 #: The forms of conditions that are not Python, or whose Python is a helper of torch's, with their readers.

@@ -13,8 +13,7 @@ from ..records.model import CacheKeyPart, Caller, ModuleCall, SourceLocation
 
 #: How torch reads a part of a module whose name is a number, where it traces ``torch.func.functional_call``.
 _GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
-_PART = re.compile(
-    r"\[(?P<quote>['\"])(?P<key>.*?)(?P=quote)\]|\[(?P<index>[^\]'\"][^\]]*)\]|\.?(?P<name>[^.\[ ()]+)")
+_PART = re.compile(r"\[(?P<quote>['\"])(?P<key>.*?)(?P=quote)\]|\[(?P<index>[^\]'\"][^\]]*)\]|\.?(?P<name>[^.\[ ()]+)")
 #: Torch's form of them in the name of an input: ``L_self_modules_up_parameters_weight_``.
 _HOLDER_IN_NAME = re.compile(r"_(?:modules|parameters|buffers)_")
 #: Dictionaries in which a module has its parts: the name of the part follows.

@@ -1,21 +1,40 @@
-"""Syntax trees of expressions in torch's texts: conditions as sympy prints them, subscripts as people write them."""
+"""Syntax trees of texts: conditions as sympy prints them, subscripts as people write them."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import re
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..decompiler.nodes import nodes_of
+
+#: Errors of ``ast.parse`` and ``compile``: the text is no Python, or too large for this one.
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 def parsed_expression(text: str) -> ast.expr | None:
     """Return the syntax tree of an expression; ``None`` where the text is none, or one too large for this Python."""
     try:
         return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNREADABLE:
         return None
+
+
+def parsed_file(text: str) -> ast.Module | None:
+    """Return the syntax tree of a file; ``None`` where this Python cannot read it."""
+    try:
+        return ast.parse(text)
+    except UNREADABLE:
+        return None
+
+
+def literal(source: str | ast.expr, otherwise: Any = ...) -> Any:
+    """Return the value of a literal; ``otherwise`` for what is none."""
+    try:
+        return ast.literal_eval(source)
+    except (TypeError, *UNREADABLE):
+        return otherwise
 
 
 # --- conditions as sympy prints them -----------------------------------------------------------------
@@ -78,7 +97,7 @@ def _with_slices(code: str) -> str:
                 new = _subscript(node.slice, code)
                 written = written.replace(f"[{old}]", f"[{new}]")
         same = ast.dump(as_printed(ast.parse(written))) == ast.dump(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNREADABLE:
         return code
     return written if same else code
 

@@ -53,7 +53,6 @@ class Row(NamedTuple):
     """What an event has.
 
     Attributes:
-        what: what kind of content.
         stage: that of its graph, or the name by which its text is shown.
     """
 

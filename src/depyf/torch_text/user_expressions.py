@@ -21,23 +21,18 @@ from ..decompiler.dynamo.global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, M
 from .parsed import parsed_expression
 
 
-def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
-    """Return a source expression of torch's in the user's words.
+def user_expression(source: str) -> str:
+    """Return a source expression of torch's, ``L['self']._modules['norm']``, in the user's words.
 
-    Args:
-        source: an expression, ``L['self']._modules['norm']``; a longer one (a condition) may contain such expressions.
-        names: what other globals of torch's are, by their name: ``{"_140084081999072_c3": "my_config"}``.
-
-    Returns:
-        The expression rewritten. Where it is no Python expression, ``source`` itself, or with its simple parts
-        rewritten.
+    A longer one (a condition) may contain such expressions. Where it is no Python expression, it is returned as it is,
+    or with its simple parts rewritten.
     """
     if ".__dict__[" in source:
         source = _MEMBER_OF_DICTIONARY.sub(r".\1", source)
     if FROM_NUMPY in source:
         source = source.replace(FROM_NUMPY, "torch.as_tensor(")
-    plain = None if names else _plain(source)
-    return _rewritten(source, tuple(sorted((names or {}).items()))) if plain is None else plain
+    plain = _plain(source)
+    return _rewritten(source) if plain is None else plain
 
 
 #: The call of torch's helper of guards by which it takes an array of numpy's for a tensor.
@@ -86,8 +81,7 @@ def _plain_path(path: str) -> str | None:
     members = path[scope.end() :]
     if any(keyword.iskeyword(match["member"] or "") for match in _MEMBER.finditer(members)):
         return None
-    members = _MEMBER.sub(
-        lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
+    members = _MEMBER.sub(lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
     name, builtin = scope["name"], scope["builtin"]
     if scope["scope"] == "G":
         if builtin and name.startswith(BUILTINS_PREFIX):
@@ -101,11 +95,11 @@ def _plain_path(path: str) -> str | None:
 
 
 @lru_cache(maxsize=65536)
-def _rewritten(source: str, names: tuple[tuple[str, str], ...]) -> str:
+def _rewritten(source: str) -> str:
     tree = parsed_expression(source.strip())
     if tree is None:
         return source
-    return ast.unparse(_UserWords(dict(names)).visit(tree))
+    return ast.unparse(_UserWords().visit(tree))
 
 
 def frame_roots(expression: str) -> frozenset[str]:
@@ -119,9 +113,6 @@ def is_global(source: str) -> bool:
 
 
 class _UserWords(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if not isinstance(key, str):
@@ -131,7 +122,7 @@ class _UserWords(ast.NodeTransformer):
             case ast.Name("L"):
                 return _name(key) or node
             case ast.Name("G"):
-                return self._global(key)
+                return _global(key)
             case ast.Name(root) | ast.Subscript(ast.Name("G"), ast.Constant(str(root))) \
                     if root.startswith(BUILTINS_PREFIX):
                 return _name(key) or node
@@ -161,11 +152,11 @@ class _UserWords(ast.NodeTransformer):
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._global(node.id) if node.id.startswith(IMPORT_PREFIXES) or node.id in self._names else node
+        return _global(node.id) if node.id.startswith(IMPORT_PREFIXES) else node
 
-    def _global(self, name: str) -> ast.expr:
-        wanted = self._names.get(name) or module_of_import(name) or name
-        return parsed_expression(wanted) or ast.Name(name, ast.Load())
+
+def _global(name: str) -> ast.expr:
+    return parsed_expression(module_of_import(name) or name) or ast.Name(name, ast.Load())
 
 
 def _member(owner: ast.expr, key: str) -> ast.expr | None:
@@ -235,11 +226,7 @@ def stack_value(source: str) -> str:
 
 
 def known_on_stack(stack: Sequence[str]) -> dict[str, str]:
-    """Return the values of the stack at a graph break that are known, by torch's names: ``{"___stack1": "y.sum()"}``.
-
-    Args:
-        stack: of a frame, as :attr:`.records.model.Frame.stack`.
-    """
+    """Return the known values of the stack at a graph break, by torch's names: ``{"___stack1": "y.sum()"}``."""
     return {f"___stack{number}": expression for number, expression in enumerate(stack) if expression}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 from ..advice import Advice, on_break
 from ..advice.breaks import OPTIMIZER
@@ -50,7 +49,7 @@ class Adviser:
 
         (What breaks the graph of its caller is compiled by itself: nothing can be done before a call of it.)
         """
-        compilation = self._by_id.get(broken.compile_id.key)
+        compilation = self.run.capture.by_id.get(broken.compile_id.key)
         if compilation is None or is_outermost(self.run.summary_of[compilation.compile_id.key]):
             return broken
         return max((each for other in self.run.capture.compilations for each in other.breaks
@@ -60,16 +59,12 @@ class Adviser:
     def _reconstructed_for(self, broken: GraphBreak) -> GraphBreak | None:
         """Return the break in the same line after which torch could not reconstruct a value."""
         line = broken.location
-        known = self._by_id.get(broken.compile_id.key)
+        known = self.run.capture.by_id.get(broken.compile_id.key)
         if known is None or line is None:
             return None
         of_line = [each for each in known.breaks if met(each).kind != "reconstruction" and any(
             (place.filename, place.line) == (line.filename, line.line) for place in each.stack)]
         return of_line[-1] if of_line else None
-
-    @cached_property
-    def _by_id(self) -> dict[tuple[int, int, int], Compilation]:
-        return {each.compile_id.key: each for each in self.run.capture.compilations}
 
     def on_lost(self, compilation: Compilation) -> list[str]:
         """Return advice, as Markdown, on a function that torch gave up; none where no rule fits."""

@@ -84,7 +84,6 @@ class Result:
     """The findings of a budget in one process (a folder of the dump), in one function or in the whole run.
 
     Attributes:
-        amount: the sum of the findings.
         lines: their places, with the user's lines: ``("generate.py:21", "if token.item() == 2")``.
     """
 

@@ -96,7 +96,6 @@ def between(before: Capture, after: Capture, of_ranks: bool = False) -> list[str
     """Return lines of Markdown on graphs that a second run did not find: what of the key was another.
 
     Args:
-        before, after: the runs.
         of_ranks: they are ranks of one run, whose inputs are on devices of their own: these are no reason.
     """
     pairs = aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))

@@ -218,9 +218,7 @@ def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[Gra
     return list(fold(pairs, lambda pair: (pair[0].registry_id, one_line(pair[0].reason))).values())
 
 
-def breaks_by_place(
-    group: Iterable[tuple[GraphBreak, Compilation]]
-) -> list[list[tuple[GraphBreak, Compilation]]]:
+def breaks_by_place(group: Iterable[tuple[GraphBreak, Compilation]]) -> list[list[tuple[GraphBreak, Compilation]]]:
     """Group the graph breaks of one reason by place and cause, by function, and by what was given up."""
     result: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
     for broken, compilation in group:

@@ -57,8 +57,6 @@ class Change:
         subject: in the user's words: ``x.shape[0]``.
         was: what the versions expected, that of the version used last first: ``"4"``, ``"2 or more"``.
         now: what this call had; ``""`` where unknown.
-        failures: torch's accounts of it.
-        others: of the versions that failed for another thing.
         on_stack: the subject is a value that was on the stack at a graph break.
         keywords: where the number of keyword arguments changed, which ones, and whether this call has them.
     """
@@ -67,7 +65,6 @@ class Change:
     was: tuple[str, ...]
     now: str
     failures: tuple[GuardFailure, ...]
-    others: tuple[GuardFailure, ...] = ()
     on_stack: bool = False
     keywords: tuple[tuple[str, bool], ...] = ()
 
@@ -177,9 +174,7 @@ def changes(
         known.update((subject, value) for failure in members for value in (failure.expected, failure.seen) if value)
     return tuple(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
-               tuple(groups[subject]),
-               tuple(failure for failure in compilation.guard_failures if failure not in groups[subject]),
-               any(reads_stack(failure.subject) for failure in groups[subject]))
+               tuple(groups[subject]), any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
 
 

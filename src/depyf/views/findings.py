@@ -26,7 +26,6 @@ class Finding:
     """One thing that counts against a budget.
 
     Attributes:
-        function: title of the user's function.
         frame: the part of it, as Markdown: "`f` from line 9 on".
         cause: as Markdown, a clause.
         amount: 1; of compile time its seconds, of guards and kernels their number.

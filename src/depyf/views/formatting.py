@@ -192,8 +192,7 @@ def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None 
 
 def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
     """Return the graphs that were compiled, or only shown, without a Dynamo frame."""
-    return [graph for graph in graphs if graph.call is not None and (
-        graph.stages or graph.kernels or graph.issues)]
+    return [graph for graph in graphs if graph.call is not None and (graph.stages or graph.kernels or graph.issues)]
 
 
 def total(graphs: Iterable[CompiledGraph]) -> str:

@@ -22,6 +22,7 @@ from collections.abc import Collection, Sequence
 from ..advice.source import last_name, names_set, one_line
 from ..records.model import CacheEntry, Compilation, SourceLocation
 from ..torch_text.libraries import is_library
+from ..torch_text.parsed import parsed_file
 from ..torch_text.user_expressions import user_expression
 from ..values import frozen
 from .markdown import code
@@ -86,11 +87,10 @@ def numbers_for_text(entry: CacheEntry, compilation: Compilation, source: UserSo
 
 
 def _body(text: str) -> list[ast.stmt]:
-    try:
-        (function,) = ast.parse(text[max(text.find("def "), 0):]).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return function.body if isinstance(function, ast.FunctionDef) else []
+    match parsed_file(text[max(text.find("def "), 0):]):
+        case ast.Module([ast.FunctionDef(body=body)]):
+            return body
+    return []
 
 
 def _place(node: ast.expr) -> str:

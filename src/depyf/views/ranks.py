@@ -16,6 +16,7 @@ time, without torch and on any machine. Ranks that did the same have one row.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -325,10 +326,8 @@ def rank_ended(directory: str) -> None:
     last = all(os.path.exists(os.path.join(above, folder, FILE)) for folder in folders.values())
     if len(folders) <= FEW or last or name == f"{RANK}0":
         # A rank that runs still writes its own index: no other process may do that now.
-        try:
+        with contextlib.suppress(OSError):  # (the directory has warned)
             _write_shared(above)
-        except OSError:
-            pass  # the directory has warned
 
 
 def _state(directory: str, folders: Mapping[int, str]) -> list[object]:

@@ -24,7 +24,7 @@ from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
 from ..torch_text.libraries import installed_module
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.size_names import is_float, symbols_in
 from ..torch_text.user_expressions import user_expression
 from ..torch_text.wrapping import NOT_PYTHON
@@ -68,7 +68,6 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
     """Return the program.
 
     Args:
-        capture: the dump.
         name: id of the compilation, ``"0/1"``; or a name of a graph.
         backend: which one is checked by default; the recorded one where it is left out.
 
@@ -88,8 +87,7 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
 
 
 def _subject(capture: Capture, name: str) -> _Subject:
-    graphs = {graph.name: graph for graph in capture.graphs}
-    compilations = {each.compile_id.key: each for each in capture.compilations}
+    graphs = capture.by_name
     there: list[str] = []
     found: list[_Subject] = []
     without = False
@@ -103,7 +101,7 @@ def _subject(capture: Capture, name: str) -> _Subject:
                     there.append(f"{label} ({frame.title or frame.name}: {graph.name})")
                     stage = next((each for each in graph.stages if each.stage == "Captured_Graph"), None)
                     if stage is not None and (asked or name == graph.name):
-                        found.append(_Subject(frame, entry, graph, stage, compilations.get(entry.compile_id.key)))
+                        found.append(_Subject(frame, entry, graph, stage, capture.by_id.get(entry.compile_id.key)))
     if len(found) == 1:
         return found[0]
     if found:
@@ -155,10 +153,7 @@ def _symbols(subject: _Subject) -> list[str]:
 
 
 def _number(text: str, symbol: str) -> str:
-    try:
-        return repr(ast.literal_eval(text))
-    except (ValueError, SyntaxError):
-        return "1.5" if is_float(symbol) else "4"
+    return repr(literal(text, 1.5 if is_float(symbol) else 4))
 
 
 def _placeholders(stage: GraphStage) -> list[Node]:
@@ -272,10 +267,7 @@ def _value_of(node: ast.expr | None) -> object:
     """Return the value that an expression writes out; ``None`` where it leaves anything out."""
     if node is None or any(isinstance(each, ast.Constant) and each.value is ... for each in ast.walk(node)):
         return None  # (``...`` is what was cut)
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return None
+    return literal(node, None)
 
 
 def _settings(subject: _Subject) -> list[str]:

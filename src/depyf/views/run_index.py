@@ -30,7 +30,7 @@ from ..torch_text.user_expressions import known_on_stack, sources_in_words, user
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
-from .dump.guards.versions import Version, by_compile_id, nearest, versions
+from .dump.guards.versions import Version, nearest, versions
 from .formatting import files_of, on_branch, short_names
 from .function_summary import FunctionSummary, tell_apart
 from .markdown import code
@@ -55,7 +55,7 @@ class RunIndex:
 
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
-        self.graphs: dict[str, CompiledGraph] = {graph.name: graph for graph in capture.graphs}
+        self.graphs = capture.by_name
         self.pieces = pieces_of(capture.graphs)
         self.entries: dict[tuple[int, int, int], tuple[Frame, CacheEntry]] = {}
         self.frames: dict[str, Frame] = {}
@@ -294,7 +294,7 @@ class RunIndex:
 
     def _versions_of(self, frame: Frame) -> Sequence[Version]:
         if id(frame) not in self._versions:
-            self._versions[id(frame)] = versions(frame, by_compile_id(self.capture.compilations))
+            self._versions[id(frame)] = versions(frame, self.capture)
         return self._versions[id(frame)]
 
     def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:

@@ -371,9 +371,7 @@ def kernel_steps(
     return result
 
 
-def _launch(
-    statement: ast.stmt, parameters: Mapping[str, Sequence[str]], arguments: Collection[str]
-) -> Step | None:
+def _launch(statement: ast.stmt, parameters: Mapping[str, Sequence[str]], arguments: Collection[str]) -> Step | None:
     value = statement.value if isinstance(statement, (ast.Assign, ast.Expr, ast.AnnAssign)) else None
     if not isinstance(value, ast.Call):
         return None

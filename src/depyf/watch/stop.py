@@ -63,7 +63,6 @@ class Watch:
     """Watches all graphs that are linked to files.
 
     Args:
-        sessions: whose graphs.
         stop_on: what to look for.
         can_pause: whether a debugger or a user answers; otherwise the line raises :class:`BadValueFound`.
     """

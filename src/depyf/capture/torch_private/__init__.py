@@ -12,8 +12,7 @@ is in the table of :mod:`.private_api` once, with what is lost where a torch lac
 :mod:`.frame_values`         values at a graph break, and in the frame that torch compiles again
 :mod:`.graph_modules`        nodes and texts of graphs
 :mod:`.resume_code`          resume functions and their offsets
-:mod:`.cache_entries`        the compiled versions of a code object with their guards, which of them serves a call, and
-                             other code in their place for a while
+:mod:`.cache_entries`        versions of a code object with their guards, which serves a call, other code for a while
 :mod:`.compiled_callables`   what ``torch.compile`` was given, and calls of what it returned
 :mod:`.pipeline`             a compilation isolated from the user's, and from torch's caches on disk
 

@@ -27,8 +27,7 @@ class GuardCheck:
     """Torch's answer whether a cache entry fits a call."""
 
     fits: bool  # all guards hold
-    failed: tuple[str, ...] = ()  # the first guards that do not, as torch prints them, with the user's line after `#`
-    executed: int = 0  # how many guards torch tried
+    failed: tuple[str, ...]  # the first guards that do not, as torch prints them, with the user's line after `#`
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +57,7 @@ class Entry:
                 answer = getattr(self.guard_manager, private_api.GUARD_CHECK.attribute)(dict(values))
         except Exception as error:  # a guard may read a user's attribute that raises
             return GuardCheck(False, (f"a guard could not be evaluated ({type(error).__name__}: {error})",))
-        return GuardCheck(bool(answer.result), tuple(map(str, answer.verbose_code_parts)),
-                          int(answer.num_guards_executed))
+        return GuardCheck(bool(answer.result), tuple(map(str, answer.verbose_code_parts)))
 
 
 def failure_reason(entry: Entry, values: Mapping[str, Any]) -> str:
@@ -138,14 +136,6 @@ def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[E
             result.append(entry)
     # A region's own are tried first.
     return result if compiled_with is None else sorted(result, key=lambda entry: entry.region != compiled_with.region)
-
-
-def serving(
-    code: CodeType, values: Mapping[str, Any], compiled_with: CompiledWith | None = None,
-) -> Entry | None:
-    """Return the cache entry that serves a call: the first whose guards hold; ``None``: torch would compile."""
-    return next((entry for entry in entries(code, compiled_with)
-                 if not entry.given_up and entry.check(values).fits), None)
 
 
 def known_codes() -> list[CodeType]:

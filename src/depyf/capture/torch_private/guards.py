@@ -145,11 +145,7 @@ class FullGuards:
     remaining: Callable[[], Any]  # torch's object for those that are left
 
     def failure_reason(self, values: Mapping[str, Any]) -> str:
-        """Return the first guard that does not hold, as torch says it; ``""`` if all hold.
-
-        Args:
-            values: the local variables of the frame.
-        """
+        """Return the first guard that does not hold, as torch says it; ``""`` if all hold."""
         local = dict(values)
         if getattr(self.manager, private_api.GUARD_CHECK.attribute)(local).result:
             return ""

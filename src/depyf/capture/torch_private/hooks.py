@@ -218,8 +218,7 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
 
     Inductor's own compilers are not wrapped: they are keys of its caches, and its graphs are not run.
     """
-    stages = {"fw_compiler": "Forward_graph", "inference_compiler": "Forward_graph",
-              "bw_compiler": "Backward_graph"}
+    stages = {"fw_compiler": "Forward_graph", "inference_compiler": "Forward_graph", "bw_compiler": "Backward_graph"}
 
     def aot_module_simplified(original: Any, *args: Any, **kwargs: Any) -> Any:
         plain = {key: stage for key, stage in stages.items() if isinstance(kwargs.get(key), FunctionType)}
@@ -306,7 +305,6 @@ def on_operations(api: private_api.PrivateApi, hook: Callable[[Callable[[], str]
 
     Args:
         api: ``UNFUSED`` or ``FUSED``: the operations before Inductor fuses them, or after it.
-        hook: the hook.
     """
 
     def log_ir(original: Any, nodes: Any) -> Any:

@@ -44,7 +44,6 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
     """Call ``receive(metadata, payload)`` for events of torch's structured trace.
 
     Args:
-        receive: gets the events.
         wanted: returns whether an event is needed, by its kind and, for an ``artifact``, its name. Others may come,
             too; while there are no other handlers they are mostly not made (torch prints a graph before and after each
             of its passes, which costs more than all that we do).

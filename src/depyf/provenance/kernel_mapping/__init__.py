@@ -83,8 +83,6 @@ def assign(
     """Return ``(nodes in the graph's order, inferred)`` of each call in ``module.launches``.
 
     Args:
-        module: what Inductor generated.
-        graph: after Inductor's passes.
         captured: captured node of each node, where known.
     """
     flow = Flow(module, graph, captured or {})

@@ -13,16 +13,16 @@ class Flow:
     """The values that flow between the kernels of a module, and the nodes that they are known to be.
 
     Attributes:
-    module, graph: what was generated, and of what.
-    captured: captured node of each node, where known.
-    nodes, order, users: of the graph, by name of a node.
-    results: names of the nodes that the graph returns; empty for what is no node.
-    node_of: value -> node, for values that are known.
-    launched: node -> the call of a library's kernel that makes it.
-    libraries: calls that are tied to a node.
-    writer, readers: by value, the calls that write and read it.
-    targets: what a fused kernel writes that is known: nodes, with the views above them that only a result shows.
-    first: calls that are the first of their kernel.
+        module, graph: what was generated, and of what.
+        captured: captured node of each node, where known.
+        nodes, order, users: of the graph, by name of a node.
+        results: names of the nodes that the graph returns; empty for what is no node.
+        node_of: value -> node, for values that are known.
+        launched: node -> the call of a library's kernel that makes it.
+        libraries: calls that are tied to a node.
+        writer, readers: by value, the calls that write and read it.
+        targets: what a fused kernel writes that is known: nodes, with the views above them that only a result shows.
+        first: calls that are the first of their kernel.
     """
 
     def __init__(self, module: Module, graph: Graph, captured: Mapping[str, str]) -> None:

@@ -149,9 +149,7 @@ class Fused:
             best = self._needs(targets, known | perhaps | set(chosen.values()))
         return chosen, best
 
-    def _score(
-        self, value: int, name: str, needs: _Needs, known: set[str], others: set[str]
-    ) -> tuple[float, ...]:
+    def _score(self, value: int, name: str, needs: _Needs, known: set[str], others: set[str]) -> tuple[float, ...]:
         """Return how well a node fits, the smaller the better: missing values, unused values, then other evidence."""
         unused = sum(node not in needs.used for node in (*known, *others, name)
                      if self.flow.nodes[node].op != "placeholder" or self.flow.nodes[node].type is not None)

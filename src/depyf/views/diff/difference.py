@@ -96,7 +96,6 @@ def difference(before: Capture, after: Capture, full: bool = False, hint: str = 
     """Return the difference between two runs.
 
     Args:
-        before, after: their records.
         full: whether to show every change, those of graphs and kernels line by line.
         hint: what follows the number of changes that are left out.
     """
@@ -112,8 +111,7 @@ def difference(before: Capture, after: Capture, full: bool = False, hint: str = 
             if state == "changed" and changed and changed != result.numbers:
                 title += f": {_arrows(changed)}"
             result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
-    for graph, later in paired(
-            without_frame(before.graphs), without_frame(after.graphs), lambda each: each.name):
+    for graph, later in paired(without_frame(before.graphs), without_frame(after.graphs), lambda each: each.name):
         present = either(graph, later)
         lines = compare.graph(graph, later, code(present.name))
         if lines:

@@ -97,7 +97,6 @@ class Place:
         frame: the function itself, or a resume function.
         name: the user's function that it is of; with nested breaks another than the function's own.
         line: the text of the line that a resume function continues at, else its number from the function's first.
-        title: for people.
     """
 
     frame: Frame

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
-from ...records.naming import FileNames, legal_identifier
+from ...records.naming import legal_identifier
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.wrapping import comment
@@ -31,10 +31,6 @@ class Directory(Folder):
 
     writes = True
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.names = FileNames()
-
     def graph(
         self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...], failed: Sequence[str] = (),
     ) -> None:
@@ -52,10 +48,6 @@ class Directory(Folder):
         """Write transformed code; return ``(path, line of the file at which the text begins, text of the file)``.
 
         Args:
-            code: its record.
-            function: the user's function.
-            breaks: where its graph ends before the function does.
-            branch: the branch that it continues.
             failed: sentences on the error with which its compilation failed (:func:`.formatting.no_version`), and on
                 wrong results.
             stack: the expressions of the values that it takes from the stack.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ...guarded import guarded_call
@@ -22,7 +22,7 @@ from .directory import Directory
 from .folder import NOTES
 from .full_code import full_code, name_of
 from .graph_file import graph_file, saved_for_backward
-from .guards.versions import by_compile_id, guards_name, in_order, nearest, versions
+from .guards.versions import guards_name, in_order, nearest, versions
 from .guards.whole import guards_file
 from .outline import kernel_outline, outline
 
@@ -42,7 +42,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     """
     graphs = []
     names = directory.names
-    known, source = by_compile_id(capture.compilations), UserSource(capture.sources)
+    source = UserSource(capture.sources)
     for graph in capture.graphs:
         stages = tuple(replace(stage, file=names.of_stage(graph.name, stage.stage, stage.index, stage.file))
                        for stage in graph.stages)
@@ -50,7 +50,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
                         for kernel in graph.kernels)
         graphs.append(replace(graph, stages=stages, kernels=kernels))
         for stage in stages:
-            directory.graph(graph.name, stage, graph.inputs, _on_graph(graph, known))
+            directory.graph(graph.name, stage, graph.inputs, _on_graph(graph, capture))
         for kernel in kernels:
             directory.kernel(kernel)
 
@@ -63,7 +63,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
         if code.known:
             shown = name_of(code)
             code = replace(code, file=names.of_transformed(shown, code.compile_id, code.function_name, code.file))
-            made = known.get(code.compile_id.key)
+            made = capture.by_id.get(code.compile_id.key)
             directory.transformed(
                 code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
                 made.breaks if made is not None else (), frame.branch, [*no_version(made), *wrong(entry, made)],
@@ -73,9 +73,9 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     return with_entries(replace(capture, graphs=tuple(graphs)), written)
 
 
-def _on_graph(graph: CompiledGraph, known: Mapping[tuple[int, int, int], Compilation]) -> list[str]:
+def _on_graph(graph: CompiledGraph, capture: Capture) -> list[str]:
     """Return sentences on a graph that no code calls: its compilation failed, or was of no frame."""
-    return [*map(plain, by_call(graph)), *never_called(known.get(graph.compile_id.key))]
+    return [*map(plain, by_call(graph)), *never_called(capture.by_id.get(graph.compile_id.key))]
 
 
 @remembered()
@@ -87,13 +87,10 @@ def write_views(
 
     Args:
         capture: the run; its artefacts are written already, and their records name the files.
-        directory: where they are.
         report: called with an internal error, which costs the file that it concerns.
-        notes: additional ones.
         clean: remove the files of graphs that no compiled function calls.
         page: write ``index.html``; ``None``: unless that takes long (:func:`depyf.page.is_large`).
         progress: called with what is being written (see :data:`Progress`).
-        records: write the records, too.
 
     Returns:
         The capture as it was recorded, with the names of all files.
@@ -111,11 +108,10 @@ def write_views(
         whole = capture
         capture = guarded_call(lambda: _without_wild(whole, directory), whole, noted)
     known: dict[str, Provenance] = {}
-    compilations = by_compile_id(capture.compilations)
     graphs = []
     for number, graph in enumerate(capture.graphs):
         progress("outlines", number, len(capture.graphs))
-        failed = _on_graph(graph, compilations)
+        failed = _on_graph(graph, given)
         graphs.append(guarded_call(lambda: _with_outlines(graph, directory, known, failed), graph, noted))
     capture = replace(capture, graphs=tuple(graphs))
     reported = _notes(capture, notes, errors, directory)
@@ -139,9 +135,7 @@ def write_views(
     return final
 
 
-def _notes(
-    capture: Capture, notes: Iterable[str], errors: Iterable[str], directory: Directory
-) -> tuple[str, ...]:
+def _notes(capture: Capture, notes: Iterable[str], errors: Iterable[str], directory: Directory) -> tuple[str, ...]:
     """Return the notes on the run so far."""
     lost = ["not written: " + ", ".join(directory.lost)] if directory.lost else []
     return tuple(dict.fromkeys([*capture.notes, *notes, *errors, *lost]))
@@ -158,7 +152,6 @@ def _with_full_code(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], progress: Progress
 ) -> Capture:
     """Return the capture with a file of full code for each function."""
-    graphs = {graph.name: graph for graph in capture.graphs}
     names = FunctionNames()
     functions = []
     for done, function in enumerate(capture.functions):
@@ -166,8 +159,7 @@ def _with_full_code(
         name = names.full_code(function.frames[0].title or function.name) + ".py"
         plain = function
         function = guarded_call(lambda: _with_guards(plain, directory), plain, report)
-        written = guarded_call(lambda: directory.write(
-            name, full_code(function, graphs, capture.compilations, capture.notes)), None, report)
+        written = guarded_call(lambda: directory.write(name, full_code(function, capture)), None, report)
         function = guarded_call(lambda: _write_guards(function, directory, capture), plain, report)
         functions.append(replace(function, file=name if written is not None else ""))
     return replace(capture, functions=tuple(functions))
@@ -190,10 +182,9 @@ def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFu
 
 def _write_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> CompiledFunction:
     """Write a file of all guards for each version; one that could not be written has no name."""
-    known = by_compile_id(capture.compilations)
     frames = []
     for frame in function.frames:
-        compiled = versions(frame, known)
+        compiled = versions(frame, capture)
         lost = {id(version.entry) for version in compiled if version.entry.guards_file and directory.write(
             version.entry.guards_file, guards_file(version, nearest(version, compiled))) is None}
         frames.append(frame if not lost else replace(frame, entries=tuple(

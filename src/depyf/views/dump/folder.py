@@ -2,21 +2,18 @@
 
 A file that cannot be written (disk full, directory removed) is left out, and :meth:`Folder.say_missing` names it. Files
 are written under another name first and renamed, so that a killed program leaves no partial file.
-
-Of a run whose files are made when they are read (:class:`RecordsOnly`), only records are written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from types import CodeType
 
 from ...harmless import harmless, is_plain_name, say
 from ...records import store
-from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ...records.naming import FileNames
 from ...records.run_directory import FILE, versions_and_rank
 from ..markdown import prose
@@ -32,15 +29,19 @@ _NAMED = 6
 
 
 class Folder:
-    """Writes files.
+    """Writes files; the dump writer of a session whose files are made later, which only names them.
 
     Attributes:
-        path: the directory.
+        writes: whether it writes the files that running code names.
+        names: of those.
         files: names written, in the order of their first writing.
     """
 
+    writes = False
+
     def __init__(self, path: str) -> None:
         self.path = path
+        self.names = FileNames()
         self.files: dict[str, None] = {}
         self.lost: dict[str, str] = {}  # names of files that could not be written, with the reasons
         self._lock = threading.Lock()
@@ -76,10 +77,8 @@ class Folder:
             os.replace(partial, path)
         except OSError as error:
             self._failed(name, error)
-            try:
+            with contextlib.suppress(OSError):
                 os.unlink(partial)
-            except OSError:
-                pass
             return None
         with self._lock:
             self.files[name] = None
@@ -89,11 +88,9 @@ class Folder:
         """Remove a written file, if that is possible."""
         if not is_plain_name(name):
             return
-        try:
+        with contextlib.suppress(OSError):
             os.unlink(os.path.join(self.path, name))
             self.files.pop(name, None)
-        except OSError:
-            pass
 
     def record_failed(self, error: OSError) -> None:
         """Note that a record could not be appended: until the run ends it is in memory only."""
@@ -133,8 +130,6 @@ def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], troub
     """Return the text of ``index.md``.
 
     Args:
-        environment: of the run.
-        notes: on the run.
         trouble: why the run was not watched, where that failed.
     """
     lines = [TITLE, "", f"{f'depyf did not watch this run: {prose(trouble)}' if trouble else NOTHING} "
@@ -145,37 +140,6 @@ def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], troub
 
 
 # --- A run of which only records are written ---------------------------------------------------------
-class RecordsOnly(Folder):
-    """Names the files of a run and writes none (the dump writer of a capture session)."""
-
-    writes = False
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.names = FileNames()
-
-    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
-        """Leave a stage for later."""
-
-    def kernel(self, kernel: Kernel) -> None:
-        """Leave a module that Inductor generated for later."""
-
-    def transformed(
-        self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
-        branch: Branch | None = None,
-    ) -> tuple[str, int, str] | None:
-        """Leave transformed code for later."""
-        return None
-
-    def code_object(self, name: str, kind: str, code: CodeType) -> None:
-        """Refuse: a code object can only be written while it exists.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError("code objects cannot be written later")
-
-
 def index_of_records(environment: Mapping[str, str]) -> str:
     """Return the text of ``index.md`` of a run whose files are not made yet.
 

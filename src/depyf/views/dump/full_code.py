@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...model.folding import Item, fold, fold_layers, unfolded
 from ...model.graph_text import indentation
-from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
+from ...records.model import Capture, Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.libraries import is_generated
+from ...torch_text.parsed import literal, parsed_file
 from ...torch_text.wrapping import WIDTH, broken, comment
 from ..causes import sentences
 from ..formatting import (
@@ -44,7 +45,6 @@ from .guards.versions import (
     MOST_LINES,
     Version,
     as_comment,
-    by_compile_id,
     deciding,
     nearest,
     of_some,
@@ -80,26 +80,14 @@ LONGEST_STUB = 6
 WRITES = 12
 
 
-def full_code(
-    function: CompiledFunction, graphs: Mapping[str, CompiledGraph], compilations: Sequence[Compilation] = (),
-    notes: Sequence[str] = ()
-) -> str:
-    """Return the text for one compiled function.
-
-    Args:
-        function: its record.
-        graphs: all graphs by shown name.
-        compilations: of the run; they say what torch calls open sizes.
-        notes: of the run; the head has those on what the whole of it lacks.
-    """
+def full_code(function: CompiledFunction, capture: Capture) -> str:
+    """Return the text for one compiled function of a run."""
     title = function.frames[0].title or function.name
-    lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(notes))
-    parts: list[str] = []
+    lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(capture.notes))
     shown: dict[str, GraphView] = {}
-    known, pieces = by_compile_id(compilations), pieces_of(graphs.values())
-    lost = [each for each in compilations if each.outcome != "compiled"]
-    for frame in function.frames:
-        parts.append(_frame(frame, versions(frame, known), graphs, pieces, shown, lost))
+    pieces = pieces_of(capture.graphs)
+    lost = [each for each in capture.compilations if each.outcome != "compiled"]
+    parts = [_frame(frame, versions(frame, capture), capture.by_name, pieces, shown, lost) for frame in function.frames]
     needed = "\n\n".join(filter(None, [*map(_drawing, global_names.random_values("\n".join(parts))),
                                        helpers("\n".join(parts))]))
     if needed:
@@ -200,11 +188,10 @@ def _called(frame: Frame) -> str:
 
 def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """Return the function that a text begins with, if it does."""
-    try:
-        first = ast.parse(text).body[0]
-    except (SyntaxError, ValueError, IndexError):
-        return None
-    return first if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+    match parsed_file(text):
+        case ast.Module([ast.FunctionDef() | ast.AsyncFunctionDef() as first, *_]):
+            return first
+    return None
 
 
 def _graph(
@@ -268,11 +255,8 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
     writes = {legal_identifier(name): graph for name, graph in shown.items()
               if graph.writes or graph.may_write or graph.own_writes}
-    if not any(f"{name}(" in text for name in writes):
-        return text
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed_file(text) if any(f"{name}(" in text for name in writes) else None
+    if tree is None:
         return text
     above: dict[int, list[str]] = {}
     for node in ast.walk(tree):
@@ -371,17 +355,13 @@ def _with_defaults(frame: Frame) -> str:
     for argument in ast.walk(arguments):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    arguments.defaults = [_literal(node) for node in arguments.defaults]
-    arguments.kw_defaults = [None if node is None else _literal(node) for node in arguments.kw_defaults]
+    arguments.defaults = [_shown(node) for node in arguments.defaults]
+    arguments.kw_defaults = [None if node is None else _shown(node) for node in arguments.kw_defaults]
     return ast.unparse(arguments)
 
 
-def _literal(node: ast.expr) -> ast.expr:
-    try:
-        ast.literal_eval(node)
-    except (ValueError, TypeError):
-        return ast.Constant(...)
-    return node
+def _shown(default: ast.expr) -> ast.expr:
+    return ast.Constant(...) if literal(default) is ... else default
 
 
 def name_of(code: TransformedCode) -> str:

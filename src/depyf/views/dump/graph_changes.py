@@ -150,9 +150,7 @@ def _is_size(word: str) -> bool:
     return word.isdecimal() or is_symbol(word)
 
 
-def _replaced_sizes(
-    old: Sequence[str], new: Sequence[str], names: _Names
-) -> Sequence[tuple[str, str]] | None:
+def _replaced_sizes(old: Sequence[str], new: Sequence[str], names: _Names) -> Sequence[tuple[str, str]] | None:
     """Return the sizes that differ between the words of two statements with the same skeleton, each pair once.
 
     ``None`` where they differ in more, or keep a size in one place that another place replaces.

@@ -31,9 +31,7 @@ class GraphFile:
     """A file of a graph.
 
     Attributes:
-        title: of the graph.
         view: of its text.
-        text: the file.
         first_line: at which the view begins.
     """
 
@@ -54,8 +52,6 @@ def graph_file(
     """Return the file of one stage of a graph.
 
     Args:
-        graph: its name.
-        stage: the stage.
         inputs: of the captured graph.
         failed: sentences on the error with which its compilation failed (:func:`.formatting.never_called`).
     """
@@ -117,8 +113,6 @@ class _Row:
     Attributes:
         operation: that computed them.
         type: of each: ``"f32[8, 128]"``.
-        place: the user's line and the modules.
-        names: in the graph.
         bytes: of all of them; ``None`` where a size is open.
     """
 

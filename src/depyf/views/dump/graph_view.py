@@ -1,44 +1,21 @@
 """A graph in readable form, made of torch's print of it.
 
-Torch prints a graph so that it can be run::
+Torch prints a graph such that it can be run::
 
     def forward(self, L_x_: "f32[2, 8][8, 1]cpu", L_self_modules_layers_modules_0_parameters_weight_: "f32[8, 8]..."):
         l_x_ = L_x_
-        l_self_modules_layers_modules_0_parameters_weight_ = L_self_modules_layers_modules_0_parameters_weight_
-
         # File: /home/me/project/model.py:14 in forward, code: x = self.layers[0](x)
         linear: "f32[2, 8][8, 1]cpu" = torch._C._nn.linear(l_x_, l_self_modules_layers_modules_0_..., None);  l_x_ = ...
-        linear[0] = 2;  setitem = linear;  setitem = None
 
-The view of it is the same program with these changes:
-
-* each parameter is on its own line, under a name made of the user's expression for it, which a comment has; the
-  assignments that rename it are gone; one that the graph writes to is marked ``written to`` (``may be
-  written to`` where that depends on what torch does not print);
-* what deletes values (``linear = None``) is gone, as are names that nothing reads. Running code still deletes them
-where
-  torch does (:mod:`depyf.link.lifetimes`);
-* subscripts have ``a:b`` and ``...``, for ``slice(a, b, None)`` and ``Ellipsis`` (:mod:`depyf.torch_text.parsed`);
-* a statement that sets a mode has a comment; that torch knows no user line for it has none;
-* paths of files, and sizes that are computed of others (:mod:`depyf.torch_text.size_names`), are at the head;
-* no line is longer than :data:`.wrapping.WIDTH`.
+The view is the same program. Each parameter is on its own line, under a name made of the user's expression for it, and
+is marked where the graph writes to it, or may do so (torch does not print that). Second names, names that nothing reads
+and what deletes values are gone; running code still deletes them (:mod:`depyf.link.lifetimes`). Subscripts have ``a:b``
+and ``...`` (:mod:`depyf.torch_text.parsed`), a statement that sets a mode has a comment. Paths, and sizes that are
+computed of others (:mod:`depyf.torch_text.size_names`), are at the head.
 
 The full code has it as a function that is called as the transformed code calls it (:meth:`GraphView.function`). A graph
-within it is a function above the statements that call it::
-
-    def __compiled_fn_1(
-        x: "f32[3]",
-    ):
-        # the checkpointed function, which the backward pass runs again (model.py:12)
-        def wrap_body_0(
-            ...
-
-        # model.py:12 in forward: h = checkpoint(self.block, x)
-        tag_activation_checkpoint = torch.ops.higher_order.tag_activation_checkpoint(wrap_body_0, x)
-        return (tag_activation_checkpoint,)
-
-Anything else that a graph reads of its module (a module that an old torch calls, a constant) is read of the function:
-``__compiled_fn_1.linear(x)``.
+within it is a function above the statements that call it; anything else that it reads of its module is read of the
+function: ``__compiled_fn_1.linear(x)``.
 """
 
 from __future__ import annotations
@@ -88,7 +65,6 @@ _RESERVED = frozenset({
 _LONGEST_NAME = 60
 #: Parts of sources that are no part of a name.
 _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
-
 
 
 @dataclass
@@ -191,12 +167,10 @@ class GraphView:
     """A view of a graph, as :func:`graph_view` makes it.
 
     Attributes:
-        text: the view.
         files: ``(name in the text, path)`` of the user's files, in order.
         names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
-        may_write: those that it may write to.
         own_writes: attributes of the graph's module that it writes to, by torch's names: an optimizer's parameters.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
         symbols: the open sizes among the inputs, in the user's words: ``("s53", "x.shape[2]")``.
@@ -236,8 +210,6 @@ def graph_view(
     """Return the view of a graph; torch's text as it is where it is no graph.
 
     Args:
-        text: torch's print of it, ``GraphStage.text``.
-        inputs: those of the captured graph.
         captured: this is that graph; a later stage keeps torch's names, and has the user's beside its parameters.
         callers: the user's lines for which torch prints places in its own code.
     """
@@ -311,11 +283,8 @@ class _View:
         """Return a graph as it is shown.
 
         Args:
-            graph: the graph, or one within it.
             prefix: of its nodes' names in records.
-            indent: of its class.
             outer: new names in the outermost graph, which inner graphs use.
-            role: comments on its use.
         """
         written = _Written(graph, indent, role)
         other = {node.target: node.name for node in graph.nodes if node.op == "placeholder" and not node.value
@@ -373,10 +342,7 @@ class _View:
         """Return the name of each parameter in the view.
 
         Args:
-            graph: the graph.
             other: the names of the parameters' nodes, where they differ.
-            outer: as of :meth:`write`.
-            is_inner: it is within another graph.
         """
         shown = {given.name: given.name for given in graph.inputs}
         wanted: Mapping[str, str] = {}

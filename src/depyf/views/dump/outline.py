@@ -61,9 +61,6 @@ def outline(
     """Return the outline of one stage.
 
     Args:
-        provenance: the graph.
-        stage: one of its stages.
-        title: of the graph.
         shown_line: maps a line of the stage's text to the line of the graph's file.
         failed: sentences on the error with which its compilation failed.
     """
@@ -89,9 +86,7 @@ def outline(
     return "\n".join([*head, "", *body]).rstrip() + "\n"
 
 
-def outline_lines(
-    provenance: Provenance, stage: StageNodes, shown_line: Callable[[int], int] = int
-) -> list[Line]:
+def outline_lines(provenance: Provenance, stage: StageNodes, shown_line: Callable[[int], int] = int) -> list[Line]:
     """Return the outline of one stage as lines; arguments as of :func:`outline`."""
     lines = once(("outline", Same(stage)), lambda: _outline_lines(provenance, stage))
     return [replace(line, place=shown_line(line.place) if line.place else 0, first=shown_line(line.first))
@@ -119,9 +114,7 @@ def counts(graph: Graph) -> tuple[int, int, int]:
             next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0))
 
 
-def _graph(
-    provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str
-) -> Iterator[Line]:
+def _graph(provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str) -> Iterator[Line]:
     root = _Block("", "")
     calls: dict[int, _Block] = {-1: root}
     around: dict[int, list[_Block]] = {-1: []}  # a call and those that it was made in
@@ -205,9 +198,7 @@ def _like(block: _Block | None, lines: Sequence[Line]) -> Hashable:
     return pattern, tuple((line.depth, line.text.replace(block.path, pattern, 1)) for line in lines)
 
 
-def _block(
-    block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]]
-) -> Iterator[Line]:
+def _block(block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]]) -> Iterator[Line]:
     inside = {node.name for node in block.inside}
     taken = [names[name] for node in block.inside for name in node.inputs if name not in inside and name in names]
     given = [node for node in block.inside if not inside.issuperset(users[node.name])]
@@ -327,9 +318,7 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
     """Return the outline of one generated module.
 
     Args:
-        provenance: its graph.
         kernel: one of ``provenance.kernels``.
-        title: of the outline.
         failed: sentences on the error with which its compilation failed.
     """
     kinds = Counter(call.kind for call in kernel.calls)

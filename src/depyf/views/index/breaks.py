@@ -98,8 +98,7 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
         head, _, rest = text.partition("\n")
         block = rest.splitlines()
         if len(block) > _EXPLAINED and is_computation(block):
-            block = [block[0], f"... ({len(block) - _EXPLAINED} lines more: records.jsonl)",
-                     *block[1 - _EXPLAINED:]]
+            block = [block[0], f"... ({len(block) - _EXPLAINED} lines more: records.jsonl)", *block[1 - _EXPLAINED:]]
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
         if block:
             lines += ["", *fenced("\n".join(block))]
@@ -153,9 +152,7 @@ def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]])
         if steps:
             called_from = "called from " + " > ".join(steps)
     effects = [f"in plain Python: {_in_plain_python(run, broken, compilation)}"]
-    resumes = dict.fromkeys(
-        name for _, c in members if c.outcome == "compiled"
-        for name in run.resume_names(c))
+    resumes = dict.fromkeys(name for _, c in members if c.outcome == "compiled" for name in run.resume_names(c))
     if resumes:
         if all(run.fate_of(name) == "plain" for name in resumes):
             effects.append(f"what comes after it in {code(summary.title)} runs in plain Python, too")

@@ -148,8 +148,8 @@ def _piece(run: SectionContext, whole: str, piece: CompiledGraph) -> Iterator[tu
     """Yield the row of a piece, and those of the graphs that are that piece again."""
     name = code(piece.name.removeprefix(f"{whole}."))
     yield code(whole), name, _modules(piece), _user_lines(run, piece), _links([piece])
-    compilation = next((each for each in run.capture.compilations if each.compile_id.key == piece.compile_id.key), None)
-    names = {symbol: expression for expression, symbol in symbol_names(compilation).items()}
+    names = {symbol: expression for expression, symbol in symbol_names(
+        run.capture.by_id.get(piece.compile_id.key)).items()}
     for again in run.again.get(piece.name, ()):
         sizes = some([f"{code(names.get(symbol, symbol))} = {size}" for symbol, size in again.sizes.items()], _VALUES)
         yield code(whole), f"{name} again" + (f", for {sizes}" if sizes else ""), "", "", _links([again.graph])

@@ -214,9 +214,7 @@ def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[t
     return [f"{text}, in {some(list(dict.fromkeys(of)), 3)}" for text, of in versions.items()]
 
 
-def _open_text(
-    run: SectionContext, decision: SymbolDecision, compilation: Compilation, extent: str
-) -> tuple[str, str]:
+def _open_text(run: SectionContext, decision: SymbolDecision, compilation: Compilation, extent: str) -> tuple[str, str]:
     """Return the size or number that a symbol denotes, and the sentence on it with its range."""
     first = f", first seen as {code(decision.value)}" if decision.value else ""
     where = f", {run.place(decision.location)}" if decision.location else ""
@@ -277,8 +275,7 @@ def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -
            for change in run.changes(compilation) for source in sources_of(decision.source)):
         return True
     expressions = sources_in_words(decision.source, {})
-    if any(each in version.sizes.names or any(each in one.text for one in version.conditions)
-           for each in expressions):
+    if any(each in version.sizes.names or any(each in one.text for one in version.conditions) for each in expressions):
         return True
     return any(decision.symbol in run.symbols_in(name) for name in version.entry.graph_names)
 

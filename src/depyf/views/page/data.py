@@ -181,9 +181,7 @@ def run_data(
     """Return the data of one run.
 
     Args:
-        capture: its records.
         files: the user's files; ``None``: what the records have of them (:func:`depyf.provenance.sources.of_capture`).
-        provenances: those of graphs that are known already, by name of the graph.
         names: names of files, by path, where that is not a part of the path (``In[3]``).
     """
     texts = sources.of_capture(capture) if files is None else files

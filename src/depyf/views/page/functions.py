@@ -16,7 +16,7 @@ from ...torch_text.user_expressions import path_steps
 from ..changes import in_words as shape_in_words
 from ..dump import outline
 from ..dump.graph_file import stage_view
-from ..dump.guards.versions import Version, by_compile_id, nearest, versions
+from ..dump.guards.versions import Version, nearest, versions
 from ..dump.guards.whole import guard_groups, guard_lines
 from ..formatting import NOT_LOST, OUTCOMES, on_branch, what_called
 from ..function_summary import FunctionSummary
@@ -26,10 +26,8 @@ from .run import Json, Run, plain_lines
 
 def function_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Json:
     """Return a function with its frames and versions; the texts of guards are added to ``guards``."""
-    frames = []
     outcomes = {each.compile_id.key: each.outcome for each in summary.compilations}
-    for frame in summary.function.frames if summary.function else ():
-        frames.append(_frame(run, summary, frame, guards))
+    frames = [_frame(run, summary, frame, guards) for frame in (summary.function.frames if summary.function else ())]
     return {
         "title": summary.title, "place": run.place(summary.location), "frames": frames,
         "wrappers": [[run.place(wrapper), wrapper.function] for wrapper in summary.wrappers],
@@ -47,15 +45,12 @@ def _frame(run: Run, summary: FunctionSummary, frame: Frame, guards: list[Json])
     resumed = resumed_function(frame.code_name)
     shown = frame.original.text if frame.original_is_user_text or "def " in frame.original.text else ""
     original = -1
-    if resumed or not frame.original_is_user_text:
-        if shown:
-            original = run.document(
-                "original", f"original {frame.name}", f"decompiled {frame.name}", shown,
-                fidelity=frame.original.fidelity, note=frame.original.note)
-    entries = []
-    compiled = versions(frame, by_compile_id(run.capture.compilations))
-    for version in compiled:
-        entries.append(_entry(run, version, nearest(version, compiled), guards))
+    if shown and (resumed or not frame.original_is_user_text):
+        original = run.document(
+            "original", f"original {frame.name}", f"decompiled {frame.name}", shown,
+            fidelity=frame.original.fidelity, note=frame.original.note)
+    compiled = versions(frame, run.capture)
+    entries = [_entry(run, version, nearest(version, compiled), guards) for version in compiled]
     name = frame.name if resumed else summary.title
     return {"name": frame.name, "title": name, "resumes": resumed[1] if resumed else 0,
             "branch": branch_data(frame),

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...model.graph_text import indentation
 from ...provenance import sources
 from ...records.model import Capture, Compilation, SourceFile, SourceLocation
 from ...torch_text.global_names import plain_name, resumed_function
+from ...torch_text.parsed import parsed_file
 from .. import ranks as index
 from ..advice import Adviser
 from ..formatting import short_names
@@ -65,8 +65,7 @@ class Statuses:
 
         Args:
             filename: as in the records.
-            text: of the file. Of a function that this Python cannot read only what torch said of single lines is
-                known.
+            text: of the file. Of one that this Python cannot read only what torch said of single lines is known.
         """
         known = self._files.get(filename)
         if known is None:
@@ -129,8 +128,8 @@ class _Function:
 
 
 def _functions_in(text: str) -> Iterator[_Function]:
-    """Yield the functions of a file, without those that this Python cannot read."""
-    tree = _readable_tree(text.splitlines())
+    """Yield the functions of a file; none of one that this Python cannot read."""
+    tree = parsed_file(text)
     pending: list[ast.AST] = [tree] if tree is not None else []
     while pending:
         node = pending.pop()
@@ -138,47 +137,6 @@ def _functions_in(text: str) -> Iterator[_Function]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             yield _Function(first, node.body[0].lineno, list(_statements(node.body)))
-
-
-#: So many functions and lines that this Python cannot read are left out of one file.
-_MOST_UNREADABLE = 50
-
-
-def _readable_tree(lines: list[str]) -> ast.Module | None:
-    """Return the tree of a file as far as this Python can read it, ``None`` where that is too little.
-
-    A newer Python has other syntax: a function with it is left out, and so is such a line outside of functions.
-    """
-    for _ in range(_MOST_UNREADABLE):
-        try:
-            return ast.parse("\n".join(lines))
-        except SyntaxError as error:
-            at = (error.lineno or 0) - 1
-            if not 0 <= at < len(lines):
-                return None
-            head = _head_of_function(lines, at)
-            first = at if head is None else head
-            indent = indentation(lines[first])
-            is_header = lines[at].rstrip().endswith(":")
-            lines[first] = " " * indent + ("def _(): pass" if head is not None else "if True:" if is_header else "pass")
-            for line in range(first + 1, len(lines) if head is not None else first + 1):
-                if lines[line].strip() and indentation(lines[line]) <= indent:
-                    break
-                lines[line] = ""
-        except (ValueError, RecursionError, MemoryError):
-            return None
-    return None
-
-
-def _head_of_function(lines: list[str], at: int) -> int | None:
-    """Return the index of the first line of the innermost function around a line, by indentation."""
-    indent = indentation(lines[at]) + 1
-    for number in range(at, -1, -1):
-        if lines[number].strip() and indentation(lines[number]) < indent:
-            indent = indentation(lines[number])
-            if lines[number].lstrip().startswith(("def ", "async def ")):
-                return number
-    return None
 
 
 def _inner(node: ast.AST) -> list[ast.stmt]:
@@ -220,19 +178,12 @@ Json = dict[str, Any]
 class Run:
     """A run while its data is made.
 
-    Args:
-        capture: its records.
-        files: the user's files.
-        names: names of files, by path, where that is not a part of the path.
-
     Attributes:
         index: the records with their relations.
-        advice: on its recompiles.
         documents: texts that a pane can show, each once.
         file_names: in the order of their numbers.
         places: the user's lines, ``(file, line)`` -> number.
         graph_numbers: by name of the graph.
-        statuses: of the lines of files.
     """
 
     def __init__(self, capture: Capture, files: Sequence[SourceFile], names: Mapping[str, str]) -> None:

@@ -54,13 +54,10 @@ class _Shown:
         return joined(self.text, f"  # {self.comment}" if self.comment else "", is_first, _INDENT)
 
 
-def call_guards(
-    version: Version, telling: Mapping[str, int] | None = None, decide: Collection[str] = ()
-) -> list[str]:
+def call_guards(version: Version, telling: Mapping[str, int] | None = None, decide: Collection[str] = ()) -> list[str]:
     """Return the lines of the function: at most ``LONGEST``.
 
     Args:
-        version: the version.
         telling: texts of conditions in which the versions of the function differ, with how many others have them
             (:func:`.versions.of_some`).
         decide: those that want another thing of an object than another version does (:func:`.versions.deciding`).

@@ -20,7 +20,7 @@ from ....model.arithmetic import Interval, least, number, polynomial, sizes_in, 
 from ....model.guards import Comparison, Condition, Range, Tensor, orders_of_dimensions
 from ....model.reading import in_shape_words
 from ....records.model import Compilation, Frame, SymbolDecision
-from ....torch_text.parsed import parsed_expression
+from ....torch_text.parsed import parsed_expression, parsed_file
 from ....torch_text.size_names import bound_of_symbol, symbols_in
 from ....torch_text.user_expressions import user_expression
 from ....values import frozen
@@ -117,7 +117,7 @@ def _names(frame: Frame, expressions: Iterable[str], tensors: Mapping[str, Tenso
     expressions = list(expressions)
     if not expressions:
         return
-    tree = _tree(frame)
+    tree = parsed_file(textwrap.dedent(frame.original.text)) or ast.Module([], [])
     wanted = _names_in_source(tree)
     # A name that is something else in the function would mislead.
     taken = {*frame.arguments, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))} - {*wanted.values()}
@@ -215,12 +215,7 @@ def symbol_names(compilation: Compilation | None) -> dict[str, str]:
 
 
 def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -> Interval:
-    """Return the range that the guards of a version leave for an expression.
-
-    Args:
-        sizes, conditions: of the version.
-        expression: as the guards have it.
-    """
+    """Return the range that the guards of a version leave for an expression."""
     expression = in_shape_words(expression)
     size = sizes.open.get(expression) or next(
         (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)
@@ -253,13 +248,6 @@ def _range_of(expression: str, conditions: Iterable[Condition]) -> Interval:
     while high in excluded:
         high -= 1
     return Interval(low, high)
-
-
-def _tree(frame: Frame) -> ast.Module:
-    try:
-        return ast.parse(textwrap.dedent(frame.original.text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
 
 
 def _names_in_source(tree: ast.Module) -> dict[str, str]:

@@ -27,7 +27,7 @@ from ....model.guards import (
     distinguished,
 )
 from ....model.reading import Keys, Reader
-from ....records.model import CacheEntry, Compilation, Frame
+from ....records.model import CacheEntry, Capture, Compilation, Frame
 from ....records.naming import legal_identifier, transformed_function
 from ....torch_text.user_expressions import known_on_stack, with_stack_names
 from ....torch_text.wrapping import comment
@@ -49,8 +49,6 @@ class Fact:
 
     Attributes:
         kind: ``"tensor"``, ``"value"``, ``"object"`` (a certain one) or ``"type"``.
-        text: in words.
-        condition: its source.
     """
 
     kind: str
@@ -168,9 +166,9 @@ def cached(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Conca
     return stored
 
 
-def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
+def versions(frame: Frame, capture: Capture) -> list[Version]:
     """Return the versions of a frame in the order in which they were compiled; made once for all views of a run."""
-    return once(("versions", Same(frame)), lambda: _versions(frame, compilations))
+    return once(("versions", Same(frame)), lambda: _versions(frame, capture.by_id))
 
 
 def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
@@ -231,11 +229,6 @@ def deciding(compiled: Sequence[Version]) -> frozenset[str]:
                      if subject in version.facts and not version.failed)
 
 
-def by_compile_id(compilations: Sequence[Compilation]) -> dict[tuple[int, int, int], Compilation]:
-    """Return compilations by the keys of their ids."""
-    return {compilation.compile_id.key: compilation for compilation in compilations}
-
-
 def signature(frame: Frame) -> str:
     """Return the parameters of a ``def``, legal Python whatever torch named them."""
     text = frame.signature or ", ".join(frame.arguments)
@@ -262,7 +255,6 @@ class Side:
     """What something is in one version.
 
     Attributes:
-        value: in words.
         kind: that of a fact; ``"open"`` for any size in a range, ``"equal"`` for a size that is always equal to
             another, ``"none"`` where the version does not look.
     """
@@ -295,8 +287,7 @@ class Change:
         loops: the layers that it is the same for, ``"for i in range(2)"``.
         times: the number of objects, layers counted one by one.
         seen_by: the label of the version that looks at something that the other does not look at, where that only
-            follows
-            from the other differences; else empty.
+            follows from the other differences; else empty.
         module: the module or object that this is a part of.
         is_open: the newer version takes a range of values of it.
     """
@@ -410,7 +401,6 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
     """Return the differences as comments.
 
     Args:
-        old, new: the versions.
         longest: lines at most (0: all); where there is a limit, what only one version looks at is counted by module.
         whole: where a reader finds all of them (default: the file with the guards of the newer version).
     """

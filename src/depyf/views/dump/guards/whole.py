@@ -28,7 +28,6 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     """Return the file with all conditions of a version.
 
     Args:
-        version: the version.
         before: the version that it is compared with; the differences are above the function. Where they take more
             than :data:`MOST_LINES` lines, what only one version looks at is counted there, and listed at the end.
     """
@@ -164,7 +163,6 @@ def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
     """Return the lines of a condition that ``and`` joins to those before it.
 
     Args:
-        text, is_first, indent: the condition.
         remark: a comment, on a separate line above the condition where there is no room.
     """
     lines = broken(f"{'' if is_first else 'and '}{f'({text})' if is_loose(text) else text}", indent)
