@@ -64,7 +64,7 @@ KINDS: Mapping[str, Kind] = {
     "context": Kind("context", "GB0142", ("Unsupported context manager",)),
     "iterator": Kind("iterator", "GB0811", ("missing tp_iter",)),
     "next": Kind("iterator", "GB4347", ("Missing tp_iternext",)),
-    "attribute": Kind("attribute", "GB0467", ("setattr() on unsupported type",)),
+    "attribute": Kind("", "GB0467", ("setattr() on unsupported type",)),
     "exception": Kind("exception", "GB0088", ("Observed exception",)),
     "string": Kind("exception", "GB0021", ("BUILD_STRING type error",)),
     "fails": Kind("fails", "GB4315", ("RuntimeError when making fake tensor call",)),

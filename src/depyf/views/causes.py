@@ -182,7 +182,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "builtin": lambda broken, found: _filled(
         "a graph cannot `print`" if found.shown == "print" else "torch cannot trace the built-in `{shown}`", found),
     "skipped": _skipped,
-    "method": "torch cannot trace the method `{method}` of `{owner}`",
+    "method": "torch did not trace the method `{method}` of `{owner}` here",
     "numpy": "torch has no function of its own for NumPy's `{name}`",
     "context": "torch cannot enter the context manager `{shown}`",
     "undecided": _undecided,
