@@ -225,6 +225,21 @@ def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_el
     assert first == f"`x.shape[0]`: torch leaves it open from its second value on{ends}"
 
 
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_number_spares_a_version_only_where_no_graph_breaks(is_broken):
+    """After a graph break torch skips what computes with numbers alone, and compiles it where one is a symbol."""
+    modes = [(Guard(text, "L['mode']", "EQUALS_MATCH", ""),) for text in ("L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
+    mode = GuardFailure(CompileId(0, 0), "", "L['mode']", "1.5", "2.5", subject="mode")
+    run = run_of((modes[0], (), ()), (modes[1], (mode,), (SymbolDecision("created", "zf1", "L['mode']", "2.5"),)))
+    if is_broken:
+        first, second = run.capture.compilations
+        broken = dataclasses.replace(first, breaks=(GraphBreak(CompileId(0, 0), "Failed to trace", registry_id="GB0059"),))
+        run = RunIndex(dataclasses.replace(run.capture, compilations=(broken, second)))
+    (said,) = Adviser(run).on(run.capture.compilations)
+    assert said == "`mode`: torch leaves it open from its second value on" + (
+        "; with `dynamic=True` in `torch.compile` the first version does, which spares one version" * (not is_broken))
+
+
 def test_a_number_that_was_missing_before_is_not_served_by_an_open_one():
     """The version for `None` is made in any case, whether a later one leaves the number open or not."""
     sized = [guards(size, "1,", "")[:1] for size in ("4,", "None,", "None,")]

@@ -141,7 +141,8 @@ RULES: tuple[Rule, ...] = (
     Rule("capture_dynamic_output_shape_ops", "size", f"with `{SHAPES}` the size of the result is "
          "a symbol in the graph, which helps only if torch can run the operator without values, and no branch, loop "
          "or list of numbers depends on that size", setting=SHAPES, facts=_makes_symbol),
-    Rule("number", "item operator size", f"the line needs values in a tensor, and {_NO_VALUES}"),
+    Rule("number", "item operator size symbol",
+         f"the line needs a value that is known only from the data, and {_NO_VALUES}"),
 
     # Output, and what the program asks for.
     Rule("print", "builtin reordered", facts=lambda at: not at.met.is_in_operator, edit=_printed),

@@ -213,6 +213,8 @@ class Row:
 
 
 _OPENED = "torch leaves it open from its second value on"
+_NEEDED = ("open from its second value on, where nothing needs its value while torch compiles (as an index, a key, a "
+           "text, a `range` or an `if` does)")
 
 ROWS = (
     Row("bound-method", "it is another object at each call, so that no version serves a second call"),
@@ -237,12 +239,10 @@ ROWS = (
         lambda change, at: _is_opened(change, at) and bool(at.others)),
     Row("size number", _OPENED, _is_opened),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
-        "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
-        "where nothing needs its value while torch compiles (as an index, a key, a text or a `range` does)",
+        f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
         lambda change, at: change.owner == "module" and not change.of_global),
-    Row("number", "torch fixes a whole number that it reaches from a global name, so each value has a version of its "
-        "own; one that is an argument of the function it leaves open from its second value on, where nothing needs its "
-        "value while torch compiles", lambda change, at: change.of_global and isinstance(number(change.now), int)),
+    Row("number", "torch fixes a whole number that it reaches from a global name; one that is an argument of the "
+        f"function it leaves {_NEEDED}", lambda change, at: change.of_global and isinstance(number(change.now), int)),
     Row("number constant", "each version that looks at it is for one of its values, or for one type"),
     Row("condition", "a version is for one outcome of it, and each outcome that calls have needs a version"),
     # What is there or not, what it is.

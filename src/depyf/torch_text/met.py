@@ -49,7 +49,8 @@ KINDS: Mapping[str, Kind] = {
     "disabled": Kind("disabled", "GB0098 GB0099", (
         "Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
     "copy": Kind("copy", "GB4198", ("Attempted to copy.deepcopy a tensor",)),
-    "no tensor": Kind("returned", "GB0208", ("torch.* op returned non-Tensor",)),
+    "no tensor": Kind("returned", "GB0208 GB0292", (
+        "torch.* op returned non-Tensor", "constant-like method call with unsupported return type")),
     "skipped": Kind("skipped", "GB0007 GB0008", (
         "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped")),
     "method": Kind("skipped", "GB0156", ("Unsupported method call",)),

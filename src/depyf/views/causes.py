@@ -190,7 +190,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "size": "the size of what `{shown}` returns depends on values in a tensor",
     "fails on types": _failing_call,
     "no fake": "the operator `{name}` has no implementation for fake tensors, which torch traces with",
-    "function": "torch does not trace `{cls}`",
+    "function": "torch did not trace `{cls}` here",
     "method in C": "torch cannot trace `{method}` of `{owner}`, which is written in C",
     "copy": "torch cannot trace `copy.deepcopy` of a tensor",
     "recurrent": "torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`",

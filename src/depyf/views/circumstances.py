@@ -63,7 +63,9 @@ class Circumstances:
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            spares=not besides and _spares(change, [*versions.opened.get(subject, {}).values()]),
+            # (A number that is a symbol after a graph break may be what torch compiles where it compiled nothing.)
+            spares=not besides and (".shape[" in subject or not versions.are_broken) and _spares(
+                change, [*versions.opened.get(subject, {}).values()]),
             others=some(others, MOST) if others else "",
             equal_at_first=self._equal_at_first(compilation, change, versions.are_broken),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
