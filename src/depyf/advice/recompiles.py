@@ -28,6 +28,9 @@ from ..torch_text.guard_failures import (
 from ..torch_text.parsed import parsed_expression
 from ..values import frozen
 
+#: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
+A_VIEW = "a view of another tensor"
+
 
 @frozen
 class ValueChange:
@@ -59,8 +62,8 @@ class Facts:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
         spares: a version that leaves it open from the first call on would be that version: the first value has the
-            same type and the same outcomes in torch's tests, and the new version looks at nothing else; false where
-            that is not known.
+            same type and the same outcomes in torch's tests, the new version looks at nothing else, and torch left
+            out nothing that comes after a number out of a tensor; false where that is not known.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
         equal_at_first: another size of the arguments, or after a graph break, had the same value, so that torch takes
             both for one if both are open in the first version.
@@ -153,6 +156,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
     subject = parsed_expression(change.subject)
     texts = [parsed_expression(each) for each in values if each]
     events = (
+        ("view", A_VIEW in values),
         ("layout", any(map(is_layout, values))),
         ("key", set(values) <= set(PRESENCE) and isinstance(subject, ast.Name)),
         ("none", not {"None", "NoneType"}.isdisjoint(values[:2])),
@@ -234,7 +238,7 @@ ROWS = (
     Row("size number", "a condition on it that torch tested while it compiled separates its values, and calls "
         "have both outcomes", lambda change, at: any(map(is_range, change.was[:1]))),
     Row("size number", _OPENED + "; with `dynamic=True` in `torch.compile` the first version does, which spares one "
-        "version", _can_be_opened_first),
+        "version, unless a tensor of only some calls is a view of another one", _can_be_opened_first),
     Row("size number", _OPENED + "; but the versions differ in {others}, too",
         lambda change, at: _is_opened(change, at) and bool(at.others)),
     Row("size number", _OPENED, _is_opened),
@@ -258,6 +262,7 @@ ROWS = (
     Row("length", "each length that calls have needs a version of its own",
         lambda change, at: all(each.isdigit() for each in change.was)),
     # What a tensor is like, and the state of torch.
+    Row("view", "guards look at the tensor that it is a view of, so views and other tensors have a version each"),
     Row("layout", "each layout has a version of its own"),
     Row("state", "torch looks at this state when the function is called, and each state has a version; calls of the "
         "program that set it: {set_at}", lambda change, at: bool(at.set_at)),

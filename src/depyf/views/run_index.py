@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from ..advice.recompiles import A_VIEW
 from ..model.arithmetic import Interval
 from ..model.reading import is_literal, is_read_by_place
 from ..records.model import (
@@ -37,9 +38,6 @@ from .pieces import Again, compiled_again, pieces_of
 from .size_conditions import condition_of_inductor
 from .user_source import UserSource
 from .version_differences import as_row, keywords, version_differences
-
-#: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
-_A_VIEW = "a view of another tensor"
 
 
 class RunIndex:
@@ -218,7 +216,7 @@ class RunIndex:
     def _completed(self, compilation: Compilation, change: Change) -> Change:
         """Return the change with what the new version says: the value, or the keyword arguments that it got."""
         if (view := self._view(change)):
-            return replace(change, subject=view, was=(_A_VIEW,) * len(change.was), now="no view")
+            return replace(change, subject=view, was=(A_VIEW,) * len(change.was), now="no view")
         known = self.version_of(change.failures[0].entry) if is_read_by_place(change.subject) else None
         if known is not None:
             change = replace(change, subject=known.keys.named(change.subject))
