@@ -83,7 +83,7 @@ def test_a_truth_value_of_torchs_needs_values():
     broken = GraphBreak(CompileId(0, 0), "Data dependent operator", registry_id="GB0033", stack=(place,),
                         context="aten.allclose.default")
     advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
-    assert advice.change.startswith("`aten.allclose` needs the values in a tensor") and not advice.is_change
+    assert advice.change.startswith("the line needs a value that is known only from the data, and a graph has no values") and not advice.is_change
 
 
 @pytest.mark.slow
@@ -287,7 +287,7 @@ def test_no_setting_makes_a_symbol_in_the_forward_of_an_autograd_function():
         return Adviser(RunIndex(Capture(compilations=(compilation,), sources=(SourceFile("m.py", text),)))).change_on(broken)
 
     assert "capture_scalar_outputs" in change("")
-    assert "the line needs the value of a number" in (said := change(" Higher Order Operator: autograd.Function"))
+    assert "the line needs a value that is known only from the data" in (said := change(" Higher Order Operator: autograd.Function"))
     assert "capture_scalar_outputs" not in said
 
 
@@ -312,12 +312,20 @@ def test_hints_that_ask_for_a_report_come_last():
 @pytest.mark.parametrize(("line", "registry_id", "said", "claim"), [
     # Torch traces the call with numbers that it fixes.
     ("g = math.gcd(a, b)", "GB0208", "a graph has no operation that returns", "torch does not trace"),
+    ("rows = PATTERN.finditer(a)", "GB0292", "a graph has no operation that returns", "torch does not trace"),
     # Torch 2.13 compiles `next` of a list without the exception.
     ("one = next(rows, None)", "GB4347", "(`next` does not take a list)", "a list of what it gives"),
     ("loss = opt.step(closure)", "GB0099", "excluded from compilation, by `torch.compiler.disable`", "optimizer")])
 def test_a_sentence_claims_no_more_than_torch_says(line, registry_id, said, claim):
     change = on_break(broken_at(f"def f(a, b, rows, opt):\n    {line}\n", 2, registry_id)).change
     assert said in change and claim not in change
+
+
+def test_a_call_that_torch_traces_in_another_version_is_not_said_to_be_in_no_graph():
+    """Torch 2.13 traces a method of a text that is made without open numbers."""
+    advice = on_break(broken_at("def f(text):\n    if text.startswith('mt'):\n        return 1\n", 2, "GB0156",
+                                context="call_method StringFormatVariable() startswith [ConstantVariable()] {}"))
+    assert advice.change.startswith("torch did not trace `text.startswith('mt')` here; before or after")
 
 
 def test_a_comprehension_that_torch_compiles_by_itself_gets_no_list():

@@ -35,9 +35,7 @@ OPTIMIZER = "optimizer"
 
 # Parts of several sentences.
 _NO_VALUES = "a graph has no values while it is captured"
-_DRAWN = "drawn outside of what is compiled, and passed to it, it is a number"
-_OUTSIDE = ("so no graph contains it; before or after the compiled function, if what the call reads and changes allows "
-            "that, it breaks no graph")
+_OUTSIDE = "before or after the compiled function, if what the call reads and changes allows that, it breaks no graph"
 
 
 # --- the change of ``print``: torch prints when the graph is done, with arguments that it can store until then ------
@@ -124,10 +122,9 @@ def _makes_symbol(at: Facts) -> bool:
 
 RULES: tuple[Rule, ...] = (
     # Random numbers, loops that the data ends, branches.
-    Rule("drawn", "branch item number operator", "torch represents a random number of Python's as a tensor while it "
-         f"traces, and the line needs its value; {_DRAWN}", facts=lambda at: at.needs_drawn),
-    Rule("drawn", "operator", f"torch needs the value of a random number of NumPy's where it is drawn; {_DRAWN}",
-         facts=lambda at: at.numpy_draw),
+    Rule("drawn", "branch item number operator", "torch needs the value of a random number of Python's or NumPy's; "
+         "drawn outside of what is compiled, and passed to it, it is a number",
+         facts=lambda at: at.needs_drawn or at.numpy_draw),
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
          f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
          "compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
@@ -141,14 +138,11 @@ RULES: tuple[Rule, ...] = (
          "the graph, which helps only if nothing needs its value: a branch, loop, key, text or search in a list does, "
          "an index, a call, or a size that must equal another one can, and torch may then raise an exception",
          setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
-    Rule("operator", "operator", f"`{{operator}}` needs the values in a tensor, and {_NO_VALUES}"),
-    Rule("number", "item operator", f"the line needs the value of a number in a tensor, and {_NO_VALUES}"),
-    Rule("symbol", "symbol", "the line needs the value of a number or a size that is known only from the data: in "
-         "the graph it is a symbol"),
     Rule("capture_dynamic_output_shape_ops", "size", f"with `{SHAPES}` the size of the result is "
          "a symbol in the graph, which helps only if torch can run the operator without values, and no branch, loop "
          "or list of numbers depends on that size", setting=SHAPES, facts=_makes_symbol),
-    Rule("size", "size", f"the size of the result depends on the data, and {_NO_VALUES}"),
+    Rule("number", "item operator size symbol",
+         f"the line needs a value that is known only from the data, and {_NO_VALUES}"),
 
     # Output, and what the program asks for.
     Rule("print", "builtin reordered", facts=lambda at: not at.met.is_in_operator, edit=_printed),
@@ -165,18 +159,15 @@ RULES: tuple[Rule, ...] = (
     Rule("follows", "skipped", "torch does not trace a tensor's method that was looked up before the graph began: in a "
          "variable, or before another break in the same line; without that break there is no break here either",
          facts=lambda at: bound_method(at.broken)),
-    Rule("skipped", "skipped builtin logger copy", f"torch does not trace `{{call}}`, {_OUTSIDE}",
+    Rule("skipped", "skipped builtin logger copy", f"torch did not trace `{{call}}` here; {_OUTSIDE}",
          facts=lambda at: not at.is_before_compiled),
-    Rule("returned", "returned", f"a graph has no operation that returns what this call returns, {_OUTSIDE}"),
+    Rule("returned", "returned", f"a graph has no operation that returns what this call returns; {_OUTSIDE}"),
     Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
-    Rule("skipped", "skipped builtin copy", f"torch does not trace what is called here, {_OUTSIDE}",
-         facts=lambda at: not at.is_before_compiled),
-    Rule("context", "context", "torch does not trace how this context is entered and left, so no graph contains it; "
-         "around the call of the compiled function it breaks no graph"),
-    Rule("iterator", "iterator", "torch does not trace this iterator; values that were taken from it outside the "
+    Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
+         "compiled function it breaks no graph"),
+    Rule("iterator", "iterator", "torch did not trace this iterator; values that were taken from it outside the "
          "compiled function can be passed, also in a list (`next` does not take a list)",
          facts=lambda at: at.where and not at.where.function.startswith("<")),
-    Rule("attribute", "attribute", "torch does not trace the assignment of this attribute"),
     Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers "
          "of it; drawn outside of what is compiled, they can be passed to it", facts=lambda at: at.met.is_generator),
 
@@ -187,8 +178,6 @@ RULES: tuple[Rule, ...] = (
     Rule("raise", "exception", "{raised} is raised while torch traces the line, nothing catches it, and a graph cannot "
          "raise: plain Python raises it for such a call, too, unless the line works with what has no value while torch "
          "traces (a text of a tensor, an address, the name of a tensor's class)"),
-    Rule("raise", "exception", "an exception comes while torch traces the line, nothing catches it, and a graph cannot "
-         "raise"),
     Rule("fails", "fails", "torch ran the line on tensors without values, of the same sizes and dtypes, and met this "
          "error: plain Python meets it for such a call, too, unless what the program itself defines for such tensors "
          "is wrong"),

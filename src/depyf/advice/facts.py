@@ -117,6 +117,5 @@ class Facts:
 NAMED: Mapping[str, Callable[[Facts], str]] = {
     "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
     "call": lambda at: at.text(at.call),
-    "operator": lambda at: f"{at.met.module}.{at.met.name}" if at.met.module else "",
     "raised": lambda at: at.met.raised,
 }

@@ -25,7 +25,7 @@ from .recompile_edits import is_compile
 from .source import Function, names_set, parameters, path_to, qualified_name, stored_names, variables
 
 #: The rules on what torch can compile nowhere, or only with a setting, so that the code around it is to be moved.
-RULES = frozenset({"turn", "drawn", "skipped", "context", "generator", "iterator", "operator", "number",
+RULES = frozenset({"turn", "drawn", "skipped", "context", "generator", "iterator", "number",
                    "capture_scalar_outputs", "capture_dynamic_output_shape_ops"})
 _SUFFIX = "_part"
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)

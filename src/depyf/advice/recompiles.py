@@ -62,8 +62,8 @@ class Facts:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
         spares: a version that leaves it open from the first call on would be that version: the first value has the
-            same type and the same outcomes in torch's tests, and the new version looks at nothing else; false where
-            that is not known.
+            same type and the same outcomes in torch's tests, the new version looks at nothing else, and torch left
+            out nothing that comes after a number out of a tensor; false where that is not known.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
         equal_at_first: another size of the arguments, or after a graph break, had the same value, so that torch takes
             both for one if both are open in the first version.
@@ -100,8 +100,6 @@ STATES = {
     "the transforms of torch.func that are on": ("vmap", "grad", "vjp", "jvp"),
     "the modes of __torch_function__ that are on": (),
 }
-#: Attributes of a tensor on which a version depends.
-OF_TENSOR = frozenset({"dtype", "requires_grad", "ndim", "device", "grad"})
 #: What a version expects, and what the call had, of something that torch no longer finds where it was.
 PRESENCE = ("there", "missing")
 
@@ -120,16 +118,15 @@ def event_of(change: ValueChange) -> str:
         return "bound-method"
     if is_autocast(first) or first in STATES:
         return "state"
-    by_subject = _by_subject(change.subject, are_numbers(change.was), set(values) <= set(PRESENCE))
+    by_subject = _by_subject(change.subject, set(values) <= set(PRESENCE))
     return ("keywords" if change.keywords else by_subject) or _by_values(change, values)
 
 
-def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
+def _by_subject(subject: str, is_there: bool) -> str:
     """Return the event for the form of a subject: ``size`` for ``x.shape[0]``.
 
     Args:
         subject: what changed.
-        is_number: what the versions expected are numbers, of which torch may fix one or test it.
         is_there: from being there to being missing, or back.
     """
     match parsed_expression(subject):
@@ -137,24 +134,18 @@ def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
             return "size"
         case ast.Call(ast.Attribute(_, "stride")):
             return "layout"
-        case ast.Call(ast.Name("len"), [of]):
-            return "packed" if isinstance(of, ast.Name) and of.id == "kwargs" else "length"
-        case ast.Call(ast.Name("next"), [_]):
-            return "iterator"
+        case ast.Call(ast.Name("len"), [_]):
+            return "length"
         case ast.Compare(ast.Constant(), [ast.In()]):
             return "key"
-        case ast.Compare(_, [ast.Is()]):
-            return "alias"
-        case ast.BinOp() | ast.UnaryOp(ast.USub()) if is_number:
-            return "computed"
         case ast.Compare() | ast.BinOp() | ast.UnaryOp():
             return "condition"
         case ast.Subscript(_, ast.Constant()) if is_there:
             return "key"
-        case ast.Attribute(_, "training"):
-            return "training"
-        case ast.Attribute(_, name) if name in OF_TENSOR:
-            return name
+        case ast.Attribute(_, "grad"):
+            return "none"
+        case ast.Call(ast.Name("next"), [_]) | ast.Attribute(_, "ndim"):
+            return "constant"
     return ""
 
 
@@ -170,15 +161,12 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("key", set(values) <= set(PRESENCE) and isinstance(subject, ast.Name)),
         ("none", not {"None", "NoneType"}.isdisjoint(values[:2])),
         ("function", SAME_CODE in values or A_FUNCTION in values),
-        ("type", isinstance(subject, ast.Call) and ast.unparse(subject.func) == "type"),
-        ("object", values[-1] == SAME_OBJECT),
         ("attribute", PRESENCE[0] in change.was),
-        ("bool", set(values) <= {"True", "False"}),
+        ("constant", set(values) <= {"True", "False"} or values[-1] == SAME_OBJECT or isinstance(subject, ast.Call)
+         and ast.unparse(subject.func) == "type"),
         ("number", number(change.now) is not None),
-        ("type", bool(object_type(change.now))),
-        ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
-        ("set", any(isinstance(each, ast.Set) for each in texts)),
-        ("constant", all(isinstance(each, ast.Attribute) for each in texts)),
+        ("constant", bool(object_type(change.now)) or all(isinstance(each, ast.Attribute) for each in texts) or any(
+            isinstance(each, ast.Set) or isinstance(getattr(each, "value", None), (str, bytes)) for each in texts)),
     )
     return next((event for event, holds in events if holds), "")
 
@@ -229,6 +217,8 @@ class Row:
 
 
 _OPENED = "torch leaves it open from its second value on"
+_NEEDED = ("open from its second value on, where nothing needs its value while torch compiles (as an index, a key, a "
+           "text, a `range` or an `if` does)")
 
 ROWS = (
     Row("bound-method", "it is another object at each call, so that no version serves a second call"),
@@ -245,49 +235,35 @@ ROWS = (
         "value alone", lambda change, at: bool(at.fixed_at)),
     Row("size", "`dynamic=False` is set, so each size has a version of its own",
         lambda change, at: at.dynamic == "False"),
-    Row("size number", "a condition on it that torch tested while it compiled separates its values, and each outcome "
-        "has a version of its own: the program asks for both", lambda change, at: any(map(is_range, change.was[:1]))),
+    Row("size number", "a condition on it that torch tested while it compiled separates its values, and calls "
+        "have both outcomes", lambda change, at: any(map(is_range, change.was[:1]))),
     Row("size number", _OPENED + "; with `dynamic=True` in `torch.compile` the first version does, which spares one "
-        "version", _can_be_opened_first),
+        "version, unless a tensor of only some calls is a view of another one", _can_be_opened_first),
     Row("size number", _OPENED + "; but the versions differ in {others}, too",
         lambda change, at: _is_opened(change, at) and bool(at.others)),
     Row("size number", _OPENED, _is_opened),
-    Row("number", "torch fixes whole numbers of modules; with `torch._dynamo.config.allow_unspec_int_on_nn_module = "
-        "True` it leaves this one open from its second value on, where nothing needs its value while torch compiles "
-        "(as an index, a key, a text or a `range` does)",
+    Row("number", "torch fixes a whole number that it reaches through a module; with "
+        f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
         lambda change, at: change.owner == "module" and not change.of_global),
-    Row("number", "torch fixes a whole number that it reaches from a global name, so each value has a version of its "
-        "own; one that is an argument of the function it leaves open from its second value on, where nothing needs its "
-        "value while torch compiles", lambda change, at: change.of_global and isinstance(number(change.now), int)),
-    Row("number string constant", "each version that looks at it is for one of its values"),
-    Row("condition computed", "a version is for one outcome of it, and each outcome that calls have needs a version"),
-    Row("bool", "each of its two values has a version"),
+    Row("number", "torch fixes a whole number that it reaches from a global name; one that is an argument of the "
+        f"function it leaves {_NEEDED}", lambda change, at: change.of_global and isinstance(number(change.now), int)),
+    Row("number constant", "each version that looks at it is for one of its values, or for one type"),
+    Row("condition", "a version is for one outcome of it, and each outcome that calls have needs a version"),
     # What is there or not, what it is.
     Row("none key keywords", "calls with it and calls without it need versions of their own"),
-    Row("packed", "calls with another number of keyword arguments have a version of their own"),
     Row("attribute", "torch reads it from where it was when the version was compiled; assigned as a module, parameter "
         "or buffer it is elsewhere, and deleted it is nowhere: each of these has a version"),
-    Row("type", "each type has a version of its own"),
     Row("function", "each function's code has a version of its own (functions that one `def` or `lambda` makes share "
         "it), and so has what is called and is no Python function"),
-    Row("object", "the version is for that object alone; an equal one that is made anew for a call is another object"),
     Row("length", "each length has a version of its own, and each version is for a greater one than the version "
         "before ({lengths})", _grows),
-    Row("length", "when it is empty there is a version of its own, one in all",
+    Row("length", "when it is empty there is a version of its own",
         lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was)),
-    Row("length", "a version is for several lengths: a condition on it separates them",
-        lambda change, at: not all(each.isdigit() for each in change.was)),
-    Row("length", "each length that calls have needs a version of its own"),
-    Row("iterator", "each place of the iterator has a version of its own"),
-    Row("set", "each content of the set has a version of its own"),
-    Row("view", "guards look at the tensor that it is a view of, so views and other tensors have a version each"),
-    Row("alias", "calls in which two names are one object have a version of their own"),
+    Row("length", "each length that calls have needs a version of its own",
+        lambda change, at: all(each.isdigit() for each in change.was)),
     # What a tensor is like, and the state of torch.
-    Row("layout", "each layout has a version of its own; what `.contiguous()` returns has one"),
-    Row("dtype ndim device", "each has a version of its own: what torch compiles depends on it"),
-    Row("requires_grad", "tensors with gradients and tensors without have a version each"),
-    Row("grad", "tensors that have a `.grad` and tensors that have none have a version each"),
-    Row("training", "training and evaluation have a version each"),
+    Row("view", "guards look at the tensor that it is a view of, so views and other tensors have a version each"),
+    Row("layout", "each layout has a version of its own"),
     Row("state", "torch looks at this state when the function is called, and each state has a version; calls of the "
         "program that set it: {set_at}", lambda change, at: bool(at.set_at)),
     Row("state", "torch looks at this state when the function is called, and each state has a version"),

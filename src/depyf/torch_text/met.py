@@ -49,7 +49,8 @@ KINDS: Mapping[str, Kind] = {
     "disabled": Kind("disabled", "GB0098 GB0099", (
         "Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
     "copy": Kind("copy", "GB4198", ("Attempted to copy.deepcopy a tensor",)),
-    "no tensor": Kind("returned", "GB0208", ("torch.* op returned non-Tensor",)),
+    "no tensor": Kind("returned", "GB0208 GB0292", (
+        "torch.* op returned non-Tensor", "constant-like method call with unsupported return type")),
     "skipped": Kind("skipped", "GB0007 GB0008", (
         "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped")),
     "method": Kind("skipped", "GB0156", ("Unsupported method call",)),
@@ -64,7 +65,7 @@ KINDS: Mapping[str, Kind] = {
     "context": Kind("context", "GB0142", ("Unsupported context manager",)),
     "iterator": Kind("iterator", "GB0811", ("missing tp_iter",)),
     "next": Kind("iterator", "GB4347", ("Missing tp_iternext",)),
-    "attribute": Kind("attribute", "GB0467", ("setattr() on unsupported type",)),
+    "attribute": Kind("", "GB0467", ("setattr() on unsupported type",)),
     "exception": Kind("exception", "GB0088", ("Observed exception",)),
     "string": Kind("exception", "GB0021", ("BUILD_STRING type error",)),
     "fails": Kind("fails", "GB4315", ("RuntimeError when making fake tensor call",)),

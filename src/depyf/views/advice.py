@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..advice import Advice, on_break
 from ..advice.breaks import OPTIMIZER
-from ..advice.recompiles import OF_TENSOR, on_change
+from ..advice.recompiles import on_change
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
@@ -23,6 +23,8 @@ from .version_differences import MOST
 
 #: Functions that ask what an object is like: torch knows their results.
 _OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
+#: Attributes of what a call returned that torch looks at.
+_OF_TENSOR = ("shape", "dtype", "requires_grad", "ndim", "device", "grad")
 
 
 class Adviser:
@@ -191,7 +193,7 @@ def _comes_of_break(change: Change) -> bool:
     parsed = parsed_expression(change.subject) if change.on_stack else None
     nodes = list(ast.walk(parsed)) if parsed is not None else []
     calls = [node.func for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) not in _OF_OBJECTS]
-    return bool(calls) and all(node in calls or node.attr in ("shape", *OF_TENSOR) or not _has_call(node.value)
+    return bool(calls) and all(node in calls or node.attr in _OF_TENSOR or not _has_call(node.value)
                                for node in nodes if isinstance(node, ast.Attribute))
 
 

@@ -182,7 +182,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "builtin": lambda broken, found: _filled(
         "a graph cannot `print`" if found.shown == "print" else "torch cannot trace the built-in `{shown}`", found),
     "skipped": _skipped,
-    "method": "torch cannot trace the method `{method}` of `{owner}`",
+    "method": "torch did not trace the method `{method}` of `{owner}` here",
     "numpy": "torch has no function of its own for NumPy's `{name}`",
     "context": "torch cannot enter the context manager `{shown}`",
     "undecided": _undecided,
@@ -190,7 +190,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "size": "the size of what `{shown}` returns depends on values in a tensor",
     "fails on types": _failing_call,
     "no fake": "the operator `{name}` has no implementation for fake tensors, which torch traces with",
-    "function": "torch does not trace `{cls}`",
+    "function": "torch did not trace `{cls}` here",
     "method in C": "torch cannot trace `{method}` of `{owner}`, which is written in C",
     "copy": "torch cannot trace `copy.deepcopy` of a tensor",
     "recurrent": "torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`",

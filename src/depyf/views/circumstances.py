@@ -12,12 +12,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..advice.recompiles import Facts, ValueChange, setters_of
 from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.global_names import resumed_function
 from ..torch_text.guard_failures import are_numbers, number
+from ..torch_text.met import met
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
@@ -63,7 +66,8 @@ class Circumstances:
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            spares=not besides and _spares(change, [*versions.opened.get(subject, {}).values()]),
+            spares=not besides and not self._computes_numbers and _spares(
+                change, [*versions.opened.get(subject, {}).values()]),
             others=some(others, MOST) if others else "",
             equal_at_first=self._equal_at_first(compilation, change, versions.are_broken),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
@@ -96,6 +100,15 @@ class Circumstances:
                             f"{decision.value}")
         return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
                 "a size that is fixed has a version of its own") if said else ""
+
+    @cached_property
+    def _computes_numbers(self) -> bool:
+        """Whether torch compiles nothing of what comes after a number out of a tensor, which it may with symbols."""
+        members = self.run.capture.compilations
+        gives_number = any(met(broken).event in ("item", "operator") for each in members for broken in each.breaks)
+        return gives_number and any(
+            each.outcome == "skipped" and not each.breaks and resumed_function(each.function) is not None
+            and not (each.failure and each.failure.reason) for each in members)
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from ..model.guards import is_internal_of_object
 from ..model.reading import is_literal, keys_in
+from ..torch_text.guard_failures import are_numbers
 from .changes import in_words, value
 from .dump.guards.versions import Change, Side, Version, changes
 from .markdown import code
@@ -50,7 +51,8 @@ def version_differences(old: Version, new: Version, names: Mapping[str, str]) ->
             continue
         was, now = (replace(each, value=in_words(each.value, names)) if each.kind == "equal" else each
                     for each in (change.was, change.now))
-        is_open = was.kind != "none" and (change.subject in new.sizes.open or now.kind in ("equal", "open", "type"))
+        is_open = (was.kind in ("equal", "open") or are_numbers((was.value,))) and (
+            change.subject in new.sizes.open or now.kind in ("equal", "open", "type"))
         if was.kind != "none" or is_literal(now.value):
             same = failing if was.kind != "none" else asked
             same.append(replace(change, subject=subject, was=was, now=now, is_open=is_open))

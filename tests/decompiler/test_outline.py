@@ -1,0 +1,246 @@
+"""Functions whose form only the columns of the line table show: each is written as it was.
+
+Where a text is another one, its program is the same; so nothing but these samples would show it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+import pytest
+
+from depyf.decompiler import Fidelity, decompile_code
+
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="columns came with 3.11")
+
+SAMPLES = {
+    "while True around a try": """\
+def f(q, empty):
+    while True:
+        try:
+            q.get()
+        except empty:
+            break
+    q.x = 1
+""",
+    "a try around while True": """\
+def f(q, empty):
+    try:
+        while True:
+            q.get()
+    except empty:
+        pass
+    q.x = 1
+""",
+    "a test that goes on below": """\
+def f(frame, s):
+    while frame is not None and (
+            is_own(frame.f) or
+            is_other(s)):
+        frame = frame.back
+    return frame
+""",
+    "the copies of one end inside of an else": """\
+def gv(self, action, arg_strings):
+    if action.a == OPTIONAL:
+        value = action.x
+    elif action.nargs == REMAINDER:
+        value = [self._get_value(action, v) for v in arg_strings]
+    elif action.nargs == PARSER:
+        value = [self._get_value(action, v) for v in arg_strings]
+        self._check_value(action, value[0])
+    elif action.nargs == SUPPRESS:
+        value = SUPPRESS
+    else:
+        value = [self._get_value(action, v) for v in arg_strings]
+        for v in value:
+            self._check_value(action, v)
+    return value
+""",
+    "a bare return in the else of a try": """\
+def touch(self, exist_ok):
+    if exist_ok:
+        try:
+            os.utime(self, None)
+        except OSError:
+            pass
+        else:
+            return
+    flags = os.O_CREAT | os.O_WRONLY
+    return flags
+""",
+    "a return of nothing in the else, and another end": """\
+def touch(self, exist_ok):
+    if exist_ok:
+        try:
+            os.utime(self, None)
+        except OSError:
+            pass
+        else:
+            return
+    flags = os.O_CREAT | os.O_WRONLY
+    g(flags)
+""",
+    "a try in an else, and a return after both": """\
+def win():
+    try:
+        import winreg
+    except ImportError:
+        pass
+    else:
+        try:
+            key = winreg.a
+            with winreg.b(key) as k:
+                return winreg.q(k)[0]
+        except OSError:
+            pass
+    return None
+""",
+    "a return after an if with a loop in it": """\
+def m(self, result, match, pat):
+    for i in range(3):
+        match = a.b(i)
+        if match is not None:
+            result = [len(s) for s in match.groups()]
+            if match.end() < len(pat) and pat[match.end()] == 'O':
+                while result and not result[-1]:
+                    del result[-1]
+            return result
+    return []
+""",
+    "an else after an async with": """\
+async def sd(self, timeout):
+    try:
+        async with timeouts.timeout(timeout):
+            await future
+    except TimeoutError:
+        warnings.warn(timeout)
+        self.x.shutdown(wait=False)
+    else:
+        thread.join()
+""",
+    "breaks to a return after the loop, in a finally": """\
+async def sf(self, sock, file, offset, count):
+    if offset:
+        file.seek(offset)
+    try:
+        while True:
+            if count:
+                blocksize = min(count - total_sent, blocksize)
+                if blocksize <= 0:
+                    break
+            view = memoryview(buf)[:blocksize]
+            read = await self.run(view)
+            if not read:
+                break
+            await self.sock(read)
+            total_sent += read
+        return total_sent
+    finally:
+        if total_sent > 0 and hasattr(file, 'seek'):
+            file.seek(offset + total_sent)
+""",
+    "a loop in a finally": """\
+def close(self):
+    try:
+        if self.a is not None:
+            x = self.a
+            self.a = None
+            g(x)
+    finally:
+        while self.h:
+            h = self.h.pop()
+            g(h)
+""",
+    "statements before the only break": """\
+def branches(self, nodes):
+    b = []
+    for n in nodes:
+        t = n
+        while True:
+            p = self.parents(n)
+            if p[1] != null or p[0] == null:
+                b.append((t, n, p[0], p[1]))
+                break
+            n = p[0]
+    return b
+""",
+    "an if whose test begins below its parenthesis": """\
+def trunc(this, unit):
+    if unit:
+        return a(this)
+
+    if (
+        (this and this.is_type(NUM))
+        or (second and second.is_type(NUM))
+        or (not d and not second)
+    ):
+        return b(this)
+    return c
+""",
+    "two breaks with calls in their tests": """\
+async def wait(self, fn):
+    while True:
+        if fn():
+            break
+        if self.a or self.b:
+            break
+        await self.w.park()
+    await check()
+""",
+    "a call with a conditional expression in an else": """\
+def data(self, text):
+    if self._data and self._data.text == text:
+        return self._data
+
+    else:
+        return ClipboardData(
+            text=text,
+            type=SelectionType.LINES if "a" in text else SelectionType.CHARACTERS,
+        )
+""",
+    "a constant in an else, before a finally": """\
+def roll(self, a):
+    lock = None
+    try:
+        if a:
+            return self.r(a)
+        else:
+            self.ui.warn(b'no')
+            return 1
+    finally:
+        release(lock)
+""",
+    "an else with continue, and what follows": """\
+def names(self, expr):
+    for node in expr.walk():
+        if isinstance(node, A):
+            x = 1
+        elif node.b:
+            node.set(1)
+        else:
+            continue
+        node.g()
+""",
+}
+
+
+@pytest.mark.parametrize("source", SAMPLES.values(), ids=SAMPLES)
+def test_the_form_is_that_of_the_source(source: str) -> None:
+    found = decompile_code(compile(source, "test", "exec"))
+    assert found.fidelity is Fidelity.EXACT
+    assert ast.unparse(ast.parse(found.text)) == ast.unparse(ast.parse(source))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="before, `not a in b` was `a not in b` everywhere")
+@pytest.mark.parametrize("statement", [
+    "x = not a is None", "return not a is None and c", "x = [i for i in p if not i in a]", "assert not a in b",
+    "x = 1 if not a in b else 2", "while not a in b and (not b is a) or x:\n    h()", "if not a is b:\n    g()",
+    "for i in x:\n    if not i in a:\n        continue\n    g()",
+])
+def test_not_before_in_and_is(statement: str) -> None:
+    source = "def f(a, b, c, p, x):\n    " + statement.replace("\n", "\n    ")
+    found = decompile_code(compile(source, "test", "exec"))
+    assert found.fidelity is Fidelity.EXACT
+    assert ast.unparse(ast.parse(found.text)) == ast.unparse(ast.parse(source))
