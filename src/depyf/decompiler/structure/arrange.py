@@ -339,7 +339,8 @@ class _Arrangement:
                 stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt)) and (
                 self.evidence.exit_between(self.evidence.behind(stmts), after) is not None):
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
-        if isinstance(only, LEAVES) and not folds_not(stmt.test) and stmts[at + 1:]:
+        is_word = isinstance(only, (ast.Continue, ast.Break)) or isinstance(only, ast.Return) and is_nothing(only)
+        if only is not None and is_word and not folds_not(stmt.test) and stmts[at + 1:]:
             self._exit_in_else(stmts, at, word_of(only), after)
         is_last = at + 1 == len(stmts)
         if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
@@ -365,10 +366,11 @@ class _Arrangement:
         stmt, rest = stmts[at], stmts[at + 1:]
         assert isinstance(stmt, ast.If)
         column, begin = self.evidence.column(rest[0]), self.evidence.start_of_test(stmt)
-        if column is None or begin is None or never_falls(rest):
+        if column is None or begin is None or never_falls(rest) or (
+                self.evidence.exit_between(begin[0], first_line(rest)) is not None):
             return
         written = self.evidence.exit_between(self.evidence.behind(rest), after, word)
-        if written is None or written.column != column or self.evidence.exit_between(begin[0], first_line(rest)):
+        if written is None or written.column != column:
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, stmt.body
         at_line(stmt.orelse[0], written.line)
