@@ -33,6 +33,24 @@ def f(q, empty):
         pass
     q.x = 1
 """,
+    "while True around a try, in a finally": """\
+async def f(self, fut):
+    try:
+        await fut
+    finally:
+        err = None
+        while True:
+            try:
+                await self.acquire()
+                break
+            except Cancelled as e:
+                err = e
+        if err is not None:
+            try:
+                raise err
+            finally:
+                err = None
+""",
     "a test that goes on below": """\
 def f(frame, s):
     while frame is not None and (

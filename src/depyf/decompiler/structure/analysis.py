@@ -29,7 +29,7 @@ class RegionCfg(Cfg):
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
         ends: ``{handler id of a finally: where its clean-up ends}``.
         nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
-        jumps_back: ``{head of a loop: handlers of the jumps back to it}``, of those that were in blocks of their own.
+        in_loops: ``{head of a loop: regions that it is in, and an empty block that jumps back to it is not}``.
         present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, which
             these show at once.
         handles: whether a block had an exception handler then.
@@ -48,7 +48,7 @@ class RegionCfg(Cfg):
         self.resumes: dict[int, int | None] = {}
         self.ends: dict[int, int] = {}
         self.nowhere: dict[int, int] = {}
-        self.jumps_back: dict[int, list[int | None]] = {}
+        self.in_loops: dict[int, set[int]] = {}
 
     def redirect(self, old: int, new: int) -> None:
         """Lead all edges to ``old`` to ``new``, and remove ``old``."""
@@ -235,11 +235,10 @@ class Analysis:
         with the same block.
         """
         chain = self.cfg.handlers_around(self.cfg.blocks[head].handler)
-        tails = [self.cfg.blocks[tail].handler for tail in self._back.get(head, ())]
-        for handler in (*tails, *self.cfg.jumps_back.get(head, ())):
-            inside = self.cfg.handlers_around(handler)
+        for tail in self._back.get(head, ()):
+            inside = self.cfg.handlers_around(self.cfg.blocks[tail].handler)
             chain = [region for region in chain if region in inside]
-        return chain
+        return [region for region in chain if region not in self.cfg.in_loops.get(head, ())]
 
     def _whole_body(self, head: int, body: set[int]) -> set[int]:
         """Return the body of a loop, including the blocks inside it that never lead back.

@@ -201,7 +201,10 @@ def thread_jumps(cfg: RegionCfg) -> None:
         for succ in block.successors:
             if succ in final:
                 # (The compiler forgets the region of a jump back that it puts after a branch: ``normalize_jumps``.)
-                if block.end == "jump" and cfg.order[final[succ]] <= cfg.order[block.id]:
-                    cfg.jumps_back.setdefault(final[succ], []).append(blocks[succ].handler)
+                head = final[succ]
+                if block.end == "jump" and cfg.order[head] <= cfg.order[block.id]:
+                    around = cfg.handlers_around(blocks[succ].handler)
+                    cfg.in_loops.setdefault(head, set()).update(
+                        region for region in cfg.handlers_around(blocks[head].handler) if region not in around)
                 block.successors = [final.get(each, each) for each in block.successors]
                 break
