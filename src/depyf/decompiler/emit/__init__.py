@@ -2,8 +2,8 @@
 
 Input: an ``ast.Module``, whose nodes may be refined ones (:mod:`depyf.decompiler.nodes`). Output: text.
 :mod:`.text` checks names and depth, and calls :mod:`depyf.decompiler.unparse`; :mod:`.layout` breaks lines that are too
-long; :mod:`.literals` writes constants; :mod:`.escapes` names that no source can have; :mod:`.new_syntax` syntax that the
-running ``ast`` has no nodes for::
+long; :mod:`.literals` writes constants; :mod:`.escapes` names that no source can have; :mod:`.new_syntax` syntax that
+the running ``ast`` has no nodes for::
 
     Try(body, [star handler], ...) on Python 3.10     ->     except* ValueError:
     Call(g, [a, b, ...]), 130 columns wide            ->     g(
