@@ -51,6 +51,31 @@ async def f(self, fut):
             finally:
                 err = None
 """,
+    "the copies of return None that end branches": """\
+def evs(self, cur):
+    self.c = cur
+    if isinstance(cur, A):
+        return self.a(cur)
+    elif isinstance(cur, P):
+        self.p(cur)
+    elif isinstance(cur, Q):
+        self.q(cur)
+    elif isinstance(cur, B):
+        return self.b(cur)
+    elif isinstance(cur, D):
+        if cur.f:
+            return self.d(cur)
+        return self.s(cur)
+    elif isinstance(cur, C):
+        self.cc(cur)
+    elif isinstance(cur, (D, E)):
+        return self.h(cur)
+    elif isinstance(cur, G):
+        raise X()
+    else:
+        raise E('Unknown')
+    return None
+""",
     "a test that goes on below": """\
 def f(frame, s):
     while frame is not None and (

@@ -221,7 +221,8 @@ class _Arrangement:
     def _is_left_of_branch(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether the ``return`` that a branch ends in was written below and left of it, after what leaves."""
         last, others = stmt.body[-1], stmt.orelse or rest
-        if not isinstance(last, ast.Return) or is_nothing(last) or not others or stmt.orelse and rest:
+        if not isinstance(last, ast.Return) or not others or stmt.orelse and rest or is_nothing(last) and (
+                self.evidence.is_written(last) != "return None"):
             return False
         return len(stmt.body) > 1 and never_falls(others) and self.evidence.is_further_right(stmt.body[0], last) and (
             (line_of(last) or 0) > max(line_of(each) or 0 for each in all_statements(others)))
