@@ -113,18 +113,6 @@ def touch(self, exist_ok):
     flags = os.O_CREAT | os.O_WRONLY
     return flags
 """,
-    "a return of nothing in the else, and another end": """\
-def touch(self, exist_ok):
-    if exist_ok:
-        try:
-            os.utime(self, None)
-        except OSError:
-            pass
-        else:
-            return
-    flags = os.O_CREAT | os.O_WRONLY
-    g(flags)
-""",
     "a try in an else, and a return after both": """\
 def win():
     try:
