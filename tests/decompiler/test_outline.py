@@ -76,6 +76,20 @@ def evs(self, cur):
         raise E('Unknown')
     return None
 """,
+    "return None in a with, and its else": """\
+def lines(self, filename):
+    with self._connect() as con:
+        file_id = self._file_id(filename)
+        if file_id is None:
+            return None
+        else:
+            query = 'select'
+            data = [file_id]
+            if self.q is not None:
+                query += 'x'
+            with con.execute(query, data) as cur:
+                return list(cur)
+""",
     "a test that goes on below": """\
 def f(frame, s):
     while frame is not None and (

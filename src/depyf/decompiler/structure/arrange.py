@@ -422,6 +422,7 @@ class _Arrangement:
         first = stmt.body[0]
         if end and written.kind in ("", end, f"{end} None"):
             guard: list[ast.stmt] = [leave(written.kind or end, written.line)]
+            self.evidence.stands_at(guard[0], written)
             is_inside = (written.column or 0) > (self.evidence.column(first) or 0)
             inner = self._first_inside(_operands(stmt.test), stmt.body) if is_inside else 0
             tests = _divided(stmt.test, inner) if inner else None
@@ -568,6 +569,9 @@ class _Arrangement:
             if leaves_by(stmt.body[0], written.kind):
                 evidence.stands_at(stmt.body[0], written)
         first = evidence.column(rest[0])
+        begin = evidence.start_of_test(stmt)
+        if first is not None and inner is None and begin is not None and first > begin[1] - len("if "):
+            inner = first  # (It is right of the statement.)
         if inner is None or first is None or is_before(rest, stmt.body):
             return self._in_else_by_style(stmt, rest, end)
         if first < inner:

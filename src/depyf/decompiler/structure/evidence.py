@@ -233,7 +233,8 @@ class Evidence(Positions):
             assert position is not None and position.column is not None and position.end_column is not None
             inside = ((position.line, column) for column in range(position.column + 1, position.end_column))
             if begun.isdisjoint(inside) and (word := self._word(position, units)):  # (A word has no parts.)
-                exits.append(Exit(position.line, position.column, word))
+                before = len("return ") if word == "return None" else 0
+                exits.append(Exit(position.line, position.column - before, word))
         return sorted(exits, key=_place_of_exit)
 
     def _word(self, position: Position, units: list[int]) -> str:
@@ -355,10 +356,11 @@ class Evidence(Positions):
 
     @cached_property
     def _exits_at(self) -> dict[tuple[int, int | None], list[Exit]]:
-        """The one-word statements by line and column."""
+        """The one-word statements by line and column, ``return None`` by those of the ``None``."""
         result: dict[tuple[int, int | None], list[Exit]] = {}
         for each in self.exits:
-            result.setdefault((each.line, each.column), []).append(each)
+            after = len("return ") if each.kind == "return None" else 0
+            result.setdefault((each.line, each.column and each.column + after), []).append(each)
         return result
 
     def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
@@ -392,7 +394,8 @@ class Evidence(Positions):
         """
         ops = ops_of(stmt)
         if ops is None:
-            return "return" if self._columns.get(stmt) is not None else ""
+            word = "return" if stmt.value is None else "return None"
+            return word if self._columns.get(stmt) is not None else ""
         if self._left is not None and self._left.ends_by_itself(ops[1]):
             return ""
         for position in self._places_of(stmt)[:None if self.has_columns else 1]:
