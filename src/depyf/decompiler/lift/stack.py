@@ -7,6 +7,7 @@ for values that have no spelling of their own (an iterator, the exit of a ``with
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -98,14 +99,30 @@ class Unpack:
         if not self.missing:
             name: ast.expr | None = None
             elements: list[ast.expr] = []
+            is_inner = isinstance(self.source, PendingTarget) and isinstance(self.source.owner, Unpack)
             for at, element in reversed([*enumerate(self.targets)]):
-                if element is None:
-                    if not isinstance(name, ast.Name):
-                        raise CannotDecompile(LIFT, "an unpacked value is dropped")
-                    element = ast.Name(name.id, STORE)
-                name = element
-                elements.append(ast.Starred(element, STORE) if at == self.star else element)
+                # (3.13 drops a value whose variable gets another one at once: ``a, (b, _), _ = c``.)
+                dropped = element or ast.Name("", STORE)
+                if isinstance(name, ast.Name):
+                    _name_dropped(dropped, name.id)
+                elif not is_inner and _name_dropped(dropped, ""):
+                    raise CannotDecompile(LIFT, "an unpacked value is dropped")
+                name = dropped
+                elements.append(ast.Starred(dropped, STORE) if at == self.star else dropped)
             executor.store_value(state, ast.Tuple(elements[::-1], STORE), self.source)
+
+
+def _name_dropped(target: ast.expr, name: str) -> bool:
+    """Give the dropped variables that a target ends in a name; return whether it ends in one."""
+    if isinstance(target, ast.Starred):
+        return _name_dropped(target.value, name)
+    if isinstance(target, ast.Tuple):
+        ends = [*itertools.takewhile(lambda each: _name_dropped(each, name), reversed(target.elts))]
+        return bool(ends)
+    if not isinstance(target, ast.Name) or target.id:
+        return False
+    target.id = name
+    return True
 
 
 @dataclass(eq=False, slots=True)
