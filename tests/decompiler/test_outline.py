@@ -90,6 +90,31 @@ def lines(self, filename):
             with con.execute(query, data) as cur:
                 return list(cur)
 """,
+    "a try with an else that ends a handler": """\
+def f(self):
+    try:
+        p = a()
+    except E:
+        if self.auto:
+            try:
+                p = b()
+            except E:
+                self.exit(1)
+            else:
+                g(p)
+        else:
+            self.exit(2)
+    else:
+        h(p)
+    self.p = p
+""",
+    "variables that get another value at once": """\
+def f(t):
+    for a, (b, _), (c, _), _ in t:
+        g(a, b, c)
+    (d, _), _ = t
+    return d
+""",
     "a test that goes on below": """\
 def f(frame, s):
     while frame is not None and (

@@ -73,6 +73,8 @@ def _common_statements(a: Block, b: Block) -> int:
 def merge_breaks(cfg: RegionCfg) -> None:
     """Merge the ``break`` and the end of a loop that is the last statement of a handler: they leave that in one place.
 
+    So do the ``else`` and the handlers of a ``try`` that is its last statement.
+
     (Up to the end of the handler both are on one path, which the compiler copies as it copies other ends. Code that
     does not come from a ``break`` is unchanged: there is a ``continue`` or ``return`` for it.)
     """
@@ -80,6 +82,9 @@ def merge_breaks(cfg: RegionCfg) -> None:
         block.successors[0] for block in cfg.blocks.values()
         if block.end == "jump" and block.ops and block.ops[-1].kind == "POP" and block.ops[-1].arg == "iterator"
     }
+    if "POP_EXCEPT" in cfg.present:  # (After the end of a handler inside, 3.13 copies that of the one around.)
+        breaks.update(block.successors[0] for block in cfg.blocks.values()
+                      if block.end == "jump" and block.ops and block.ops[-1].kind == "POP_EXCEPT")
     wanted: set[tuple[int | None, int]] = set()
     for id in breaks:
         block = cfg.blocks[id]
