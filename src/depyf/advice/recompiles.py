@@ -248,7 +248,7 @@ ROWS = (
     Row("number", "torch fixes a whole number that it reaches from a global name; one that is an argument of the "
         f"function it leaves {_NEEDED}", lambda change, at: change.of_global and isinstance(number(change.now), int)),
     Row("number constant", "each version that looks at it is for one of its values, or for one type"),
-    Row("condition", "a version is for one outcome of it, and each outcome that calls have needs a version"),
+    Row("condition", "a version is for one outcome of it, and each outcome that occurs needs a version"),
     # What is there or not, what it is.
     Row("none key keywords", "calls with it and calls without it need versions of their own"),
     Row("attribute", "torch reads it from where it was when the version was compiled; assigned as a module, parameter "
@@ -259,7 +259,7 @@ ROWS = (
         "before ({lengths})", _grows),
     Row("length", "when it is empty there is a version of its own",
         lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was)),
-    Row("length", "each length that calls have needs a version of its own",
+    Row("length", "each length that occurs needs a version of its own",
         lambda change, at: all(each.isdigit() for each in change.was)),
     # What a tensor is like, and the state of torch.
     Row("view", "guards look at the tensor that it is a view of, so views and other tensors have a version each"),

@@ -209,7 +209,8 @@ class Renamed:
         if visible := self.visible(code):
             notes.append(f"what passes or binds {', '.join(map(shown, visible))} by that name does not reach it")
         if not set(self.escaped.values()).isdisjoint(code.names):
-            notes.append("globals and attributes whose names cannot be written are in globals()[...] and getattr(...)")
+            notes.append("globals and attributes whose names cannot be written are in globals()[...], which raises "
+                         "KeyError where there is none, and getattr(...)")
         return "; ".join(notes)
 
     def visible(self, code: Code) -> list[str]:
@@ -304,13 +305,14 @@ def _tree(code: Code) -> list[tuple[Code, bool]]:
     return list(done)
 
 
-def _rename(code: Code, renamed: Renamed, views: dict[Code, Code]) -> None:
+def _rename(code: Code, new_names: Renamed, views: dict[Code, Code]) -> None:
     def changed(given: tuple[str, ...], names: dict[str, str]) -> tuple[str, ...]:
         return tuple(names.get(name, name) for name in given)
 
     consts: tuple[Any, ...] = tuple(views[c] if isinstance(c, Code) else c for c in code.consts)
-    new = replace(code, varnames=changed(code.varnames, renamed.names), cellvars=changed(code.cellvars, renamed.names),
-                  freevars=changed(code.freevars, renamed.names), names=changed(code.names, renamed.escaped),
+    variables = new_names.names
+    new = replace(code, varnames=changed(code.varnames, variables), cellvars=changed(code.cellvars, variables),
+                  freevars=changed(code.freevars, variables), names=changed(code.names, new_names.escaped),
                   consts=consts)
     same = all(getattr(new, field) == getattr(code, field) for field in ("varnames", "cellvars", "freevars", "names")) \
         and all(a is b for a, b in zip(consts, code.consts))

@@ -103,7 +103,7 @@ class Circumstances:
 
     @cached_property
     def _computes_numbers(self) -> bool:
-        """Whether torch compiles nothing of what comes after a number out of a tensor, which it may with symbols."""
+        """Whether torch skipped code after a number out of a tensor; with symbols it may compile that code."""
         members = self.run.capture.compilations
         gives_number = any(met(broken).event in ("item", "operator") for each in members for broken in each.breaks)
         return gives_number and any(

@@ -92,6 +92,11 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
     return None if folds_not(inner) else (negate(outer), negate(inner))
 
 
+def _is_endless(stmt: ast.stmt) -> bool:
+    """Return whether a statement is ``while True``."""
+    return isinstance(stmt, ast.While) and isinstance(stmt.test, ast.Constant)
+
+
 def _in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
     """Yield each simple statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
     for number, stmt in enumerate(stmts):
@@ -182,7 +187,7 @@ class _Arrangement:
         copies = [(suite, number) for suite, number in _in_branches(loop.body)
                   if inner is not None and isinstance(suite[number], ast.Return) and line_of(suite[number]) is not None
                   and (column := self.evidence.column(suite[number])) is not None and column < inner]
-        if not copies or not (rest or isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)):
+        if not copies or not (rest or _is_endless(loop)):
             return
         found = [suite[number] for suite, number in copies]
         copy = rest[0] if rest else max(found, key=lambda each: line_of(each) or 0)
@@ -199,8 +204,7 @@ class _Arrangement:
         assert isinstance(loop, LOOPS)
         inner = self.evidence.column(loop.body[0])
         breaks = [place for place in _in_branches(loop.body) if isinstance(place[0][place[1]], ast.Break)]
-        is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
-        if inner is None or len(breaks) != 1 or len(list(breaks_of(loop.body))) != 1 or not is_endless:
+        if inner is None or len(breaks) != 1 or len(list(breaks_of(loop.body))) != 1 or not _is_endless(loop):
             return
         suite, number = breaks[0]
         moved = list(itertools.takewhile(lambda each: (self.evidence.column(each) or 0) > inner, stmts[at + 1:]))
@@ -342,7 +346,7 @@ class _Arrangement:
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
         is_word = isinstance(only, (ast.Continue, ast.Break)) or isinstance(only, ast.Return) and is_nothing(only)
         if only is not None and is_word and not folds_not(stmt.test) and stmts[at + 1:]:
-            self._exit_in_else(stmts, at, word_of(only), after)
+            self._exit_in_else(stmts, at, after)
         is_last = at + 1 == len(stmts)
         if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
             break_branch(self.evidence, stmts, at, after)
@@ -362,7 +366,7 @@ class _Arrangement:
             del stmt.body[count:]
             self._drop_exit(stmts, end)
 
-    def _exit_in_else(self, stmts: list[ast.stmt], at: int, word: str, after: int | None) -> None:
+    def _exit_in_else(self, stmts: list[ast.stmt], at: int, after: int | None) -> None:
         """Write ``if not a: continue`` and the rest as ``if a: (rest)`` and ``else: continue``, if that is after it."""
         stmt, rest = stmts[at], stmts[at + 1:]
         assert isinstance(stmt, ast.If)
@@ -370,7 +374,7 @@ class _Arrangement:
         if column is None or begin is None or never_falls(rest) or (
                 self.evidence.exit_between(begin[0], first_line(rest)) is not None):
             return
-        written = self.evidence.exit_between(self.evidence.behind(rest), after, word)
+        written = self.evidence.exit_between(self.evidence.behind(rest), after, word_of(stmt.body[0]))
         if written is None or written.column != column:
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, stmt.body
