@@ -30,10 +30,10 @@ from typing import TypeVar
 from ..errors import SIMPLIFY, CannotDecompile
 from ..nodes import KINDS, Transformer, copied, nodes_of
 from . import global_names
-from .facts import Path, is_member
+from .facts import Path
 from .folding import Folded
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
-from .live_paths import LivePaths, StoresWrittenOut, attribute_asked, changes_something, root_name, stored_member
+from .live_paths import LivePaths, StoresWrittenOut, changes_something, root_name, stored_member
 
 #: Dynamo's function that makes an entry in an object's dictionary.
 SET_ENTRY = "object_setattr_ignore_descriptor"
@@ -88,10 +88,6 @@ class _Writer(Transformer):
         self.constant_roots = {text.partition(".")[0] for text in constants}
         self.sets_entries = sets_entries
         self.fresh_names = 0
-        #: Variables for a module's dictionary in this statement, by the path of the dictionary.
-        self.shared: dict[Path, str] = {}
-        #: How often the dictionaries are read in this statement.
-        self.reads: dict[Path, int] = {}
         self.bound_by_imports: set[str] = set()
         #: Elements that replace a variable of a comprehension; whether that variable has been bound.
         self.variables: dict[str, ast.expr] = {}
@@ -132,7 +128,7 @@ class _Writer(Transformer):
                 inner = getattr(owner, field, None)
                 if inner:
                     setattr(owner, field, [part for each in inner for part in self.statement(each)])
-        return [self.with_expressions(self.entry(node) or node)]
+        return [self.with_expressions(node)]
 
     def imported(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt] | None:
         """Return assignments for an import of names whose expressions in the program are known.
@@ -148,11 +144,6 @@ class _Writer(Transformer):
 
     def with_expressions(self, node: ast.stmt) -> ast.stmt:
         """Return the statement with its expressions expanded."""
-        counter = _Counter(self)
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.expr, ast.withitem)):
-                counter.visit(child)
-        self.shared, self.reads = {}, counter.reads
         # A value is stored by the code that runs first: the value of an assignment runs before its targets.
         for name in sorted(node._fields, key=lambda field: field in ("target", "targets")):
             value = getattr(node, name, None)
@@ -185,16 +176,6 @@ class _Writer(Transformer):
             for name in names:
                 self.paths.meanwhile.pop(name, None)
         return reads + turned
-
-    def entry(self, node: ast.stmt) -> ast.stmt | None:
-        """Return the call that ``vars(x)['a'] = y`` means; ``None`` for any other statement."""
-        if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)):
-            return None
-        owner, key = node.targets[0].value, node.targets[0].slice
-        if not (self.sets_entries and isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name)
-                and owner.func.id == global_names.ENTRIES and len(owner.args) == 1):
-            return None
-        return _placed(ast.Expr(ast.Call(self.setter(), [owner.args[0], key, node.value], [])), node)
 
     def store(self, node: ast.stmt, stores: StoresWrittenOut) -> list[ast.stmt] | None:
         """Return the update that ``module.buffer = y`` means; ``None`` for any other statement."""
@@ -233,61 +214,9 @@ class _Writer(Transformer):
                 return _placed(copied(meant), node)
         return node
 
-    # --- modules ------------------------------------------------------------------------------------
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        return self.member(node) or self.generic_visit(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return self.member(node) or self.generic_visit(node)
-
-    def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
-        """Return the read of a module's member through the dictionary it is in.
-
-        ``None`` if the expression is no such read, or is written so already.
-        """
-        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-            return None
-        path = self.paths.of(node)
-        if path is None or not is_member(path):
-            return None
-        owner = node.args[0] if isinstance(node, ast.Call) else node.value
-        if self.paths.of(owner) == path[:-1]:
-            return None
-        dictionary = self.dictionary(node, owner, path[:-1])
-        return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), ast.Load()), node)
-
-    def dictionary(self, node: ast.expr, owner: ast.expr, path: Path) -> ast.expr:
-        """Return the expression of a dictionary of a module; one that is read several times is bound at the first."""
-        known = self.shared.get(path)
-        if known is not None:
-            return _placed(ast.Name(known, ast.Load()), node)
-        result: ast.expr = _placed(ast.Attribute(self.expression(owner), path[-1][1], ast.Load()), node)
-        if self.certain and self.reads.get(path, 0) > 1:
-            self.shared[path] = name = self.fresh()
-            result = _placed(ast.NamedExpr(ast.Name(name, ast.Store()), result), node)
-        return result
-
     def fresh(self) -> str:
         self.fresh_names += 1
         return f".{self.fresh_names}"  # no name that a text could have
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        return self.uncertain(node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        return self.uncertain(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        return self.uncertain(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
-        return self.uncertain(node)
-
-    def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
-        return self.uncertain(node)
-
-    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
-        return self.uncertain(node)
 
     def uncertain(self, node: ast.expr) -> ast.expr:
         """Visit an expression that may not be evaluated, of which no value is stored for later code."""
@@ -296,10 +225,10 @@ class _Writer(Transformer):
         self.certain = before
         return node
 
+    visit_IfExp = visit_BoolOp = visit_Lambda = visit_GeneratorExp = visit_SetComp = visit_DictComp = uncertain
+
     # --- what repeats -------------------------------------------------------------------------------
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        if attribute_asked(node) and (member := self.member(node)) is not None:
-            return member
         if isinstance(node.func, ast.Name) and node.func.id == self.word_for_new and node.func.id not in self.names:
             return self.new(node)
         if self.sizes and isinstance(node.func, ast.Attribute) and node.func.attr == "size" and len(node.args) == 1:
@@ -451,47 +380,6 @@ class _Writer(Transformer):
                 for key, value in zip(keys, inside.values)]
         return [_placed(ast.Call(ast.Attribute(cls, "extend", ast.Load()), [
             ast.Name(name, ast.Load()), self.expression(inside)], []), inside)]
-
-
-class _Counter(ast.NodeVisitor):
-    """A counter of how often each dictionary of a module is needed."""
-
-    def __init__(self, writer: _Writer) -> None:
-        self.writer = writer
-        self.reads: dict[Path, int] = {}
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        self.member(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        self.member(node)
-
-    def member(self, node: ast.expr) -> None:
-        path = self.writer.paths.of(node)
-        if path is not None:
-            for end in range(3, len(path) + 1):
-                if is_member(path[:end]):
-                    self.reads[path[: end - 1]] = self.reads.get(path[: end - 1], 0) + 1
-            return
-        self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        path = self.writer.paths.of(node) if attribute_asked(node) else None
-        if path is not None:
-            self.member(node)
-        else:
-            self.generic_visit(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
-        self.fold(node)
-
-    def visit_ListComp(self, node: ast.ListComp) -> None:
-        self.fold(node)
-
-    def fold(self, node: ast.GeneratorExp | ast.ListComp) -> None:
-        for turn in self.writer.turns(node):
-            for each in (*turn.values(), *_repeated(node)):
-                self.visit(each)
 
 
 def _is_constant(node: ast.expr) -> bool:
