@@ -293,6 +293,118 @@ def names(self, expr):
             continue
         node.g()
 """,
+    "statements before the break of an endless loop, in a branch": """\
+def f(self, s):
+    if self.x is None:
+        self.x = s
+        while True:
+            if s.out:
+                self.alive = True
+                break
+            if s.err:
+                raise E
+            s.sleep()
+    return self.x
+""",
+    "branches before the break of an endless loop, in a loop": """\
+def f(self, parts):
+    while parts < 2:
+        no = True
+        while True:
+            chunk = get(self)
+            if not chunk:
+                if parts < 2:
+                    parts += 1
+                elif no:
+                    parts += 1
+                break
+            no = False
+            yield chunk
+        yield close()
+""",
+    "an endless loop after a guard": """\
+def f(queue):
+    q = queue()
+    if not q:
+        return False
+    while True:
+        try:
+            event = q.get()
+        except Empty:
+            break
+        else:
+            fn, args = event
+            fn(*args)
+    return True
+""",
+    "a loop at the end of a branch, before a return": """\
+def f(path, low, high):
+    if path and isinstance(path[-1], int):
+        while high > low and isinstance(path[high], int):
+            high -= 1
+    return path[low:high + 1]
+""",
+    "return in the else of a try whose handler passes": """\
+def f(wait, timeout):
+    try:
+        if timeout is not None:
+            shield(timeout)
+        else:
+            wait()
+    except E:
+        pass
+    else:
+        return
+""",
+    "the value of a return after loops in a try with finally": """\
+def f(count, data):
+    try:
+        while True:
+            if count:
+                data = min(count)
+                if data <= 0:
+                    break
+            data = read(data)
+            if not data:
+                break
+            while True:
+                try:
+                    sent = send(data)
+                except E:
+                    continue
+                else:
+                    if sent < len(data):
+                        data = data[sent:]
+                    else:
+                        break
+        return data
+    finally:
+        if data:
+            seek(data)
+""",
+    "return True in a branch of a try, after which nothing follows": """\
+def f(text):
+    try:
+        text.encode()
+        return True
+    except E:
+        pass
+    return False
+""",
+    "return of a constant after a clean-up, in a handler": """\
+def f(self, n):
+    with self.lock:
+        try:
+            size = self.read(n)
+        except E:
+            if self.closed:
+                raise F
+            self.check()
+            return b''
+        else:
+            del n[size:]
+            return n
+""",
 }
 
 

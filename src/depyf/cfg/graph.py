@@ -165,11 +165,16 @@ class Cfg:
         block.end, block.successors, block.arg = JUMP, [tail.id], None
         return tail.id
 
-    def share_end(self, first: Block, other: Block, size: int) -> None:
-        """Make one of the last ``size`` operations of two blocks, and of what follows, where both are the same."""
+    def share_end(self, first: Block, other: Block, size: int) -> int:
+        """Make one of the last ``size`` operations of two blocks, and of what follows, where both are the same.
+
+        Returns:
+            The id of the block that both lead to.
+        """
         shared = self.split(first.id, len(first.ops) - size)
         copy = self.split(other.id, len(other.ops) - size)
         self.redirect(copy, shared)
+        return shared
 
     def redirect(self, old: int, new: int) -> None:
         """Lead all edges to ``old`` to ``new``, and remove ``old``."""

@@ -32,7 +32,7 @@ from .structure.arrange import arrange
 from .structure.spell_tests import join_statements, spell_tests
 from .undo import match_patterns
 from .undo.cleanup_copies import outline_cleanups
-from .undo.duplicate_ends import merge_breaks, merge_ends, thread_jumps
+from .undo.duplicate_ends import merge_breaks, merge_ends, merge_returns, thread_jumps
 from .undo.except_star import classify_handlers, desugar_except_star
 from .undo.loop_inversion import mark_iterator_pops, split_breaks, undo_loop_inversion
 
@@ -90,6 +90,8 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
     Pass("split_breaks", on_cfg(split_breaks), "blocks end where a `break` leaves its loop"),
     Pass("undo_loop_inversion", on_cfg(undo_loop_inversion),
          "the two copies of the test of a `while` become one"),
+    Pass("merge_returns", merge_returns,
+         "the copies of a `return` or `raise`, which have one place in the source, become one"),
     Pass("merge_breaks", on_cfg(merge_breaks),
          "the `break` and the end of a loop at the end of a handler leave that in one place"),
     Pass("fold_expressions", fold_expressions.fold_expressions,

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING
 from ..lift import folds_not, negate
 from ..nodes import all_statements, at_line, compound_places, line_of, part_of, suites_of
 from .arrange_tries import (
-    LOOPS,
     arrange_loop,
     arrange_match,
     arrange_try,
@@ -38,14 +37,24 @@ from .arrange_tries import (
     break_at_end,
     break_branch,
     break_in_loop,
-    breaks_of,
-    join_copies,
-    join_copies_of_cases,
     leave_by_break,
     with_finally,
 )
 from .evidence import TO_TEST, Evidence, Exit
-from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
+from .frames import (
+    LEAVES,
+    LOOPS,
+    breaks_of,
+    first_line,
+    is_before,
+    is_empty,
+    is_endless,
+    is_nothing,
+    leave,
+    leaves_by,
+    never_falls,
+    word_of,
+)
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -68,7 +77,7 @@ def arrange(body: Body) -> None:
     arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)))
     for each in returns:
         arrangement.place(each)
-    arrangement.join_copies(body.statements)
+    arrangement.place_ends(body.statements)
     arrangement.suite(body.statements, end, _END)
 
 
@@ -92,11 +101,6 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
     return None if folds_not(inner) else (negate(outer), negate(inner))
 
 
-def _is_endless(stmt: ast.stmt) -> bool:
-    """Return whether a statement is ``while True``."""
-    return isinstance(stmt, ast.While) and isinstance(stmt.test, ast.Constant)
-
-
 def _in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
     """Yield each simple statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
     for number, stmt in enumerate(stmts):
@@ -105,11 +109,6 @@ def _in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
             yield from _in_branches(stmt.orelse)
         elif not suites_of(stmt):
             yield stmts, number
-
-
-def _ends_function(stmt: ast.stmt) -> bool:
-    """Return whether a statement is the compiler's own ``return`` of nothing, which ends every path."""
-    return leaves_by(stmt, "return") and line_of(stmt) is None
 
 
 class _Arrangement:
@@ -130,45 +129,27 @@ class _Arrangement:
         if place is not None:
             at_line(stmt, place.line)
 
-    def join_copies(self, stmts: list[ast.stmt], follow: ast.stmt | None = None) -> None:
-        """Write the common end of two branches once, after them.
+    def place_ends(self, stmts: list[ast.stmt]) -> None:
+        """Place the ends of loops, branches and cases: the graph does not say which suite they are in.
 
-        ``follow`` is the statement that comes after the suite.
-
-        Small ends are copied to every jump there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
-        in compile.c). Copies have one line (*certain*); where none is known, equal ends that are so small are copies.
+        (:func:`~depyf.decompiler.undo.duplicate_ends.merge_returns` has made one of the copies of each.)
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
-            behind = stmts[at + 1] if at + 1 < len(stmts) else follow
             for part in suites_of(stmt):
-                self.join_copies(part, behind if isinstance(stmt, ast.If) else None)
+                self.place_ends(part)
             if isinstance(stmt, LOOPS) and not stmt.orelse:
                 self._breaks(stmts, at)
                 self._into_break(stmts, at)
-            if isinstance(stmt, ast.Try):
-                join_copies(self.evidence, stmts, at)
             if isinstance(stmt, (ast.With, ast.AsyncWith)):
                 arrange_with(self.evidence, stmt)
             if isinstance(stmt, ast.Match):
                 arrange_match(self.evidence, stmts, at)
-                join_copies_of_cases(stmts, at)
             if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
-            elif isinstance(stmt, ast.If) and (count := self._copied(stmt, stmts[at + 1:])):
-                del stmt.body[-count:]
-                stmts[at + 1:] = both = stmt.orelse + stmts[at + 1:]
-                stmt.orelse = both[:-count]
-                del stmts[at + 1:-count]
-            elif isinstance(stmt, ast.If) and follow is not None and self._ends_in_copy(stmt, follow):
-                stmt.body.pop()
-                stmt.orelse = stmts[at + 1:]
-                del stmts[at + 1:]
-            elif isinstance(stmt, ast.If) and self._is_end_of_rest(stmt, stmts[at + 1:]):
-                stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:-1], stmts[-1:]
-            elif isinstance(stmt, ast.If) and self._is_left_of_branch(stmt, stmts[at + 1:]):
-                stmt.orelse += stmts[at + 1:]
-                stmts[at + 1:] = [stmt.body.pop()]
+            elif isinstance(stmt, ast.If) and self._ends_alike(stmt, stmts[at + 1:]):
+                both = stmt.orelse + stmts[at + 1:]
+                stmt.orelse, stmts[at + 1:] = both[:-1], [stmt.body.pop()]
 
     def _ends_as_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in the ``break`` after it, which the author wrote once: left of the branch."""
@@ -187,14 +168,14 @@ class _Arrangement:
         copies = [(suite, number) for suite, number in _in_branches(loop.body)
                   if inner is not None and isinstance(suite[number], ast.Return) and line_of(suite[number]) is not None
                   and (column := self.evidence.column(suite[number])) is not None and column < inner]
-        if not copies or not (rest or _is_endless(loop)):
+        if not copies or not (rest or is_endless(loop)):
             return
         found = [suite[number] for suite, number in copies]
         copy = rest[0] if rest else max(found, key=lambda each: line_of(each) or 0)
         if (line_of(copy) or 0) <= max(line_of(each) or 0 for each in all_statements([loop]) if each not in found):
             return  # (The place of a return inside of two clean-ups is that of the outer one.)
         for suite, number in copies:
-            if self._is_copy(suite[number], copy):
+            if line_of(suite[number]) == line_of(copy) and ast.dump(suite[number]) == ast.dump(copy):
                 suite[number] = ast.Break()
         stmts[at + 1:at + 1] = [] if rest else [copy]
 
@@ -204,48 +185,23 @@ class _Arrangement:
         assert isinstance(loop, LOOPS)
         inner = self.evidence.column(loop.body[0])
         breaks = [place for place in _in_branches(loop.body) if isinstance(place[0][place[1]], ast.Break)]
-        if inner is None or len(breaks) != 1 or len(list(breaks_of(loop.body))) != 1 or not _is_endless(loop):
+        if inner is None or len(breaks) != 1 or len(list(breaks_of(loop.body))) != 1 or not is_endless(loop):
             return
         suite, number = breaks[0]
         moved = list(itertools.takewhile(lambda each: (self.evidence.column(each) or 0) > inner, stmts[at + 1:]))
         suite[number:number] = moved
         del stmts[at + 1:at + 1 + len(moved)]
 
-    def _ends_in_copy(self, stmt: ast.If, follow: ast.stmt) -> bool:
-        """Return whether a branch ends in a copy of the statement that the suite around leads to."""
-        return not stmt.orelse and len(stmt.body) > 1 and line_of(follow) is not None and (
-            self._is_copy(stmt.body[-1], follow))
+    def _ends_alike(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether a branch may end in a copy of the ``return`` that its ``else``, or what follows, ends in.
 
-    def _is_end_of_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch is a copy of the last statement after it, and what is between them is the branch."""
-        return len(stmt.body) == 1 and len(rest) > 1 and not stmt.orelse and not folds_not(stmt.test) and (
-            line_of(rest[-1]) is not None and self._is_copy(stmt.body[0], rest[-1])
-            and all(self.evidence.is_further_right(each, rest[-1]) for each in rest[:-1]))
-
-    def _is_left_of_branch(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether the ``return`` that a branch ends in was written below and left of it, after what leaves."""
-        last, others = stmt.body[-1], stmt.orelse or rest
-        if not isinstance(last, ast.Return) or not others or stmt.orelse and rest or is_nothing(last) and (
-                self.evidence.is_written(last) != "return None"):
+        (Where places are known, :func:`~depyf.decompiler.undo.duplicate_ends.merge_returns` has found it.)
+        """
+        others, last = rest or stmt.orelse, stmt.body[-1]
+        if self.evidence.has_lines or not stmt.body[1:] or not others or stmt.orelse and rest[1:]:
             return False
-        return len(stmt.body) > 1 and never_falls(others) and self.evidence.is_further_right(stmt.body[0], last) and (
-            (line_of(last) or 0) > max(line_of(each) or 0 for each in all_statements(others)))
-
-    def _copied(self, stmt: ast.If, rest: list[ast.stmt]) -> int:
-        """Count the statements at the end of a branch that are copies of the last ones of its ``else``, or after it."""
-        if stmt.orelse and rest and len(rest) != 1:
-            return 0
-        count = 0
-        for one, other in zip(reversed(stmt.body[1:]), reversed(rest or stmt.orelse)):
-            if not self._is_copy(one, other):
-                break
-            count += 1
-        return count if count and not _ends_function(stmt.body[-count]) else 0
-
-    def _is_copy(self, one: ast.stmt, other: ast.stmt) -> bool:
-        if line_of(one) is None and not (isinstance(one, ast.Return) and self.evidence.may_be_copied(one)):
-            return _ends_function(one) and _ends_function(other)
-        return line_of(one) == line_of(other) and not suites_of(one) and ast.dump(one) == ast.dump(other)
+        return isinstance(last, ast.Return) and self.evidence.may_be_copied(last) and (
+            ast.dump(last) == ast.dump(others[-1]))
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.

@@ -7,15 +7,12 @@ them was written follows from the indentation of ``b()``, as it does for code co
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from ..emit.new_syntax import TRY
 from ..lift import folds_not, negate
 from ..nodes import Literal, all_statements, at_line, line_of, part_of, suites_of
 from .evidence import INDENTATION, Evidence, Exit
-from .frames import first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
-
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
+from .frames import LOOPS, breaks_of, first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
 
 
 def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
@@ -257,39 +254,6 @@ def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
             evidence.stands_at(suite[-1], written)
 
 
-def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Write after a ``try`` the ``return`` that the compiler has copied to the ends of its body and handlers.
-
-    (``inline_small_exit_blocks`` in compile.c.) Copies have one line, after all others of the statement.
-    """
-    stmt, rest = stmts[at], stmts[at + 1:-1]
-    assert isinstance(stmt, ast.Try)
-    inner = evidence.column(stmt.body[0])
-    if rest and not stmt.orelse and inner is not None and evidence.column(rest[0]) == inner and (
-            evidence.count_indented(rest, inner) == len(rest)
-            and any(_is_copy_of(handler.body[-1], stmts[-1]) for handler in stmt.handlers)):
-        stmt.orelse = rest
-        del stmts[at + 1:-1]
-    suites = [stmt.orelse or stmt.body, *(handler.body for handler in stmt.handlers)]
-    ends = [suite[-1] for suite in suites if _has_line(suite[-1])]
-    if not ends:
-        return
-    is_last = not stmts[at + 1:]
-    copy = max(ends, key=lambda each: line_of(each) or 0) if is_last else stmts[at + 1]
-    copies = [end for end in ends if _is_copy_of(end, copy)]
-    if not copies or not _is_behind_all(stmt, copy, copies):
-        return
-    if is_last:
-        if not _stands_behind(evidence, stmt, copy, len(copies)) or not all(map(never_falls, suites)):
-            return
-        stmts.append(copy)
-    for suite in suites:
-        if suite[-1] in copies:
-            suite[-1:] = [] if suite[1:] else [at_line(ast.Pass(), None)]
-    if stmt.orelse and is_empty(stmt.orelse):
-        stmt.orelse = []
-
-
 def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     """Write the statements in a case that are no further right than their ``match`` after it, if all other cases leave.
 
@@ -334,74 +298,9 @@ def _always_fits(case: ast.match_case) -> bool:
     return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
 
 
-def join_copies_of_cases(stmts: list[ast.stmt], at: int) -> None:
-    """Write after a ``match`` the ``return`` that the compiler has copied to the ends of its cases.
-
-    What follows is then the last case: its line is before that of the ``return``. (It may end in a copy, too.)
-    """
-    stmt, rest = stmts[at], stmts[at + 1:]
-    assert isinstance(stmt, ast.Match)
-    ends = [case.body[-1] for case in stmt.cases if _has_line(case.body[-1])]
-    copy = max(ends, key=lambda each: line_of(each) or 0, default=None)
-    if copy is None or not all(never_falls(suite) for suite in (rest, *suites_of(stmt)) if suite):
-        return
-    copies = [end for end in (*ends, *rest[-1:]) if _is_copy_of(end, copy)]
-    if not rest and not (copies[1:] and _always_fits(stmt.cases[-1])):
-        return
-    others = [line_of(each) or 0 for each in all_statements(stmts[at:]) if each not in copies]
-    if max(others) >= (line_of(copy) or 0):
-        return
-    if rest[1:] or rest and rest[0] not in copies:
-        stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
-    stmts[at + 1:] = [copy]
-    for case in stmt.cases:
-        if case.body[-1] in copies:
-            case.body[-1:] = [] if case.body[1:] else [at_line(ast.Pass(), None)]
-
-
-def _is_behind_all(stmt: ast.Try, copy: ast.stmt, copies: list[ast.stmt]) -> bool:
-    """Return whether the line of a ``return`` is after all statements of a ``try`` but its copies."""
-    lines = [line for each in all_statements([stmt]) if each not in copies and (line := line_of(each)) is not None]
-    return bool(lines) and max(lines) < (line_of(copy) or 0)
-
-
-def _stands_behind(evidence: Evidence, stmt: ast.Try, copy: ast.stmt, count: int) -> bool:
-    """Return whether the ``return`` that several suites of a ``try`` end in was written after it.
-
-    Args:
-        evidence: of the code.
-        stmt: the ``try``.
-        copy: the ``return``.
-        count: how many suites end in it; without columns, more than one copy decides.
-    """
-    inner, column = evidence.column(stmt.body[0]), evidence.column(copy)
-    is_copied = count > 1 if inner is None or column is None else column < inner
-    return is_copied and (not stmt.finalbody or isinstance(copy, ast.Return) and isinstance(
-        copy.value, (ast.Constant, ast.Name)))
-
-
-def _is_copy_of(one: ast.stmt, other: ast.stmt) -> bool:
-    """Return whether a ``return`` and another statement are one in the source."""
-    return _has_line(one) and line_of(one) == line_of(other) and ast.dump(one) == ast.dump(other)
-
-
-def _has_line(stmt: ast.stmt) -> bool:
-    """Return whether a statement is a ``return`` whose line is known."""
-    return isinstance(stmt, ast.Return) and line_of(stmt) is not None
-
-
 def _line_of_handler(stmt: ast.Try, number: int) -> int | None:
     line: int | None = getattr(stmt.handlers[number], "lineno", None) if number < len(stmt.handlers) else None
     return line
-
-
-def breaks_of(stmts: list[ast.stmt]) -> Iterator[ast.Break]:
-    """Yield each ``break`` that leaves the loop that contains a suite."""
-    for stmt in stmts:
-        if isinstance(stmt, ast.Break):
-            yield stmt
-        for suite in [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt):
-            yield from breaks_of(suite)
 
 
 # --- Loops as their author wrote them: where ``break`` is, and how a loop ends -- ------------------
@@ -424,7 +323,9 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
     if is_break(stmt.orelse):
         guard = evidence.exit_between(line_of(stmt), line_of(stmt.body[0]), "break")
         behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
-        if guard is None and evidence.exit_between(evidence.behind(stmt.body), behind, "break") is not None:
+        written = evidence.exit_between(evidence.behind(stmt.body), behind, "break") if guard is None else None
+        inner = evidence.column(stmt.body[0])
+        if written is not None and (written.column is None or inner is None or written.column <= inner):
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
         if guard is not None:

@@ -12,7 +12,7 @@ from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Iter, PendingTarget, Special, State, Target, folds_not, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
-from .analysis import is_leave, reach
+from .analysis import Analysis, is_leave, reach
 from .frames import Construct, Cursor, Frame, LoopFrame, Suite, outer_ends
 from .loop_exits import Loop, first_of, loop_exit
 
@@ -30,8 +30,8 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
     analysis, frame, follow = walker.analysis, cursor.frame, cursor.follow
     candidates = [
         child for child in analysis.tree.children[cursor.at]
-        if len(analysis.preds[child]) > 1 and child != follow and child not in walker.cfg.kinds
-        and frame.jump(child) is None and lies_in(walker, child, frame.handler)]
+        if len(analysis.preds[child]) > 1 and _comes_together(analysis, child) and child != follow
+        and child not in walker.cfg.kinds and frame.jump(child) is None and lies_in(walker, child, frame.handler)]
     if len(candidates) > 1:
         candidates.sort(key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
     ranked: list[int | None] = [*candidates, None]
@@ -42,6 +42,12 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
         if follow in reach(walker, arms, {candidates[0], *outer_ends(frame, follow)} - {follow}):
             ranked = [None, *candidates]
     return walker.search.choose(ranked)
+
+
+def _comes_together(analysis: Analysis, id: int) -> bool:
+    """Return whether two edges lead to a block, those from inside the loop that it may begin left out."""
+    loop = analysis.loops.get(id, ())
+    return sum(pred not in loop for pred in analysis.preds[id]) > 1
 
 
 def lies_in(walker: Walker, id: int, region: int | None) -> bool:
@@ -89,11 +95,10 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
         if arm.falls and arm.stack and values(arm.stack) > values(stack):
             raise CannotDecompile(STRUCTURE, "a value crosses a join")
     written = make_if(test, positive, body, orelse, block.line)
-    for stmt in written:
-        if not hasattr(stmt, "lineno") and not isinstance(stmt, (ast.Break, ast.Continue)):  # (a helper would be slow)
-            at_line(stmt, block.line)
-            if block.end_op is not None:
-                from_ops(stmt, since, block.end_op.offset)
+    if not hasattr(written[0], "lineno"):  # (The others are statements of an arm.)
+        at_line(written[0], block.line)
+        if block.end_op is not None:
+            from_ops(written[0], since, block.end_op.offset)
     out += written
     if not body.falls and not orelse.falls:
         return Construct(out, None, stack)

@@ -466,7 +466,7 @@ class Evidence(Positions):
         line, column = place
         if value is None:
             word = next(iter(self._exits_at.get(place, ())), None)
-            if word is None or word.kind == "break":
+            if word is None or word.kind in ("break", "pass"):
                 return None, None
             if word.kind == "return" or column is None:
                 return line, column

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..lift.stack import is_none
-from ..nodes import at_line, line_of
+from ..nodes import at_line, line_of, suites_of
 
 
 @dataclass(slots=True, eq=False)
@@ -104,6 +105,7 @@ class Suite:
 
 
 # --- suites: where the statements of a body begin and end ------------------------------------------------
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: Statements after which control does not go on.
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
@@ -136,11 +138,27 @@ def is_empty(stmts: list[ast.stmt]) -> bool:
     return len(stmts) == 1 and isinstance(stmts[0], ast.Pass)
 
 
+def is_endless(stmt: ast.stmt) -> TypeGuard[ast.While]:
+    """Return whether a statement is ``while True``."""
+    return isinstance(stmt, ast.While) and isinstance(stmt.test, ast.Constant)
+
+
+def breaks_of(stmts: list[ast.stmt]) -> Iterator[ast.Break]:
+    """Yield each ``break`` that leaves the loop that contains a suite."""
+    for stmt in stmts:
+        if isinstance(stmt, ast.Break):
+            yield stmt
+        for suite in [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt):
+            yield from breaks_of(suite)
+
+
 def never_falls(stmts: list[ast.stmt]) -> bool:
     """Return whether control never falls off the end of a suite."""
     last = stmts[-1]
     if isinstance(last, ast.Try):
         return all(map(never_falls, (last.orelse or last.body, *(handler.body for handler in last.handlers))))
+    if is_endless(last):
+        return next(breaks_of(last.body), None) is None
     if isinstance(last, ast.Assert):
         return isinstance(last.test, ast.Constant) and not last.test.value
     return isinstance(last, LEAVES) or isinstance(last, ast.If) and bool(last.orelse) \

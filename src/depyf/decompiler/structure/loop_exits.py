@@ -18,6 +18,7 @@ from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from .analysis import reach, reached, straight
 from .evidence import INDENTATION, Evidence
+from .fold_expressions import effect_of
 from .frames import Frame, outer_ends
 
 if TYPE_CHECKING:
@@ -57,9 +58,18 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
         return walker.search.choose(ranked)  # (Most loops have no ``break``.)
     inside = in_loop(walker, loop, ranked, outer_ends(loop.frame, None))
     if inside.issuperset(ranked) and walker.cfg.blocks[loop.head].end != "for":  # (No ``break`` leads anywhere.)
-        ranked = [loop.normal_exit, *(id for id in ranked if id != loop.normal_exit)]
+        last = loop.follow if loop.normal_exit is None and _goes_on_after(walker, loop, ranked) else loop.normal_exit
+        return walker.search.choose([last, *(id for id in ranked if id != last)])
     loop.has_else = loop.normal_exit in inside
     return walker.search.choose(sorted(ranked, key=lambda id: id in inside))
+
+
+def _goes_on_after(walker: Walker, loop: Loop, targets: list[int | None]) -> bool:
+    """Return whether all that targets lead to is in a loop: the statements before its ``break``."""
+    follow = loop.follow
+    region = reach(walker, [id for id in targets if id is not None], loop.body | outer_ends(loop.frame, follow))
+    return follow is not None and any(follow in walker.cfg.blocks[id].successors for id in region) and (
+        in_loop(walker, loop, {*region, follow}, outer_ends(loop.frame, None)) == region)
 
 
 def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set[int]) -> set[int]:
@@ -410,6 +420,8 @@ _UNWINDING = frozenset({
     "POP_EXCEPT", "LEAVE", "SWAP", "COPY", "PUSH_EXC_INFO", "WITH_EXCEPT_START", "END_ASYNC_FOR"})
 #: Ends of blocks that are no part of a statement: the jump back of a loop has its span.
 _NOT_WRITTEN = ("jump", "reraise")
+#: The kinds of handlers whose protected bodies are indented.
+_INDENTED = ("except", "except*", "finally", "with")
 #: Operations that begin a compound statement, after its head.
 _HEADS = ("GET_ITER", "GET_AITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
@@ -455,7 +467,7 @@ def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends
 
 def _begins_try(walker: Walker, block: Block, around: set[int]) -> bool:
     """Return whether a block outside of a loop begins with the body of a ``try`` that the loop is not in."""
-    return any(walker.cfg.kinds.get(handler) in ("except", "except*", "finally")
+    return any(walker.cfg.kinds.get(handler) in _INDENTED[:3]
                for handler in walker.cfg.handlers_around(block.handler) if handler not in around)
 
 
@@ -500,7 +512,7 @@ def _start(
         op.kind.startswith(("STORE", "DEL")) or op.kind in ("POP", "SETITEM") for op, _ in on_it)
     if not is_compound:
         # (``del`` has the span of its target. ``while True:`` has no operation: the first statement in it has.)
-        step = INDENTATION if id in walker.analysis.loops else 0
+        step = INDENTATION if id in walker.analysis.loops else len("return ") * _is_returned(walker, block)
         columns = [column - len("del ") * op.kind.startswith("DEL") for op, column in on_it]
         return line, min(columns) - step if columns else None
     if indentation is None or not evidence.has_columns:
@@ -513,15 +525,27 @@ def _start(
     if any(op.kind == "LOAD_ASSERTION_ERROR" for succ in block.successors for op in walker.cfg.blocks[succ].ops[:1]):
         return line, begin - len("assert ")
     least: int | None = None
+    around = walker.cfg.handlers_around(block.handler)
     for each in reached(walker, [id], avoid):
-        for op in _statement_ops(walker.cfg.blocks[each]):
+        part = walker.cfg.blocks[each]
+        bodies = sum(walker.cfg.kinds.get(handler) in _INDENTED and handler not in around
+                     for handler in walker.cfg.handlers_around(part.handler))
+        for op in _statement_ops(part):
             place = evidence.place(op.offset)
-            if place is not None and place[1] is not None and place[0] > line and place[1] >= begin - INDENTATION and (
-                    least is None or place[1] < least):
-                least = place[1]
+            if place is not None and place[1] is not None and place[0] > line and place[1] >= begin - INDENTATION:
+                column = place[1] - INDENTATION * bodies
+                least = column if least is None else min(least, column)
         if least is not None and least - INDENTATION < indentation:
             break
     return line, None if least is None else least - INDENTATION
+
+
+def _is_returned(walker: Walker, block: Block) -> bool:
+    """Return whether a block computes the value of a ``return`` that protected bodies are left before."""
+    ops, last = straight(walker.cfg, block.id)
+    rest = ops[len(block.ops):]
+    return block.end == "jump" and last.end == "return" and not last.ops and bool(rest) and all(
+        op.kind == "LEAVE" for op in rest) and sum(pushed - popped for popped, pushed in map(effect_of, block.ops)) == 1
 
 
 def _statement_ops(block: Block) -> list[Op]:

@@ -53,9 +53,9 @@ def protected(walker: Walker, region: int, cursor: Cursor, entered: int | None) 
 
 
 # --- where control leaves it ----------------------------------------------------------------------------
-def exit_kind(walker: Walker, target: int, cursor: Cursor) -> str:
+def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int) -> str:
     """Classify an edge out of a protected body: ``return``, ``jump`` (break, continue) or ``normal``."""
-    at = target
+    at, cleans_up = target, walker.cfg.kinds[region] == "finally"
     for _ in range(50):
         if at == cursor.follow:
             return "normal"
@@ -65,17 +65,34 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor) -> str:
         if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
             return "normal"
         if block.end == "return":
-            return "return"
+            return "normal" if not cleans_up and is_after(walker, block, region) else "return"
         if block.end != "jump":
             return "normal"
+        # (After a clean-up a ``return`` has the place of that.)
+        cleans_up |= any(op.kind == "LEAVE" and op.arg in ("with", "finally") for op in block.ops)
         at = block.successors[0]
     return "normal"
 
 
-def normal_exit(walker: Walker, targets: list[int], cursor: Cursor) -> int | None:
+def is_after(walker: Walker, block: Block, region: int) -> bool:
+    """Return whether the ``return`` of a constant is known to begin no further right than a ``try``.
+
+    The test of an ``except``, or the drop of the exception where there is none, has the span of the clause.
+    """
+    evidence, handler = walker.evidence(), walker.cfg.blocks[region]
+    if evidence is None or block.end_op is None or [op.kind for op in block.ops] != ["CONST"]:
+        return False
+    op = handler.end_op if handler.end == "branch" else next((op for op in handler.ops if op.kind == "POP"), None)
+    outer = evidence.place(op.offset) if op is not None else None
+    _, column = evidence.start_of_return(block.ops[0].arg, block.end_op.offset)
+    return outer is not None and outer[1] is not None and column is not None and column <= outer[1]
+
+
+def normal_exit(walker: Walker, targets: list[int], cursor: Cursor, region: int) -> int | None:
     """Return the exit that the statements after the protected body continue."""
     follow = cursor.follow
-    normal = [target for target in targets if target != follow and exit_kind(walker, target, cursor) == "normal"]
+    normal = [target for target in targets
+              if target != follow and exit_kind(walker, target, cursor, region) == "normal"]
     if follow is not None and follow in targets and (not normal or cursor.frame.jump(follow) is None):
         return follow  # else those that lead there do so by ``continue``
     if not normal:
@@ -120,7 +137,7 @@ def with_statement(walker: Walker, body: Protected, cursor: Cursor) -> Construct
 
 def try_finally(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     """Write a ``try`` with a ``finally``."""
-    join = normal_exit(walker, body.targets, cursor)
+    join = normal_exit(walker, body.targets, cursor, body.region)
     lead_copies_to(walker, body.leaves, join)
     suite = walker.walk(Cursor(cursor.at, cursor.stack[:], join, Frame(cursor.frame, body.region)), body.entered)
     handler = walker.cfg.blocks[body.region].handler
@@ -169,9 +186,10 @@ def _joins(
         star: whether the clauses are of ``except*``.
     """
     handler_targets = list(dict.fromkeys(walker.cfg.blocks[id].successors[0] for id in ends))
-    normal = normal_exit(walker, body.targets, cursor)
+    normal = normal_exit(walker, body.targets, cursor, body.region)
     # no clause of ``except*`` can return or jump: its target follows, whatever that does
-    after_handlers = handler_targets[0] if star and handler_targets else normal_exit(walker, handler_targets, cursor)
+    after_handlers = handler_targets[0] if star and handler_targets else normal_exit(
+        walker, handler_targets, cursor, body.region)
     if normal is None or after_handlers is None:
         return normal, after_handlers if normal is None else normal
     if star and normal != after_handlers:

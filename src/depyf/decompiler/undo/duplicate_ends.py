@@ -1,16 +1,25 @@
-"""The ends of a module or class, made one.
+"""Ends that the compiler has copied, made one.
 
-Where control falls off the end of a module there is one ``LOAD_CONST None; RETURN_VALUE``, which the compiler
-copies to the end of every path that leads there (``duplicate_exits_without_lines`` and ``inline_small_exit_blocks``
-in flowgraph.c, compile.c before 3.12), together with the clean-up before it.  In a function such a copy can be
-written as a ``return``; here there is none, so the copies are taken back.
+It copies small ends to every path that leads there (``inline_small_exit_blocks`` in flowgraph.c, compile.c before
+3.12). Copies have one place in the source, by which those in a function are found.
+
+Where control falls off the end of a module there is one ``LOAD_CONST None; RETURN_VALUE``, copied as well, together
+with the clean-up before it (``duplicate_exits_without_lines``). In a function such a copy can be written as a
+``return``; in a module or class there is none, so all are made one.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..structure.analysis import RegionCfg, copied_op, handler_steps
+
+if TYPE_CHECKING:
+    from ...bytecode.operations import Op
+    from ..bodies import Body
+    from ..structure.evidence import Evidence
 
 
 def merge_ends(cfg: RegionCfg) -> None:
@@ -68,6 +77,84 @@ def _common_statements(a: Block, b: Block) -> int:
         if not depth and x.line not in before:
             longest = size
     return longest
+
+
+#: What ends a block that a function is left from.
+_EXITS = ("return", "raise")
+
+
+def merge_returns(body: Body) -> None:
+    """Make one of the copies of a ``return`` or ``raise``, with the statements before it that were copied.
+
+    They have one place in the source. (Small ends are copied to every jump there: ``inline_small_exit_blocks``.)
+    """
+    cfg = body.cfg
+    exits = [block for block in cfg.blocks.values() if block.end in _EXITS and block.end_op is not None]
+    evidence = body.evidence if exits[1:] and not body.is_namespace else None
+    if evidence is None:
+        return
+    ends: dict[tuple[object, ...], list[int]] = {}
+    for block in sorted(exits, key=lambda block: cfg.order[block.id]):
+        if block.end_op is not None and (place := evidence.position(block.end_op.offset)) is not None:
+            ends.setdefault((place, block.end, block.handler), []).append(block.id)
+    for first, *others in ends.values():
+        for id in others:
+            if id not in cfg.blocks or first not in cfg.blocks:
+                continue
+            common = _copied_statements(cfg, evidence, cfg.predecessors(), cfg.blocks[first], cfg.blocks[id])
+            if common is not None:
+                shared = cfg.share_end(*common)
+                first = shared if cfg.blocks[shared].end in _EXITS else first
+                cfg.prune()
+
+
+def _copied_statements(
+    cfg: RegionCfg, evidence: Evidence, before: dict[int, list[int]], a: Block, b: Block
+) -> tuple[Block, Block, int] | None:
+    """Return where copies of the last statements begin: two blocks, and the number of operations at their end.
+
+    Args:
+        cfg: the graph.
+        evidence: of its places in the source.
+        before: the blocks before each.
+        a, b: two blocks that end alike, by ``return`` or ``raise``.
+    """
+    depth, needed = 0, a.arg if a.end == "raise" else 1
+    longest = None if needed else (a, b, 0)
+    while True:
+        for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
+            if not copied_op(x, y) or x.target != y.target or x.kind == "POP_EXCEPT" or x.arg == "iterator" or (
+                    evidence.position(x.offset) != evidence.position(y.offset)):
+                return longest
+            if x.kind == "LEAVE":
+                continue
+            popped, pushed = effect(x)
+            depth += pushed - popped
+            if depth == needed and not any(
+                    _may_be_apart(evidence, x, _op_before(cfg, before, block, size)) for block in (a, b)):
+                longest = a, b, size
+        if len(a.ops) != len(b.ops) or len(before[a.id]) != 1 or len(before[b.id]) != 1:
+            return longest
+        a, b = cfg.blocks[before[a.id][0]], cfg.blocks[before[b.id][0]]
+        if a.end != "jump" or b.end != "jump" or a.handler != b.handler or a is b:
+            return longest
+
+
+def _may_be_apart(evidence: Evidence, op: Op, before: Op | None) -> bool:
+    """Return whether an operation may not begin a statement, or be another than one at the same place.
+
+    (After a clean-up a ``return`` has the place of that.)
+    """
+    return before is not None and (before.kind == "LEAVE" and before.arg in ("with", "finally")
+                                   or not evidence.has_columns and before.line == op.line)
+
+
+def _op_before(cfg: RegionCfg, before: dict[int, list[int]], block: Block, size: int) -> Op | None:
+    """Return the operation before the last ``size`` of a block."""
+    if len(block.ops) > size:
+        return block.ops[-size - 1]
+    around = [cfg.blocks[id] for id in before[block.id]]
+    return around[0].ops[-1] if len(around) == 1 and around[0].end == "jump" and around[0].ops else None
 
 
 def merge_breaks(cfg: RegionCfg) -> None:
