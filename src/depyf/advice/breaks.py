@@ -149,7 +149,8 @@ RULES: tuple[Rule, ...] = (
     Rule("print out", "builtin reordered", "a graph cannot print; what the compiled function returns can be printed "
          "outside of it", facts=lambda at: at.calls("print")),
     Rule("logger", "logger", "a graph cannot log; what the function returns can be logged outside of it, and compiled "
-         "code can leave out a method that only logs (`torch._dynamo.config.ignore_logging_functions`)"),
+         "code can leave out a method that only logs (`torch._dynamo.config.ignore_logging_functions`)",
+         facts=lambda at: at.is_in_program),
     Rule("warning", "skipped", "a graph cannot warn; outside of the compiled function a warning breaks no graph",
          setting=_WARN, facts=lambda at: at.met.last == "warn"),
     Rule(OPTIMIZER, "asked skipped", "torch compiles `step` separately and ends the graph before it: a step runs "
@@ -160,14 +161,15 @@ RULES: tuple[Rule, ...] = (
          "variable, or before another break in the same line; without that break there is no break here either",
          facts=lambda at: bound_method(at.broken)),
     Rule("skipped", "skipped builtin logger copy", f"torch did not trace `{{call}}` here; {_OUTSIDE}",
-         facts=lambda at: not at.is_before_compiled),
-    Rule("returned", "returned", f"a graph has no operation that returns what this call returns; {_OUTSIDE}"),
+         facts=lambda at: at.is_in_program),
+    Rule("returned", "returned", f"a graph has no operation that returns what this call returns; {_OUTSIDE}",
+         facts=lambda at: at.is_in_program),
     Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
     Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
-         "compiled function it breaks no graph"),
+         "compiled function it breaks no graph", facts=lambda at: at.is_in_program),
     Rule("iterator", "iterator", "torch did not trace this iterator; values that were taken from it outside the "
          "compiled function can be passed, also in a list (`next` does not take a list)",
-         facts=lambda at: at.where and not at.where.function.startswith("<")),
+         facts=lambda at: at.where and at.is_in_program and not at.where.function.startswith("<")),
     Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers "
          "of it; drawn outside of what is compiled, they can be passed to it", facts=lambda at: at.met.is_generator),
 
