@@ -375,6 +375,18 @@ def test_a_logger_may_have_any_name():
     assert "a graph cannot log" in advice.change
 
 
+@pytest.mark.parametrize("types, is_change", [
+    (["str", "int", "Size"], True), (["str", "int", "Tensor"], False), (["str", "int", "tuple"], False)])
+def test_a_print_of_what_may_change_in_place_is_no_change_that_is_proven(types, is_change):
+    """`print(x); x.mul_(2)` shows what `x` is at the end of the graph."""
+    site = broken_at("def f(x, n, y):\n    print('x', n, y)\n    y.mul_(2)\n", 2, "GB0059", "Failed to trace builtin operator",
+                     f"Dynamo does not know how to trace builtin operator `print` with argument types {types} (has_kwargs")
+    advice = on_break(site)
+    assert advice.is_change == is_change == (not advice.change.startswith("where nothing that it shows is changed in place"))
+    (tried,) = candidates(site)
+    assert tried.is_change and tried.edits and tried.change.startswith("write `print('x', '{}'.format(n), ")
+
+
 # --- edits, patches, results ------------------------------------------------------------------------------
 def test_edits_that_touch_are_refused():
     edits = [Edit("a", 1, 2, ("x",)), Edit("a", 2, 3, ("y",))]

@@ -43,13 +43,24 @@ _OUTSIDE = "before or after the compiled function, if what the call reads and ch
 _PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
 #: Types of numbers that torch may leave open, and of containers of them, which torch can format after the graph.
 _FORMATTED = frozenset({"int", "float", "Size", "tuple", "list", "dict"})
+#: Types of which nothing changes in place.
+_UNCHANGING = frozenset({"str", "bool", "NoneType", "dtype", "device", "int", "float", "Size"})
 _WHY_PRINT = "torch then prints after the graph instead of ending it here"
 _COST_OF_PRINT = ("the text comes when the graph is done, so after other output, and shows tensors that are changed in "
                   "place as they are then")
 
 
 def _printed(at: Facts) -> Advice | None:
-    """Return the advice to let torch print after the graph; ``None`` where it does not tell the types of arguments.
+    """Return the advice to let torch print after the graph; with a condition where an argument may change by then."""
+    found = _print_after_graph(at)
+    if found is None or _UNCHANGING.issuperset(at.met.types):
+        return found
+    return replace(found, is_change=False, change=f"where nothing that it shows is changed in place before the graph "
+                   f"ends, {found.change}; {_WHY_PRINT}")
+
+
+def _print_after_graph(at: Facts) -> Advice | None:
+    """Return the change to let torch print after the graph; ``None`` where it does not tell the types of arguments.
 
     (What a function prints that the compiled one calls is lost then: torch 2.13.)
     """
@@ -220,8 +231,8 @@ def candidates(*sites: Site) -> Iterator[Advice]:
     for site, advice in advices:
         if advice.rule == "branch":
             yield from branches.candidates(site)
-        elif advice.is_change:
-            yield advice
+        elif advice.rule == "print":
+            yield _print_after_graph(Facts(site)) or advice
         elif advice.settings:
             change = " and ".join(f"set `{line}`" for line in advice.settings)
             yield replace(advice, change=change, why=advice.change, is_change=True)
