@@ -70,7 +70,7 @@ class Diagnosis:
 
     def fault(self) -> Fault:
         """Return the part at fault."""
-        captured = self._try(lambda: self._fresh(_as_captured))
+        captured = self._try(lambda: self._fresh(lambda gm, inputs: gm.forward))
         if captured is None:
             return self._of_frame(f"it could not be compiled afresh to try its parts ({self._trouble})")
         if self._wrong(captured):
@@ -101,7 +101,6 @@ class Diagnosis:
             transformed: list[CodeType] = []
 
             def facts() -> Fresh:
-                recorder.on = False
                 guards = {each.co_name: parse_guards(str(entry.guard_manager))
                           for each in cache_entries.known_codes()
                           if code is None or each.co_name == code.co_name or resume_code.is_resume(each)
@@ -228,10 +227,6 @@ def _forget(name: str) -> None:
             pipeline.forget(code)
 
 
-def _as_captured(gm: Any, inputs: Any) -> Any:
-    return gm.forward
-
-
 # --- captured graphs beside what a backend made of them ------------------------------------------------
 @frozen
 class _Run:
@@ -260,7 +255,7 @@ class _GraphsBeside:
         compiled = self._backend(gm, inputs)
 
         def run(*args: Any) -> Any:
-            given, copies = ([_copy(each) for each in args] for _ in range(2))
+            given, copies = (list(map(snapshot, args)) for _ in range(2))
             expected = None
             with same_random_numbers(), torch.no_grad(), contextlib.suppress(Exception):  # (it says nothing then)
                 expected = snapshot(captured.forward(*copies))
@@ -290,17 +285,13 @@ def _first_node(run: _Run, search: Search) -> Difference | None:
     try:
         with torch.no_grad():
             for each in (module, run.captured):
-                recorder.interpreted(each, run.number)(*map(_copy, run.inputs))
+                recorder.interpreted(each, run.number)(*map(snapshot, run.inputs))
     except Exception:
         return None
     own, captured = recorder.runs
     by_name = {each.name: each.value for each in own.values}
     return search.node("backend", captured, lambda name, node: (
         [by_name[name]] if name in by_name else list(by_name.values())), "")
-
-
-def _copy(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 def _tensors(values: Sequence[Any]) -> Any:

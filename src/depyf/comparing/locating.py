@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -77,10 +76,8 @@ class Located:
             calls = EagerCalls()
 
             def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-                walk = Reachable()
-                for name, each in {"args": args, "kwargs": kwargs, **self._call.roots}.items():
-                    walk.add(name, each)
-                self._given = [snapshot(each) for each in walk.tensors]
+                given = Reachable({"args": args, "kwargs": kwargs, **self._call.roots})
+                self._given = [snapshot(each) for each in given.tensors]
                 with pipeline.all_eager(), calls, contextlib.suppress(Exception):  # (it may be its result)
                     self._call.function(*args, **kwargs)
 
@@ -91,11 +88,10 @@ class Located:
     def _runs_at(self, stage: str) -> list[GraphRun]:
         """Run the call at a stage, and return what its graphs computed."""
         if stage not in self._runs:
-            recorder = Recorder()
+            recorder = Recorder(on=True)
 
             def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
                 with stage_backend(stage, recorder) as backend:
-                    recorder.on = True
                     compiled = compiled_copy(self._call.function, backend, self._dynamic)
                     outcome_of(compiled, {}, args, kwargs, self._call.backward)
 
@@ -172,7 +168,7 @@ class Search:
             if of_lines:
                 run, other = _of_lines(run), _of_lines(other)
             values = [each.value for each in other.values]
-            found = self.node(stage, run, functools.partial(_any_of, values), against)
+            found = self.node(stage, run, lambda name, node: values, against)  # noqa: B023  (it is called at once)
             if found is not None:
                 return found
         return None
@@ -216,10 +212,6 @@ class Search:
                     return None
                 best = distance if best is None else min(best, distance)
         return best
-
-
-def _any_of(values: list[Any], name: str, node: Node) -> list[Any]:
-    return values
 
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:

@@ -101,9 +101,7 @@ def outcome_of(
         measured: measure how far rounding may take each value.
     """
     given = {"args": args, "kwargs": kwargs, **roots}
-    before = Reachable()
-    for name, each in given.items():
-        before.add(name, each)
+    before = Reachable(given)
     drawn = random_states()
     result = Outcome()
     value: Any = None
@@ -123,11 +121,7 @@ def outcome_of(
         result.scalars, result.incomplete = reference.scalars, bool(reference.incomplete)
     result.printed = out.getvalue(), err.getvalue()
     result.drew = frozenset(name for name, state in result.random.items() if drawn.get(name) != state)
-    after = Reachable(before.checksums, reference)
-    for name, each in given.items():
-        after.add(name, each)
-    if result.raised is None:
-        after.add(RESULT, value)
+    after = Reachable(given if result.raised is not None else {**given, RESULT: value}, before.checksums, reference)
     result.states, result.left_out = after.states, after.left_out
     return result
 
@@ -177,7 +171,8 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 def random_states() -> dict[str, int]:
     """Return a checksum of each state of random numbers."""
     with without_side_effects():
-        states = {"torch": zlib.adler32(torch.get_rng_state().numpy()), "python": hash(random.getstate())}
+        states = {"torch": zlib.adler32(torch.get_rng_state().numpy()),
+                  "python": zlib.adler32(repr(random.getstate()).encode())}
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         _, keys, position, *rest = numpy.random.get_state()

@@ -12,13 +12,10 @@ import dis
 import inspect
 import itertools
 import logging
-import random
 import re
-import sys
 import time
 import types
 import warnings
-import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -124,7 +121,7 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
     """Run one generated call and return its attributes of :class:`Call`."""
     from ..capture.torch_private import pipeline
     from ..comparing.outcome import outcome_of
-    from ..comparing.state import repeatable
+    from ..comparing.state import repeatable, seed_random_numbers
 
     owner: Any = getattr(function, "__self__", function)
     own_words = False
@@ -142,10 +139,9 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
             owner.train(variation.training)
         reached = roots(function, owner)
         forcing.to, forcing.taken = forced, set()
-        seed()
+        seed_random_numbers(0)
         with _Messages() as messages, pipeline.all_eager():
             outcome = outcome_of(called, reached, args, kwargs, None)
-        outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash differs between processes)
         _add_new_globals(outcome.states, reached, roots(function, owner))
     return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": messages.lines, "own_words": own_words}
 
@@ -154,26 +150,12 @@ def _add_new_globals(states: dict[str, Any], roots: Mapping[str, Any], now: Mapp
     """Add what a call assigned to a name; remove what only a text names, as the module `torch`."""
     from ..comparing.reachable import Reachable
 
-    walk = Reachable()
-    for name, value in now.items():
-        if roots.get(name) is not value:
-            walk.add(name, value)
-    states.update(walk.states)
+    states.update(Reachable({name: value for name, value in now.items() if roots.get(name) is not value}).states)
     owners = {name.partition(".")[0] for name in now}
     for place in list(states):
         of_global = re.match(r"global \w+", place)
         if of_global is not None and of_global[0] not in owners:
             del states[place]
-
-
-def seed() -> None:
-    """Seed the random numbers of torch, Python and NumPy."""
-    import torch
-
-    torch.manual_seed(0)
-    random.seed(0)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(0)
 
 
 def _in_own_words(error: BaseException) -> bool:
