@@ -25,7 +25,7 @@ from ..values import frozen
 from ..watch.origins import UserLine
 from .locating import Located, Search
 from .outcome import Disagreement, Outcome
-from .recording import KernelRecorder, Recorder, copied_graph
+from .recording import KernelRecorder, Recorder, copied
 from .reference import difference, snapshot
 from .results import Difference, Fault
 from .runs import JudgedCall, Loaded, Served
@@ -174,9 +174,11 @@ class Diagnosis:
                          f"what {name} made of graph {first.graph} gives something else than the captured graph with "
                          f"the same inputs; the largest difference is {first.max_difference:.3g}", first.user_lines)
         if all(each.part == "gradient" for each in self.found):
+            text = self.found[0].text
+            if text.startswith("it shares"):
+                text += "; changing one in place (clip_grad_norm_) changes the other"
             return Fault("backward graph", self.found[0].place,
-                         f"what {name} made of the captured graphs gives the same results and another gradient: "
-                         f"{self.found[0].text}{_shared_memory(self.found[0])}")
+                         f"what {name} made of the captured graphs gives the same results and another gradient: {text}")
         return Fault("backend", name, f"what {name} made of the captured graphs leaves something else than these")
 
     # --- the version itself -------------------------------------------------------------------------
@@ -202,11 +204,6 @@ class Diagnosis:
                          "runs came from torch's compile cache, which takes it for the same; without the cache it is "
                          "right (TORCHINDUCTOR_FX_GRAPH_CACHE=0)")
         return Fault("version", at_fault.version, f"{what}; compiled afresh it is right")
-
-
-def _shared_memory(found: Disagreement) -> str:
-    """Return the consequence of shared memory for a program that changes a gradient."""
-    return "; changing one in place (clip_grad_norm_) changes the other" if found.text.startswith("it shares") else ""
 
 
 def missing_guards(own: Sequence[Guard], fresh: Sequence[Guard]) -> list[Guard]:
@@ -251,7 +248,7 @@ class _GraphsBeside:
         """Compile a graph; the backend itself, as torch sees it."""
         self._kernels.number += 1
         number = self._kernels.number
-        captured = torch.fx.GraphModule(gm, copied_graph(gm))
+        captured = copied(gm)
         compiled = self._backend(gm, inputs)
 
         def run(*args: Any) -> Any:

@@ -20,10 +20,11 @@ from unittest import mock
 import torch
 
 from ..capture import apart
-from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline, resume_code
+from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline
 from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.stance import no_compilation
 from ..records.model import Guard
+from ..torch_text.global_names import resumed_function
 from ..torch_text.guards import parse_guards
 from ..values import frozen
 from .outcome import Disagreement, Outcome, disagreements, outcome_of
@@ -325,7 +326,8 @@ class JudgedCall:
         return Loaded(served, names, own is not None and any(code is own for code in missed))
 
     def _served(self, code: CodeType, entry: cache_entries.Entry, facts: bool) -> Served:
-        served = Served(code.co_name, entry.name, _resumed_line(code), code.co_filename, code.co_firstlineno)
+        _, resumes_at = resumed_function(code.co_name) or ("", 0)
+        served = Served(code.co_name, entry.name, resumes_at, code.co_filename, code.co_firstlineno)
         if not facts:
             return served
         values = self.values() if self.code is not None and code.co_name == self.code.co_name else None
@@ -373,14 +375,6 @@ def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:
             others = [not value] if isinstance(value, bool) else [value + 3, value * 2 + 5]
             if all(entry.check({**values, name: other}).fits for other in others):
                 yield f"{name} = {value!r}"
-
-
-def _resumed_line(code: CodeType) -> int:
-    """Return the line at which a resume function continues; 0 for another function."""
-    if not resume_code.is_resume(code):
-        return 0
-    number = code.co_name.rpartition("_at_")[2]
-    return int(number) if number.isdigit() else code.co_firstlineno
 
 
 def _nudge(roots: list[Any]) -> None:
