@@ -287,8 +287,8 @@ def _first_node(run: _Run, search: Search) -> Difference | None:
         return None
     own, captured = recorder.runs
     by_name = {each.name: each.value for each in own.values}
-    return search.node("backend", captured, lambda name, node: (
-        [by_name[name]] if name in by_name else list(by_name.values())), "")
+    return search.node("backend", captured, lambda node: (
+        [by_name[node.name]] if node.name in by_name else list(by_name.values())), "")
 
 
 def _tensors(values: Sequence[Any]) -> Any:

@@ -127,7 +127,7 @@ class Search:
         self.tolerance = tolerance
 
     def node(
-        self, stage: str, run: GraphRun, candidates: Callable[[str, Node], Iterable[Any]], against: str,
+        self, stage: str, run: GraphRun, candidates: Callable[[Node], Iterable[Any]], against: str,
     ) -> Difference | None:
         """Return the first node of a run whose value is none of its candidates, which ``against`` names in words."""
         nodes = _nodes(run)
@@ -135,7 +135,7 @@ class Search:
             node = nodes.get(value.name)
             if node is None or not node.is_call:
                 continue
-            distance = self.distance(value.value, candidates(value.name, node))
+            distance = self.distance(value.value, candidates(node))
             if distance is not None:
                 return Difference(stage, "node", value.name, run.number, run.backward, (), against, distance,
                                   _lines(_locations(nodes, value.name)))
@@ -143,7 +143,7 @@ class Search:
 
     def captured(self, eager: Sequence[Value], runs: Sequence[GraphRun]) -> Difference | None:
         """Return the first captured node whose value no call of torch on its line gave in eager Python."""
-        def on_its_line(name: str, node: Node) -> list[Any]:
+        def on_its_line(node: Node) -> list[Any]:
             place = node.location
             # (Torch cuts what a path has in common with its own.)
             return [] if place is None else [each.value for each in eager if any(
@@ -168,7 +168,7 @@ class Search:
             if of_lines:
                 run, other = _of_lines(run), _of_lines(other)
             values = [each.value for each in other.values]
-            found = self.node(stage, run, lambda name, node: values, against)  # noqa: B023  (it is called at once)
+            found = self.node(stage, run, lambda node: values, against)  # noqa: B023  (it is called at once)
             if found is not None:
                 return found
         return None

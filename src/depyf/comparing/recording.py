@@ -206,9 +206,7 @@ class _GeneratedModule(Observation):
         call = self.calls.get(step.line)
         if self.run is None or call is None:
             return
-        used = self.used.get(step.line, ())
-        if len(used) != len(writes):
-            used = (True,) * len(writes)
+        used = self.used.get(step.line) or itertools.repeat(True)
         self.run.kernels.append(KernelRun(call, [
             Value(name, snapshot(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
 
