@@ -29,7 +29,6 @@ from ..advice.source import parsed
 from ..recorded_runs import captures_of
 from ..records.store import RecordsError
 from .forced import Conditions, Forcing
-from .generated import Generator
 from .outcome import Call, Outcome
 
 DUMP, PRINTED, ERRORS = "dump", "stdout", "stderr"
@@ -85,6 +84,7 @@ class Runner:
 
         from ..comparing.state import seed_random_numbers
         from ..prepare import prepare_debug
+        from .generated import Generator
 
         def text(path: str) -> str:
             return texts[path] if path in texts else reading.text(path, budgets.CODE)
