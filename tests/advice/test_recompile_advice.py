@@ -47,6 +47,8 @@ OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "constant"),
     (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),
     (("self.best", ("inf",), "an object of type Tensor"), "constant"),
+    # (`dynamic=True` leaves neither of them open at first.)
+    (("scale", ("inf",), "2.0"), "constant"), (("scale", ("2.0",), "-inf"), "constant"),
     (("a guard could not be evaluated: 'x'", ("",), ""), ""), (("n", ("",), ""), "")])
 def test_events(change, event):
     assert event_of(ValueChange(*change)) == event

@@ -173,6 +173,25 @@ def test_a_librarys_function_that_torch_compiles_by_itself_is_not_changed(compil
     assert advice is None or f"`{name}()`" in advice.change
 
 
+@pytest.mark.parametrize("stack", [0, 1])
+def test_nothing_can_be_logged_elsewhere_in_a_function_of_a_library_that_torch_compiles_by_itself(stack):
+    """Neither where torch's stack has the line of the program that calls it, nor where it has not."""
+    library, text = "def debug(self):\n    if self.isEnabledFor(10): pass\n", "def f(x):\n    log.debug('x')\n"
+    places = (SourceLocation("m.py", 2, "f", "log.debug('x')"),
+              SourceLocation("/lib/python3.11/logging/__init__.py", 2, "debug", "if self.isEnabledFor(10): pass"))[stack:]
+    broken = GraphBreak(CompileId(0, 0), "logging.Logger method", registry_id="GB0291", depth=1, stack=places,
+                        context="method: <Logger a (INFO)>.isEnabledFor, args: []")
+    assert on_break(Sources([SourceFile("m.py", text), SourceFile(places[-1].filename, library)]).site(broken)) is None
+
+
+def test_a_numpy_function_that_is_compiled_by_cython_is_named():
+    line = "y = x + np.random.default_rng(0).normal()"
+    explanation = "Can't find numpy numpy function <cyfunction default_rng at 0x7f> in torch._numpy."
+    site = broken_at(f"def f(x):\n    {line}\n", 2, "GB0294", "attempted to trace numpy function", explanation)
+    assert cause(site.broken) == "torch has no function of its own for NumPy's `default_rng`"
+    assert on_break(site).change.startswith("torch did not trace `np.random.default_rng(0)` here; before or after")
+
+
 def test_the_break_of_an_optimizer_is_left():
     """``step`` has a graph of its own, also where a scheduler of learning rates wraps it."""
     text = "def f(o):\n    o.step()\n"
@@ -354,6 +373,18 @@ def test_a_logger_may_have_any_name():
     advice = on_break(broken_at("def f(x):\n    log.info('x')\n", 2, registry_id="GB0291",
                                 context="method: <Logger a (WARNING)>.info, args: []"))
     assert "a graph cannot log" in advice.change
+
+
+@pytest.mark.parametrize("types, is_change", [
+    (["str", "int", "Size"], True), (["str", "int", "Tensor"], False), (["str", "int", "tuple"], False)])
+def test_a_print_of_what_may_change_in_place_is_no_change_that_is_proven(types, is_change):
+    """`print(x); x.mul_(2)` shows what `x` is at the end of the graph."""
+    site = broken_at("def f(x, n, y):\n    print('x', n, y)\n    y.mul_(2)\n", 2, "GB0059", "Failed to trace builtin operator",
+                     f"Dynamo does not know how to trace builtin operator `print` with argument types {types} (has_kwargs")
+    advice = on_break(site)
+    assert advice.is_change == is_change == (not advice.change.startswith("where nothing that it shows is changed in place"))
+    (tried,) = candidates(site)
+    assert tried.is_change and tried.edits and tried.change.startswith("write `print('x', '{}'.format(n), ")
 
 
 # --- edits, patches, results ------------------------------------------------------------------------------

@@ -681,7 +681,9 @@ def test_a_value_inside_of_a_function_that_differs_stands_in_the_guards(capture_
         for factor in (False, True):
             run(told_programs.scaled_by(factor), torch.ones(3))
 
-    ((run,),) = [function.frames for function in capture_program(numbers).functions]
+    capture = capture_program(numbers)
+    assert "in this, too" not in index(capture), "the variable and its cell are one thing"
+    ((run,),) = [function.frames for function in capture.functions]
     compiled = versions(run, Capture())
     shown = ["\n".join(call_guards(version, decide=deciding(compiled))) for version in compiled]
     assert ["cell_contents is False" in shown[0], "cell_contents is True" in shown[1]] == [True, True]

@@ -120,7 +120,8 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
             if len(found) == 1:
                 target = node.targets[0].id if isinstance(node, ast.Assign) and node.value is found[0] and isinstance(
                     node.targets[0], ast.Name) else ""
-                return Choice(found[0].test, found[0].body, found[0].orelse, target, _with_hole(node), last)
+                statement = _Filled(_hole()).visit(copy.deepcopy(node))
+                return Choice(found[0].test, found[0].body, found[0].orelse, target, statement, last)
     return None
 
 
@@ -157,11 +158,6 @@ class _Filled(ast.NodeTransformer):
         return self.value
 
 
-def _with_hole(node: ast.stmt) -> ast.stmt:
-    filled: ast.stmt = _Filled(_hole()).visit(copy.deepcopy(node))
-    return filled
-
-
 def _target(block: Sequence[ast.stmt]) -> str:
     match block:
         case [ast.AugAssign(target)] | [ast.Assign([ast.Name() | ast.Subscript() | ast.Attribute() as target])]:
@@ -189,17 +185,12 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
     return None
 
 
-def _of_arrays(node: ast.AST, values: Values) -> str:
-    """Return that a branch is on NumPy's values, which torch traces as tensors, as a clause; ``""`` for others."""
-    arrays = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and values.type_of(each.id) == "ndarray"]
-    return f"`{arrays[0]}` is NumPy's, and `torch.where` takes and returns tensors" if arrays else ""
-
-
 def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
     """Return what prevents that both sides are computed, as a clause; ``""`` for nothing."""
     values = Values(site.values)
-    if (of_arrays := _of_arrays(node, values)):
-        return of_arrays
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and values.type_of(each.id) == "ndarray":  # (torch traces it as a tensor)
+            return f"`{each.id}` is NumPy's, and `torch.where` takes and returns tensors"
     sides = {ast.unparse(side) for side in _sides(choice)} if choice is not None else set()
     both = choice.target if choice is not None and choice.target not in sides else ""
     for statement in _one_sided(node):

@@ -43,13 +43,24 @@ _OUTSIDE = "before or after the compiled function, if what the call reads and ch
 _PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
 #: Types of numbers that torch may leave open, and of containers of them, which torch can format after the graph.
 _FORMATTED = frozenset({"int", "float", "Size", "tuple", "list", "dict"})
+#: Types of which nothing changes in place.
+_UNCHANGING = frozenset({"str", "bool", "NoneType", "dtype", "device", "int", "float", "Size"})
 _WHY_PRINT = "torch then prints after the graph instead of ending it here"
 _COST_OF_PRINT = ("the text comes when the graph is done, so after other output, and shows tensors that are changed in "
                   "place as they are then")
 
 
 def _printed(at: Facts) -> Advice | None:
-    """Return the advice to let torch print after the graph; ``None`` where it does not tell the types of arguments.
+    """Return the advice to let torch print after the graph; with a condition where an argument may change by then."""
+    found = _print_after_graph(at)
+    if found is None or _UNCHANGING.issuperset(at.met.types):
+        return found
+    return replace(found, is_change=False, change=f"where nothing that it shows is changed in place before the graph "
+                   f"ends, {found.change}; {_WHY_PRINT}")
+
+
+def _print_after_graph(at: Facts) -> Advice | None:
+    """Return the change to let torch print after the graph; ``None`` where it does not tell the types of arguments.
 
     (What a function prints that the compiled one calls is lost then: torch 2.13.)
     """
@@ -149,7 +160,8 @@ RULES: tuple[Rule, ...] = (
     Rule("print out", "builtin reordered", "a graph cannot print; what the compiled function returns can be printed "
          "outside of it", facts=lambda at: at.calls("print")),
     Rule("logger", "logger", "a graph cannot log; what the function returns can be logged outside of it, and compiled "
-         "code can leave out a method that only logs (`torch._dynamo.config.ignore_logging_functions`)"),
+         "code can leave out a method that only logs (`torch._dynamo.config.ignore_logging_functions`)",
+         facts=lambda at: at.is_in_program),
     Rule("warning", "skipped", "a graph cannot warn; outside of the compiled function a warning breaks no graph",
          setting=_WARN, facts=lambda at: at.met.last == "warn"),
     Rule(OPTIMIZER, "asked skipped", "torch compiles `step` separately and ends the graph before it: a step runs "
@@ -160,14 +172,15 @@ RULES: tuple[Rule, ...] = (
          "variable, or before another break in the same line; without that break there is no break here either",
          facts=lambda at: bound_method(at.broken)),
     Rule("skipped", "skipped builtin logger copy", f"torch did not trace `{{call}}` here; {_OUTSIDE}",
-         facts=lambda at: not at.is_before_compiled),
-    Rule("returned", "returned", f"a graph has no operation that returns what this call returns; {_OUTSIDE}"),
+         facts=lambda at: at.is_in_program),
+    Rule("returned", "returned", f"a graph has no operation that returns what this call returns; {_OUTSIDE}",
+         facts=lambda at: at.is_in_program),
     Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
     Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
-         "compiled function it breaks no graph"),
+         "compiled function it breaks no graph", facts=lambda at: at.is_in_program),
     Rule("iterator", "iterator", "torch did not trace this iterator; values that were taken from it outside the "
          "compiled function can be passed, also in a list (`next` does not take a list)",
-         facts=lambda at: at.where and not at.where.function.startswith("<")),
+         facts=lambda at: at.where and at.is_in_program and not at.where.function.startswith("<")),
     Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers "
          "of it; drawn outside of what is compiled, they can be passed to it", facts=lambda at: at.met.is_generator),
 
@@ -218,8 +231,8 @@ def candidates(*sites: Site) -> Iterator[Advice]:
     for site, advice in advices:
         if advice.rule == "branch":
             yield from branches.candidates(site)
-        elif advice.is_change:
-            yield advice
+        elif advice.rule == "print":
+            yield _print_after_graph(Facts(site)) or advice
         elif advice.settings:
             change = " and ".join(f"set `{line}`" for line in advice.settings)
             yield replace(advice, change=change, why=advice.change, is_change=True)

@@ -38,10 +38,14 @@ class Facts:
         return self.site.compiled_site is None or self.site.compiled_site.function is self.function
 
     @property
-    def is_before_compiled(self) -> bool:
-        """Whether the line is in a caller of what torch compiled, so that it runs in plain Python."""
+    def is_in_program(self) -> bool:
+        """Whether the break is in a line of the program, or of what it calls, which torch compiled.
+
+        Of a library's function that torch compiles by itself, the line is in the caller, which runs in plain Python.
+        """
         stack, depth = self.broken.stack, self.broken.depth
-        return depth > 0 and any(place is self.where for place in stack[:len(stack) - depth])
+        callers = stack[:len(stack) - depth] if depth > 0 else ()
+        return self.where is not None and not any(place is self.where for place in callers)
 
     @property
     def is_generator(self) -> bool:

@@ -100,6 +100,8 @@ STATES = {
     "the transforms of torch.func that are on": ("vmap", "grad", "vjp", "jvp"),
     "the modes of __torch_function__ that are on": (),
 }
+#: Numbers for which torch has no symbol: a version that meets one first is for it alone.
+_NO_SYMBOL = frozenset({"inf", "-inf", "nan"})
 #: What a version expects, and what the call had, of something that torch no longer finds where it was.
 PRESENCE = ("there", "missing")
 
@@ -164,6 +166,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("attribute", PRESENCE[0] in change.was),
         ("constant", set(values) <= {"True", "False"} or values[-1] == SAME_OBJECT or isinstance(subject, ast.Call)
          and ast.unparse(subject.func) == "type"),
+        ("constant", not _NO_SYMBOL.isdisjoint(values[:2])),
         ("number", number(change.now) is not None),
         ("constant", bool(object_type(change.now)) or all(isinstance(each, ast.Attribute) for each in texts) or any(
             isinstance(each, ast.Set) or isinstance(getattr(each, "value", None), (str, bytes)) for each in texts)),

@@ -64,11 +64,6 @@ def last_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def one_line(text: str, node: ast.expr) -> str:
-    """Return the text of an expression if it is on one line, else the text that Python makes of it."""
-    return text if text and "\n" not in text else ast.unparse(node)
-
-
 class Sources:
     """The user's files, parsed when they are asked for."""
 
@@ -105,12 +100,13 @@ class Sources:
         if where is None or tree is None:  # (the line is all that is known)
             statement = parsed_statement(where.text) if where is not None else None
             return Site(broken, where, statement, compiled_site=compiled)
-        statement, following = statement_at(tree, where.line)
-        if met(broken).kind == "branch":  # (of `if x.any(): break` both statements are on the line)
-            steps = [(block, each) for _, block, each in path_to(tree, where.line)
-                     if isinstance(each, (ast.If, ast.While)) and each.lineno == where.line]
-            for block, statement in steps[:1]:
-                following = _after(block, statement)
+        steps = [(block, each) for _, block, each in path_to(tree, where.line)]
+        # (Of `if x.any(): break` both statements are on the line.)
+        tests = [(block, each) for block, each in steps if isinstance(each, (ast.If, ast.While))
+                 and each.lineno == where.line and met(broken).kind == "branch"]
+        statement = following = None
+        for block, statement in tests[:1] or steps[-1:]:
+            following = next(iter(block[block.index(statement) + 1:]), None)
         return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
                     is_own(where.filename), compiled)
 
@@ -143,20 +139,6 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
             yield block
     for handler in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
         yield handler.body
-
-
-def statement_at(tree: ast.AST, line: int) -> tuple[ast.stmt | None, ast.stmt | None]:
-    """Return the innermost statement that a line belongs to, and the one after it in its block."""
-    steps = list(path_to(tree, line))
-    if not steps:
-        return None, None
-    _, block, statement = steps[-1]
-    return statement, _after(block, statement)
-
-
-def _after(block: list[ast.stmt], statement: ast.stmt) -> ast.stmt | None:
-    """Return the statement after one in its block; ``None`` after the last."""
-    return next(iter(block[block.index(statement) + 1:]), None)
 
 
 def path_to(tree: ast.AST, line: int) -> Iterator[tuple[ast.AST, list[ast.stmt], ast.stmt]]:

@@ -93,8 +93,8 @@ class Values:
         match node:
             case ast.Name(name) if self.is_tensor(name):
                 return self._by_name[name].dtype
-            case ast.UnaryOp(ast.USub(), inner) | ast.Call(ast.Attribute(inner, "long"), [], []):
-                return self.dtype(inner) if isinstance(node, ast.UnaryOp) else "int64"
+            case ast.UnaryOp(ast.USub(), inner):
+                return self.dtype(inner)
             case ast.Call(ast.Attribute(ast.Name("torch"), name), [of, *_]) | ast.Call(ast.Attribute(of, name)) if (
                     name in _TRUTHS | _SAME_TYPE):
                 dtype = self.dtype(of)

@@ -201,7 +201,8 @@ class Checked:
     def text(self) -> str:
         """Return the report, as the dump has it."""
         lines = [self.summary(), ""]
-        groups = self._groups()
+        # (The fault of the first call that the same versions served is known.)
+        groups = list(fold(self.different, lambda each: (each.function, each.result.served)).values())
         for first, *others in groups[:_SHOWN]:
             lines.append(f"call {first.number}, {first.title}:")
             lines += [part for line in str(first.result).split("\n") for part in _wrapped(f"  {line}")]
@@ -245,10 +246,6 @@ class Checked:
             "give something else than eager Python, the first is")
         return (f"{len(self.different)} of {self.judged} judged calls {which} call {first.number}, "
                 f"`{first.title}`{blamed} ({FILE})")
-
-    def _groups(self) -> list[list[WrongCall]]:
-        """Return the calls by the versions that served them; the fault of the first is known."""
-        return list(fold(self.different, lambda each: (each.function, each.result.served)).values())
 
 
 def _wrapped(line: str) -> list[str]:

@@ -25,7 +25,7 @@ from ..values import frozen
 from ..watch.origins import UserLine
 from .locating import Located, Search
 from .outcome import Disagreement, Outcome
-from .recording import KernelRecorder, Recorder, copied_graph
+from .recording import KernelRecorder, Recorder, copied
 from .reference import difference, snapshot
 from .results import Difference, Fault
 from .runs import JudgedCall, Loaded, Served
@@ -70,7 +70,7 @@ class Diagnosis:
 
     def fault(self) -> Fault:
         """Return the part at fault."""
-        captured = self._try(lambda: self._fresh(_as_captured))
+        captured = self._try(lambda: self._fresh(lambda gm, inputs: gm.forward))
         if captured is None:
             return self._of_frame(f"it could not be compiled afresh to try its parts ({self._trouble})")
         if self._wrong(captured):
@@ -101,7 +101,6 @@ class Diagnosis:
             transformed: list[CodeType] = []
 
             def facts() -> Fresh:
-                recorder.on = False
                 guards = {each.co_name: parse_guards(str(entry.guard_manager))
                           for each in cache_entries.known_codes()
                           if code is None or each.co_name == code.co_name or resume_code.is_resume(each)
@@ -175,9 +174,11 @@ class Diagnosis:
                          f"what {name} made of graph {first.graph} gives something else than the captured graph with "
                          f"the same inputs; the largest difference is {first.max_difference:.3g}", first.user_lines)
         if all(each.part == "gradient" for each in self.found):
+            text = self.found[0].text
+            if text.startswith("it shares"):
+                text += "; changing one in place (clip_grad_norm_) changes the other"
             return Fault("backward graph", self.found[0].place,
-                         f"what {name} made of the captured graphs gives the same results and another gradient: "
-                         f"{self.found[0].text}{_shared_memory(self.found[0])}")
+                         f"what {name} made of the captured graphs gives the same results and another gradient: {text}")
         return Fault("backend", name, f"what {name} made of the captured graphs leaves something else than these")
 
     # --- the version itself -------------------------------------------------------------------------
@@ -205,11 +206,6 @@ class Diagnosis:
         return Fault("version", at_fault.version, f"{what}; compiled afresh it is right")
 
 
-def _shared_memory(found: Disagreement) -> str:
-    """Return the consequence of shared memory for a program that changes a gradient."""
-    return "; changing one in place (clip_grad_norm_) changes the other" if found.text.startswith("it shares") else ""
-
-
 def missing_guards(own: Sequence[Guard], fresh: Sequence[Guard]) -> list[Guard]:
     """Return the guards of a fresh version on things that another version does not guard in that way."""
     def key(guard: Guard) -> tuple[str, str]:
@@ -226,10 +222,6 @@ def _forget(name: str) -> None:
     for code in cache_entries.known_codes():
         if code.co_name == name:
             pipeline.forget(code)
-
-
-def _as_captured(gm: Any, inputs: Any) -> Any:
-    return gm.forward
 
 
 # --- captured graphs beside what a backend made of them ------------------------------------------------
@@ -256,11 +248,11 @@ class _GraphsBeside:
         """Compile a graph; the backend itself, as torch sees it."""
         self._kernels.number += 1
         number = self._kernels.number
-        captured = torch.fx.GraphModule(gm, copied_graph(gm))
+        captured = copied(gm)
         compiled = self._backend(gm, inputs)
 
         def run(*args: Any) -> Any:
-            given, copies = ([_copy(each) for each in args] for _ in range(2))
+            given, copies = (list(map(snapshot, args)) for _ in range(2))
             expected = None
             with same_random_numbers(), torch.no_grad(), contextlib.suppress(Exception):  # (it says nothing then)
                 expected = snapshot(captured.forward(*copies))
@@ -290,17 +282,13 @@ def _first_node(run: _Run, search: Search) -> Difference | None:
     try:
         with torch.no_grad():
             for each in (module, run.captured):
-                recorder.interpreted(each, run.number)(*map(_copy, run.inputs))
+                recorder.interpreted(each, run.number)(*map(snapshot, run.inputs))
     except Exception:
         return None
     own, captured = recorder.runs
     by_name = {each.name: each.value for each in own.values}
-    return search.node("backend", captured, lambda name, node: (
-        [by_name[name]] if name in by_name else list(by_name.values())), "")
-
-
-def _copy(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+    return search.node("backend", captured, lambda node: (
+        [by_name[node.name]] if node.name in by_name else list(by_name.values())), "")
 
 
 def _tensors(values: Sequence[Any]) -> Any:

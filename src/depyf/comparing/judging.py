@@ -94,15 +94,12 @@ def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
     if backend is None:
         raise ChildFailed("the backend is not known that it was compiled with")
 
-    @contextlib.contextmanager
-    def make_backend() -> Iterator[tuple[Any, Any]]:
-        def again(gm: Any, inputs: Any) -> Any:
-            return backend(gm, inputs)
+    def again(gm: Any, inputs: Any) -> Any:
+        return backend(gm, inputs)
 
-        again.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
-        yield again, lambda: None
-
-    outcome = call.afresh(make_backend, functools.partial(pipeline.isolated_compile, draws_as_eager),
+    again.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
+    outcome = call.afresh(lambda: contextlib.nullcontext((again, lambda: None)),
+                          functools.partial(pipeline.isolated_compile, draws_as_eager),
                           getattr(backend, "dynamic", None))
     if outcome.raised is not None and call.expected.raised is None:
         raise ChildFailed(f"{outcome.raised.type}: {outcome.raised.text}")

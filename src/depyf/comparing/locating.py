@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -77,10 +76,8 @@ class Located:
             calls = EagerCalls()
 
             def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-                walk = Reachable()
-                for name, each in {"args": args, "kwargs": kwargs, **self._call.roots}.items():
-                    walk.add(name, each)
-                self._given = [snapshot(each) for each in walk.tensors]
+                given = Reachable({"args": args, "kwargs": kwargs, **self._call.roots})
+                self._given = [snapshot(each) for each in given.tensors]
                 with pipeline.all_eager(), calls, contextlib.suppress(Exception):  # (it may be its result)
                     self._call.function(*args, **kwargs)
 
@@ -91,11 +88,10 @@ class Located:
     def _runs_at(self, stage: str) -> list[GraphRun]:
         """Run the call at a stage, and return what its graphs computed."""
         if stage not in self._runs:
-            recorder = Recorder()
+            recorder = Recorder(on=True)
 
             def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
                 with stage_backend(stage, recorder) as backend:
-                    recorder.on = True
                     compiled = compiled_copy(self._call.function, backend, self._dynamic)
                     outcome_of(compiled, {}, args, kwargs, self._call.backward)
 
@@ -131,7 +127,7 @@ class Search:
         self.tolerance = tolerance
 
     def node(
-        self, stage: str, run: GraphRun, candidates: Callable[[str, Node], Iterable[Any]], against: str,
+        self, stage: str, run: GraphRun, candidates: Callable[[Node], Iterable[Any]], against: str,
     ) -> Difference | None:
         """Return the first node of a run whose value is none of its candidates, which ``against`` names in words."""
         nodes = _nodes(run)
@@ -139,7 +135,7 @@ class Search:
             node = nodes.get(value.name)
             if node is None or not node.is_call:
                 continue
-            distance = self.distance(value.value, candidates(value.name, node))
+            distance = self.distance(value.value, candidates(node))
             if distance is not None:
                 return Difference(stage, "node", value.name, run.number, run.backward, (), against, distance,
                                   _lines(_locations(nodes, value.name)))
@@ -147,7 +143,7 @@ class Search:
 
     def captured(self, eager: Sequence[Value], runs: Sequence[GraphRun]) -> Difference | None:
         """Return the first captured node whose value no call of torch on its line gave in eager Python."""
-        def on_its_line(name: str, node: Node) -> list[Any]:
+        def on_its_line(node: Node) -> list[Any]:
             place = node.location
             # (Torch cuts what a path has in common with its own.)
             return [] if place is None else [each.value for each in eager if any(
@@ -172,7 +168,7 @@ class Search:
             if of_lines:
                 run, other = _of_lines(run), _of_lines(other)
             values = [each.value for each in other.values]
-            found = self.node(stage, run, functools.partial(_any_of, values), against)
+            found = self.node(stage, run, lambda node: values, against)  # noqa: B023  (it is called at once)
             if found is not None:
                 return found
         return None
@@ -216,10 +212,6 @@ class Search:
                     return None
                 best = distance if best is None else min(best, distance)
         return best
-
-
-def _any_of(values: list[Any], name: str, node: Node) -> list[Any]:
-    return values
 
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:

@@ -101,9 +101,7 @@ def outcome_of(
         measured: measure how far rounding may take each value.
     """
     given = {"args": args, "kwargs": kwargs, **roots}
-    before = Reachable()
-    for name, each in given.items():
-        before.add(name, each)
+    before = Reachable(given)
     drawn = random_states()
     result = Outcome()
     value: Any = None
@@ -123,11 +121,7 @@ def outcome_of(
         result.scalars, result.incomplete = reference.scalars, bool(reference.incomplete)
     result.printed = out.getvalue(), err.getvalue()
     result.drew = frozenset(name for name, state in result.random.items() if drawn.get(name) != state)
-    after = Reachable(before.checksums, reference)
-    for name, each in given.items():
-        after.add(name, each)
-    if result.raised is None:
-        after.add(RESULT, value)
+    after = Reachable(given if result.raised is not None else {**given, RESULT: value}, before.checksums, reference)
     result.states, result.left_out = after.states, after.left_out
     return result
 
@@ -177,7 +171,8 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 def random_states() -> dict[str, int]:
     """Return a checksum of each state of random numbers."""
     with without_side_effects():
-        states = {"torch": zlib.adler32(torch.get_rng_state().numpy()), "python": hash(random.getstate())}
+        states = {"torch": zlib.adler32(torch.get_rng_state().numpy()),
+                  "python": zlib.adler32(repr(random.getstate()).encode())}
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         _, keys, position, *rest = numpy.random.get_state()
@@ -209,46 +204,31 @@ def disagreements(
                                       "is another one afterwards than after the call in eager Python"))
     for place in dict.fromkeys([*expected.states, *actual.states]):
         difference_ = _states(actual.states.get(place), expected.states.get(place), tolerance,
-                              _Measured(reference, place), (originals or {}).get(place))
+                              reference, place, (originals or {}).get(place))
         if difference_ is not None:
             found.append(Disagreement(place, _part(place), *difference_))
     return found
 
 
-@frozen
-class _Measured:
-    """The rounding that was measured at one place."""
+def _is_number_rounded(actual: Any, expected: Any, reference: Outcome | None) -> bool:
+    """Return whether rounding alone explains the difference of two numbers."""
+    values = reference.scalars.get(expected) if reference is not None and isinstance(expected, float) else None
+    if values is None or not isinstance(actual, float):
+        return False
+    # (A number that float32 has was read out of such a tensor.)
+    dtype = torch.float32 if torch.tensor(expected, dtype=torch.float32).item() == expected else torch.float64
+    return within_rounding(torch.tensor(actual, dtype=dtype), torch.tensor(expected, dtype=dtype),
+                           tuple(torch.tensor(each, dtype=torch.float64) for each in values))
 
-    outcome: Outcome | None
-    place: str
 
-    @property
-    def state(self) -> TensorState | None:
-        state = self.outcome.states.get(self.place) if self.outcome is not None else None
-        return state if isinstance(state, TensorState) and state.reference is not None else None
-
-    @property
-    def known(self) -> bool:
-        """How far rounding takes the values was measured."""
-        return self.outcome is not None and not self.outcome.incomplete and self.state is not None
-
-    def allows(self, actual: Any, expected: Any) -> bool:
-        """Return whether rounding alone explains the difference of two values."""
-        if isinstance(expected, float):
-            values = self.outcome.scalars.get(expected) if self.outcome is not None else None
-            if values is None or not isinstance(actual, float):
-                return False
-            # (A number that float32 has was read out of such a tensor.)
-            dtype = torch.float32 if torch.tensor(expected, dtype=torch.float32).item() == expected else torch.float64
-            return within_rounding(torch.tensor(actual, dtype=dtype), torch.tensor(expected, dtype=dtype),
-                                   tuple(torch.tensor(each, dtype=torch.float64) for each in values))
-        state = self.state
-        if state is None or state.reference is None or state.value is None \
-                or (state.reference[0].shape, state.value.dtype) != (expected.shape, expected.dtype):
-            return False
-        repeats = torch.equal(state.value, expected) or (
-            expected.is_floating_point() and within_rounding(expected, state.value, state.reference))
-        return repeats and within_rounding(actual, expected, state.reference)  # (else two runs of eager Python differ)
+def _is_tensor_rounded(actual: torch.Tensor, expected: torch.Tensor, measured: TensorState) -> bool:
+    """Return whether rounding alone explains the difference of two tensors."""
+    value, reference = measured.value, measured.reference
+    if reference is None or value is None or (reference[0].shape, value.dtype) != (expected.shape, expected.dtype):
+        return False
+    repeats = torch.equal(value, expected) or (
+        expected.is_floating_point() and within_rounding(expected, value, reference))
+    return repeats and within_rounding(actual, expected, reference)  # (else two runs of eager Python differ)
 
 
 def _exceptions(actual: Outcome, expected: Outcome) -> list[Disagreement]:
@@ -290,20 +270,21 @@ def _texts(actual: str, expected: str) -> str:
 
 
 def _states(
-    actual: Any, expected: Any, tolerance: Tolerance, measured: _Measured, original: Any,
+    actual: Any, expected: Any, tolerance: Tolerance, reference: Outcome | None, place: str, original: Any,
 ) -> tuple[str, float, bool] | None:
     """Return how two states differ, by how much, and whether in structure; ``None`` where they are equal."""
     if isinstance(actual, TensorState) and isinstance(expected, TensorState):
-        return _tensor_states(actual, expected, tolerance, measured, original)
+        return _tensor_states(actual, expected, tolerance, reference, place, original)
     equal, distance = actual == expected, float("inf")
     if isinstance(actual, Plain) and isinstance(expected, Plain):
         equal, distance = difference(actual.value, expected.value, tolerance)
-        equal = equal or measured.allows(actual.value, expected.value)
+        equal = equal or _is_number_rounded(actual.value, expected.value, reference)
     return None if equal else (f"{_in_words(actual)}; in eager Python {_in_words(expected)}", distance, False)
 
 
 def _tensor_states(
-    actual: TensorState, expected: TensorState, tolerance: Tolerance, measured: _Measured, original: Any,
+    actual: TensorState, expected: TensorState, tolerance: Tolerance, reference: Outcome | None, place: str,
+    original: Any,
 ) -> tuple[str, float, bool] | None:
     for (name, one), (_, other) in zip(actual.facts, expected.facts):
         if one != other:
@@ -319,9 +300,12 @@ def _tensor_states(
     if torch.equal(*values):
         return None
     equal, distance = difference(values[0], values[1], tolerance)
-    if measured.known and tolerance == Tolerance():
-        equal = False  # what is measured need not be guessed by the dtype
-    if equal or measured.allows(values[0], values[1]):
+    measured = reference.states.get(place) if reference is not None else None
+    if isinstance(measured, TensorState) and measured.reference is not None:
+        if reference is not None and not reference.incomplete and tolerance == Tolerance():
+            equal = False  # what is measured need not be guessed by the dtype
+        equal = equal or _is_tensor_rounded(values[0], values[1], measured)
+    if equal:
         return None
     if values[0].numel() == 1:
         return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", distance, False

@@ -90,7 +90,7 @@ class TensorState:
 
 
 class Reachable:
-    """A walk over objects; large tensors with the ``checksums`` of an earlier walk are not copied.
+    """A walk over objects, from named roots; large tensors with the ``checksums`` of an earlier walk are not copied.
 
     Attributes:
         states: what was met, by name.
@@ -98,7 +98,10 @@ class Reachable:
         checksums: of the large tensors that were met, by id.
     """
 
-    def __init__(self, checksums: Mapping[int, int] | None = None, reference: Reference | None = None) -> None:
+    def __init__(
+        self, roots: Mapping[str, Any] | None = None, checksums: Mapping[int, int] | None = None,
+        reference: Reference | None = None,
+    ) -> None:
         self._reference = reference
         self.states: dict[str, Any] = {}
         self.left_out = False
@@ -110,6 +113,8 @@ class Reachable:
         self._names: set[str] = set()
         self._modules: list[tuple[str, types.ModuleType]] = []
         self._named: collections.Counter[str] = collections.Counter()
+        for place, value in (roots or {}).items():
+            self.add(place, value)
 
     @property
     def tensors(self) -> list[torch.Tensor]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
 import itertools
 import sys
@@ -139,7 +140,7 @@ class KernelRecorder:
 
     def _on_post_grad(self, gm: Any) -> None:
         """Remember the graph that the next module is generated from."""
-        self._pending = torch.fx.GraphModule(gm, copied_graph(gm))
+        self._pending = copied(gm)
 
     def _on_module(self, module: Any, path: str) -> None:
         gm, self._pending = self._pending, None
@@ -205,22 +206,14 @@ class _GeneratedModule(Observation):
         call = self.calls.get(step.line)
         if self.run is None or call is None:
             return
-        used = self.used.get(step.line, ())
-        if len(used) != len(writes):
-            used = (True,) * len(writes)
+        used = self.used.get(step.line) or itertools.repeat(True)
         self.run.kernels.append(KernelRun(call, [
             Value(name, snapshot(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
 
 
-def copied_graph(gm: Any) -> Any:
-    """Return a copy of the graph's nodes: Inductor changes them while it generates kernels."""
-    graph = torch.fx.Graph()
-    output = graph.graph_copy(gm.graph, {}, return_output_node=True)
-    value, old = output if isinstance(output, tuple) else (output, None)
-    copied = graph.output(value)
-    if old is not None:
-        copied.meta = dict(old.meta)
-    return graph
+def copied(gm: Any) -> Any:
+    """Return the module with a copy of the graph's nodes: Inductor changes them while it generates kernels."""
+    return torch.fx.GraphModule(gm, copy.deepcopy(gm.graph))
 
 
 # --- eager Python ---------------------------------------------------------------------------------

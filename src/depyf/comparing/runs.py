@@ -14,24 +14,26 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import torch
 
 from ..capture import apart
-from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline, resume_code
+from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline
 from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.stance import no_compilation
 from ..records.model import Guard
+from ..torch_text.global_names import resumed_function
 from ..torch_text.guards import parse_guards
 from ..values import frozen
 from .outcome import Disagreement, Outcome, disagreements, outcome_of
 from .reachable import MOST, Reachable, TensorState
 from .recording import compiled_copy
 from .reference import Tolerance
-from .state import CannotRepeat, repeatable
+from .state import CannotRepeat, repeatable, seed_random_numbers
 
+Result = TypeVar("Result")
 #: Why a place is not judged whose value follows random numbers that compiled code draws in its own way.
 OWN_DRAWS = "follows random numbers that the compiled code draws in its own way"
 _EXACT = Tolerance(0.0, 0.0)
@@ -142,7 +144,7 @@ class JudgedCall:
         return self.in_eager_python()
 
     # --- runs -----------------------------------------------------------------------------------------
-    def run(self, work: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Any:
+    def run(self, work: Callable[[tuple[Any, ...], dict[str, Any]], Result]) -> Result:
         """Return the result of ``work(args, kwargs)``, and undo its effects.
 
         Raises:
@@ -176,7 +178,7 @@ class JudgedCall:
                 if nudged:
                     _nudge([args, kwargs, self.function, getattr(self.function, "__self__", None)])
                 if seed is not None:
-                    _reseed(seed, reseeded)
+                    seed_random_numbers(seed, reseeded)
                 with pipeline.all_eager(), contextlib.ExitStack() as stack:
                     for name in ("is_compiling", "is_dynamo_compiling"):
                         if asks and hasattr(torch.compiler, name):
@@ -220,8 +222,7 @@ class JudgedCall:
             result.extra = self._loaded(ran, missed, facts)
             return result
 
-        outcome: Outcome = self.run(work)
-        return outcome
+        return self.run(work)
 
     def afresh(
         self, make: Callable[[], contextlib.AbstractContextManager[tuple[Any, Callable[[], Any]]]],
@@ -247,8 +248,7 @@ class JudgedCall:
                 result.extra = ask()
                 return result
 
-        outcome: Outcome = self.run(work)
-        return outcome
+        return self.run(work)
 
     # --- judging --------------------------------------------------------------------------------------
     def against_eager(
@@ -313,10 +313,7 @@ class JudgedCall:
             other = expected.states.get(place)
             if isinstance(state, TensorState) and isinstance(other, TensorState) and \
                     (state.value is None) != (other.value is None):
-                walk = Reachable()
-                for name, value in {"args": self.args, "kwargs": self.kwargs, **self.roots}.items():
-                    walk.add(name, value)
-                return walk.states
+                return Reachable({"args": self.args, "kwargs": self.kwargs, **self.roots}).states
         return {}
 
     # --- versions -------------------------------------------------------------------------------------
@@ -329,7 +326,8 @@ class JudgedCall:
         return Loaded(served, names, own is not None and any(code is own for code in missed))
 
     def _served(self, code: CodeType, entry: cache_entries.Entry, facts: bool) -> Served:
-        served = Served(code.co_name, entry.name, _resumed_line(code), code.co_filename, code.co_firstlineno)
+        _, resumes_at = resumed_function(code.co_name) or ("", 0)
+        served = Served(code.co_name, entry.name, resumes_at, code.co_filename, code.co_firstlineno)
         if not facts:
             return served
         values = self.values() if self.code is not None and code.co_name == self.code.co_name else None
@@ -379,32 +377,14 @@ def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:
                 yield f"{name} = {value!r}"
 
 
-def _resumed_line(code: CodeType) -> int:
-    """Return the line at which a resume function continues; 0 for another function."""
-    if not resume_code.is_resume(code):
-        return 0
-    number = code.co_name.rpartition("_at_")[2]
-    return int(number) if number.isdigit() else code.co_firstlineno
-
-
-def _reseed(seed: int, names: frozenset[str]) -> None:
-    if "torch" in names:
-        torch.manual_seed(seed)
-    numpy = sys.modules.get("numpy")
-    if "numpy" in names and numpy is not None:
-        numpy.random.seed(seed)
-
-
 def _nudge(roots: list[Any]) -> None:
     """Change all floating-point numbers that a call begins with by about their last digit."""
     state = random.getstate()
     generator = torch.Generator().manual_seed(0)
     seen: set[int] = set()
-    walk = Reachable()
-    for number, each in enumerate(roots):
-        walk.add(str(number), each)
+    tensors = Reachable({str(number): each for number, each in enumerate(roots)}).tensors
     with without_side_effects():
-        for tensor in walk.tensors:
+        for tensor in tensors:
             if tensor.is_floating_point() and tensor.layout is torch.strided and tensor.device.type == "cpu" \
                     and tensor.numel() and tensor.untyped_storage().data_ptr() not in seen:
                 seen.add(tensor.untyped_storage().data_ptr())

@@ -9,7 +9,7 @@ import functools
 import random
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -66,6 +66,17 @@ def same_random_numbers() -> Iterator[None]:
         random.setstate(own)
         if numpy is not None:
             numpy.random.set_state(of_numpy)
+
+
+def seed_random_numbers(seed: int, names: Collection[str] = ("torch", "python", "numpy")) -> None:
+    """Seed some of the random numbers of torch, Python and NumPy."""
+    if "torch" in names:
+        torch.manual_seed(seed)
+    if "python" in names:
+        random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if "numpy" in names and numpy is not None:
+        numpy.random.seed(seed)
 
 
 class _Start(Reachable):

@@ -12,26 +12,28 @@ import dis
 import inspect
 import itertools
 import logging
-import random
 import re
-import sys
 import time
 import types
 import warnings
-import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from ..advice.source import is_own
+from ..capture import apart
+from ..capture.torch_private import pipeline
+from ..capture.torch_private.private_api import LEFT_BY_TORCH
+from ..comparing.outcome import outcome_of
+from ..comparing.reachable import Reachable
+from ..comparing.state import repeatable, seed_random_numbers
 from .forced import Forcing
 from .outcome import MORE, Call
+from .variations import Variation, variations
 
-if TYPE_CHECKING:
-    from .variations import Variation
-
-    _Work = list[tuple[Variation, Call]]
-
+_Work = list[tuple[Variation, Call]]
 #: Of each function so many calls are repeated; the first with all variations, the others as recorded.
 MOST_CALLS = 4
 #: Seconds that one input may take.
@@ -58,17 +60,12 @@ class Generator:
 
     def call(self, name: str, model: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Repeat a call of the program, then make it in plain Python."""
-        from ..capture.torch_private import pipeline
-
         self.repeat(name, model, args, kwargs)
         with pipeline.all_eager():
             return model(*args, **kwargs)
 
     def repeat(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Run a call of the program and, of the first of a function, its variations."""
-        from ..capture import apart
-        from .variations import variations
-
         if apart.is_apart() or self._seen[name] >= MOST_CALLS:
             return
         self._seen[name] += 1
@@ -80,8 +77,6 @@ class Generator:
         self._spent += time.monotonic() - began
 
     def _run(self, function: Callable[..., Any], work: _Work) -> None:
-        from ..capture import apart
-
         start, alone, until = 0, False, time.monotonic() + LIMIT_OF_ALL - self._spent
         while start < len(work):
             call = work[start][1]
@@ -101,10 +96,6 @@ class Generator:
 
     def _some(self, function: Callable[..., Any], work: _Work) -> list[Call]:
         """Run calls in this process, for half of the time that one may take."""
-        import torch
-
-        from ..capture import apart
-
         if apart.is_apart():
             torch.set_num_threads(1)
         calls, until = list[Call](), time.monotonic() + LIMIT / 2
@@ -122,10 +113,6 @@ class Generator:
 def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int, bool], forcing: Forcing,
          ) -> dict[str, Any]:
     """Run one generated call and return its attributes of :class:`Call`."""
-    from ..capture.torch_private import pipeline
-    from ..comparing.outcome import outcome_of
-    from ..comparing.state import repeatable
-
     owner: Any = getattr(function, "__self__", function)
     own_words = False
 
@@ -142,38 +129,21 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
             owner.train(variation.training)
         reached = roots(function, owner)
         forcing.to, forcing.taken = forced, set()
-        seed()
+        seed_random_numbers(0)
         with _Messages() as messages, pipeline.all_eager():
             outcome = outcome_of(called, reached, args, kwargs, None)
-        outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash differs between processes)
         _add_new_globals(outcome.states, reached, roots(function, owner))
     return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": messages.lines, "own_words": own_words}
 
 
 def _add_new_globals(states: dict[str, Any], roots: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Add what a call assigned to a name; remove what only a text names, as the module `torch`."""
-    from ..comparing.reachable import Reachable
-
-    walk = Reachable()
-    for name, value in now.items():
-        if roots.get(name) is not value:
-            walk.add(name, value)
-    states.update(walk.states)
+    states.update(Reachable({name: value for name, value in now.items() if roots.get(name) is not value}).states)
     owners = {name.partition(".")[0] for name in now}
     for place in list(states):
         of_global = re.match(r"global \w+", place)
         if of_global is not None and of_global[0] not in owners:
             del states[place]
-
-
-def seed() -> None:
-    """Seed the random numbers of torch, Python and NumPy."""
-    import torch
-
-    torch.manual_seed(0)
-    random.seed(0)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(0)
 
 
 def _in_own_words(error: BaseException) -> bool:
@@ -212,8 +182,6 @@ class _Messages(logging.Handler):
 
 def roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
     """Return what a call can change by name: its object, if there is one, and what its function can reach."""
-    from ..capture.torch_private.private_api import LEFT_BY_TORCH
-
     found: dict[str, Any] = {} if owner is None or isinstance(owner, types.FunctionType) else {"self": owner}
     plain = function if isinstance(function, types.FunctionType) else getattr(
         function, "__func__", getattr(type(function), "forward", None))

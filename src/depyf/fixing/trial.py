@@ -29,7 +29,6 @@ from ..advice.source import parsed
 from ..recorded_runs import captures_of
 from ..records.store import RecordsError
 from .forced import Conditions, Forcing
-from .generated import Generator, seed
 from .outcome import Call, Outcome
 
 DUMP, PRINTED, ERRORS = "dump", "stdout", "stderr"
@@ -83,7 +82,9 @@ class Runner:
         """Run the program in this process; return its exit status and the calls of its compiled functions."""
         import torch
 
+        from ..comparing.state import seed_random_numbers
         from ..prepare import prepare_debug
+        from .generated import Generator
 
         def text(path: str) -> str:
             return texts[path] if path in texts else reading.text(path, budgets.CODE)
@@ -91,7 +92,7 @@ class Runner:
         forcing = Forcing(conditions or {})
         generator = Generator(forcing) if conditions is not None else None
         calls = generator.calls if generator is not None else []
-        seed()
+        seed_random_numbers(0)
         on_call = generator.call if generator is not None else noting(calls)
         setattr(builtins, _WATCHED, watched(lambda function: function, on_call))
         torch.compile = watched(torch.compile, on_call)
@@ -209,8 +210,7 @@ def noting(calls: list[Call]) -> OnCall:
         except Exception as error:
             outcome.raised = raised(error)
             raise
-        walk = Reachable()
-        walk.add(RESULT, result)
+        walk = Reachable({RESULT: result})
         outcome.states, outcome.left_out = walk.states, walk.left_out
         return result
 

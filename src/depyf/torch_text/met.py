@@ -95,7 +95,7 @@ _IN_CONTEXT = (
 )
 _IN_EXPLANATION = (
     re.compile(r"[Ff]unction `?<function (?P<name>[\w.<>]+) at"),
-    re.compile(r"numpy function <(?:bound method|built-in method|function) (?P<name>[\w.]+)"),
+    re.compile(r"numpy function <(?:bound method|built-in method|(?:cy)?function) (?P<name>[\w.]+)"),
     re.compile(r"Operator `(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)`"),
     re.compile(r"(?:function|method|builtin|operator) `(?P<name>[^`]+?)\.?`"),
 )

@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 
-from ..advice.source import last_name, names_set, one_line
+from ..advice.source import last_name, names_set
 from ..records.model import CacheEntry, Compilation, SourceLocation
 from ..torch_text.libraries import is_library
 from ..torch_text.parsed import parsed_file
@@ -178,7 +178,8 @@ class _Traced:
 
     def _text(self, filename: str, node: ast.expr) -> tuple[str, SourceLocation]:
         text = ast.get_source_segment(self.source.text(filename), node) or ""
-        return one_line(text, node), SourceLocation(filename, node.lineno)
+        written = text if text and "\n" not in text else ast.unparse(node)
+        return written, SourceLocation(filename, node.lineno)
 
 
 def _handed_on(

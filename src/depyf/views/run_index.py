@@ -316,7 +316,10 @@ class RunIndex:
 
     def besides(self, compilation: Compilation) -> str:
         """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
-        pair, reported = self._before(compilation), {change.subject for change in self.changes(compilation)}
+        pair, names = self._before(compilation), self.stack_names(compilation)
+        # (A variable of a closure has its name in a change, and its place in the guards.)
+        reported = {subject for change in self.changes(compilation) for subject in (
+            change.subject, *(in_words(failure.subject, names) for failure in change.failures))}
         return as_row(*pair, [each for each in self.differences(compilation) if each.subject not in reported]
                       ) if pair else ""
 
