@@ -41,7 +41,9 @@ def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
     differences = {other: _changes(theirs, mine) for other, theirs in similar.items()}
     other = min(differences, key=lambda each: len(differences[each][1]), default="")
     sizes, changed = differences.get(other, (Counter(), []))
-    if not other or len(changed) > _DIFFERENT * len(mine):
+    # (A statement in the place of another one is one that differs.)
+    different = max(Counter(line[0] for line in changed).values(), default=0)
+    if not other or different > _DIFFERENT * len(mine):
         return ""
     head = f"# the statements of {other} above"
     if sizes:

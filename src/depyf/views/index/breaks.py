@@ -90,18 +90,27 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
 
 
 def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
-    """Torch's explanations, each once: of a long computation of what is tested the end, next to the test."""
+    """Torch's explanations, each once: of a long computation of what is tested the end, next to the test.
+
+    Of the computations of one line, which differ in names and sizes, the first is shown.
+    """
     lines: list[str] = []
-    whole = (broken.explanation or (broken.reason if heading(broken) != broken.reason.rstrip(".") else "")
-             for broken, _ in group)
-    for text in dict.fromkeys(filter(None, whole)):
-        head, _, rest = text.partition("\n")
-        block = rest.splitlines()
-        if len(block) > _EXPLAINED and is_computation(block):
+    explained: dict[tuple[str, object], dict[str, None]] = {}
+    for broken, _ in group:
+        head, _, rest = (broken.explanation or (
+            broken.reason if heading(broken) != broken.reason.rstrip(".") else "")).partition("\n")
+        if head:
+            explained.setdefault((head, broken.location if is_computation(rest) else rest), {})[rest] = None
+    for (head, _), blocks in explained.items():
+        first = next(iter(blocks))
+        block = first.splitlines()
+        if len(block) > _EXPLAINED and is_computation(first):
             block = [block[0], f"... ({len(block) - _EXPLAINED} lines more: records.jsonl)", *block[1 - _EXPLAINED:]]
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
         if block:
             lines += ["", *fenced("\n".join(block))]
+        if len(blocks) > 1:
+            lines += ["", f"Of the same line: {count(len(blocks) - 1, 'computation')} more (`records.jsonl` has all)."]
     return lines
 
 
