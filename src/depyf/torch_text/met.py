@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from ..records.model import GraphBreak, NamedValue
 from ..values import frozen
