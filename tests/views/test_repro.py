@@ -154,6 +154,14 @@ def test_an_operator_that_a_compilation_registers_is_imported():
     assert "\nimport torch._higher_order_ops.register_hook  # registers higher_order::" in repro(recorded(text), "0/1")
 
 
+def test_a_function_of_operator_has_the_name_that_torch_gives_it(tmp_path):
+    needs_torch()
+    text = repro(recorded(GRAPH.replace("l_x_ @ l_self_up_", "l_x_ @ l_self_up_ * _operator_not_(False)")), "0/1", "eager")
+    assert "\nfrom operator import not_ as _operator_not_\n" in text
+    done = run(tmp_path / "operator.py", text, "eager")
+    assert done.returncode == 0, done
+
+
 @pytest.mark.parametrize("capture, name, message", [
     (recorded(), "0/7", "there is no graph of 0/7; there is 0/1 (Decoder.forward: __compiled_fn_1)"),
     (recorded(graphs=()), "0/1", "0/1 has no graph: what torch compiled of it calls none"),

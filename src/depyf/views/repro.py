@@ -23,6 +23,7 @@ from ..model.guards import State, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
+from ..torch_text.global_names import operator_imports
 from ..torch_text.libraries import installed_module
 from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.size_names import is_float, symbols_in
@@ -81,7 +82,9 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
     if subject.stage.text.startswith(NOT_PYTHON):
         raise NotReproducible("torch printed the graph in a form that is not Python")
     view = stage_view(subject.stage, subject.graph.inputs)
-    imports = "".join(f"import {name}\n" for name in _modules(view.text)) + "".join(_registrations(subject.stage))
+    operators = operator_imports(view.text)
+    imports = "".join(f"import {name}\n" for name in _modules(operators + view.text)) + "".join(
+        _registrations(subject.stage)) + operators
     parts = [_head(subject, capture), imports + IMPORTS, f"BACKEND = {used!r}", _arguments(subject),
              *_symbols(subject), "", *files_table(view), *sizes_table(view), "", view.text.rstrip(), "", "",
              *_inputs(subject), "", "", *_attributes(subject), "", "", *_settings(subject), CHECK.rstrip()]
@@ -201,7 +204,8 @@ def _modules(text: str) -> list[str]:
         raise NotReproducible(f"the recorded text of the graph is not Python ({error.args[0]})") from None
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     known = {node.id for node in names if isinstance(node.ctx, ast.Store)} | {
-        node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | _KNOWN
+        node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | {
+        node.asname for node in ast.walk(tree) if isinstance(node, ast.alias)} | _KNOWN
     free = sorted({node.id for node in names} - known)
     unknown = [name for name in free if name not in _MODULES]
     if unknown:

@@ -94,6 +94,7 @@ def full_code(function: CompiledFunction, capture: Capture) -> str:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
     body = "\n\n\n".join(parts).rstrip()
     used = [f"import {name}\n" for name in ("math", "re") if occurs(rf"{name}\.", r"\w.", body)]
+    used += filter(None, [global_names.operator_imports(body)])
     head = PREAMBLE.format(
         name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
         more=f"{_NESTED}\n" * ("__nested_resume_fns" in body)
