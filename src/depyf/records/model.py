@@ -20,6 +20,7 @@ each other.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import field
 from functools import cached_property
 from typing import ClassVar
@@ -355,6 +356,11 @@ class CompiledGraph:
     phases: tuple[Phase, ...] = ()  # of a graph without a frame: time by part, where torch reported it
 
     @property
+    def captured(self) -> GraphStage | None:
+        """The graph as Dynamo captured it; ``None`` where that is not known."""
+        return next((stage for stage in self.stages if stage.stage == "Captured_Graph"), None)
+
+    @property
     def inputs(self) -> tuple[GraphInput, ...]:
         """Of the captured graph, as far as torch says what they are."""
         return next((stage.inputs for stage in self.stages if stage.inputs), ())
@@ -535,6 +541,14 @@ class Compilation:
     # has no more of a mode. What is no plain value is shown as a name, its own or that of its type, and `...` for
     # what is cut. `None` where that is not known.
     arguments: dict[str, str] | None = None
+
+    def places(self) -> Iterator[SourceLocation]:
+        """Yield all places that it names but those of its callers."""
+        meant = self.user_function
+        yield from filter(None, (
+            self.location, self.failure and self.failure.location, meant and meant.location,
+            *(meant.wrappers if meant is not None else ()), *(place for each in self.breaks for place in each.stack),
+            *(each.cause for each in self.guard_failures), *(each.location for each in self.symbols)))
 
 
 @frozen

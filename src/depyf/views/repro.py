@@ -104,9 +104,9 @@ def _subject(capture: Capture, name: str) -> _Subject:
                 without = without or asked and not entry.graph_names
                 for graph in (graphs[each] for each in entry.graph_names if each in graphs):
                     there.append(f"{label} ({frame.title or frame.name}: {graph.name})")
-                    stage = next((each for each in graph.stages if each.stage == "Captured_Graph"), None)
-                    if stage is not None and (asked or name == graph.name):
-                        found.append(_Subject(frame, entry, graph, stage, capture.by_id.get(entry.compile_id.key)))
+                    if graph.captured is not None and (asked or name == graph.name):
+                        found.append(_Subject(
+                            frame, entry, graph, graph.captured, capture.by_id.get(entry.compile_id.key)))
     if len(found) == 1:
         return found[0]
     if found:

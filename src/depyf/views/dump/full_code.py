@@ -200,7 +200,7 @@ def _graph(
     version: Version,
 ) -> str:
     """Return a graph as a function; one that is nearly equal to a graph above it by what differs."""
-    captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
+    captured = graph.captured if graph else None
     if graph is None or captured is None:
         shown[name] = GraphView("")
         return (f"def {legal_identifier(name)}(*args):\n"

@@ -224,9 +224,9 @@ def cost(run: SectionContext) -> list[str]:
 def _operation_at(run: SectionContext, compilation: Compilation, reason: str) -> str:
     """Return the user's line of the operation for which a cache was bypassed; ``""`` where it is not known."""
     name = bypassing_operation(reason)
-    stages = [stage for graph in run.capture.graphs if name and graph.compile_id.key == compilation.compile_id.key
-              for stage in graph.stages if stage.stage == "Captured_Graph"]
-    return next((run.place(node.location) for stage in stages for node in read_graph(stage.text).nodes
+    stages = [graph.captured for graph in run.capture.graphs if name
+              and graph.compile_id.key == compilation.compile_id.key]
+    return next((run.place(node.location) for stage in filter(None, stages) for node in read_graph(stage.text).nodes
                  if node.location is not None and node.target.endswith(name)), "")
 
 
