@@ -333,9 +333,8 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
         "# (Lines that only reshape are left out.)"]
     if any(call.inferred for call in kernel.calls):
         which = "C++ kernels" if "C++" in kinds else "calls of libraries" if _LIBRARY in kinds else "later calls"
-        head.append(f"# Torch does not say what {which} compute: it is inferred from the graph and from what flows. "
-                    "Where torch says it,")
-        head.append('# the call is marked "said by torch".')
+        head += [f"# Torch does not say what {which} compute: it is inferred from the graph and from the values that "
+                 "they read and write.", '# Where torch says it, the call is marked "said by torch".']
     of_libraries = {name for call in kernel.calls if call.kind == _LIBRARY for name in call.nodes}
     calls = [_Call(call, tuple(_lines(provenance, kernel, call)),
                    call.kind != _LIBRARY and bool(call.nodes) and of_libraries.issuperset(call.nodes))
@@ -408,7 +407,7 @@ def _layers(rows: Sequence[Sequence[str]]) -> str:
 
 def _shown(call: _Call) -> Iterator[str]:
     where = _LIBRARY if call.call.kind == _LIBRARY else f"{call.call.kind}, line {call.call.line}"
-    source = "; copies values for or of these, and computes none" if call.copies else \
+    source = "; copies what these take or give, and computes nothing" if call.copies else \
         "" if call.call.inferred else ", said by torch"
     yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{source})"
     for where, module, done in call.lines:

@@ -31,7 +31,7 @@ from ..function_summary import FunctionSummary
 from ..index.overview import first_changes
 from ..index.recompiles import is_of_program, is_used, range_of
 from ..markdown import code, prose, spans, web_address
-from ..verdict import verdict, why_given_up, why_plain
+from ..verdict import break_given_up_at, verdict, why_given_up, why_plain
 from .functions import branch_data, function_data, graph_data
 from .run import Json, Run, plain_lines
 
@@ -109,7 +109,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     """Return compilations that gave no code; what torch says of the break that caused it is at the break."""
     first = members[0]
     failure = first.failure
-    broken = next((each for each in reversed(first.breaks) if each.skips_function), None)
+    broken = break_given_up_at(first)
     account = events.graph_break(first.compile_id, failure.reason) if failure and not broken else None
     why: list[list[str]] = []
     if broken is not None:
