@@ -59,7 +59,7 @@ def write(
     chosen = guarded_call(lambda: _chosen(whole, options), whole, report)
     if chosen is not whole:
         _remove_others(chosen, directory)
-    made = sum(len(frame.entries) for function in whole.functions for frame in function.frames)
+    made = len(whole.entries)
     lacking = capture.unwritten is not None and made < len(capture.unwritten.bytecodes)
     page = True if PAGE in options else False if NO_PAGE in options else None
     final = files.write_views(

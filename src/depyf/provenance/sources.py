@@ -20,11 +20,10 @@ WHOLE = 20_000
 def files_named(capture: Capture) -> dict[str, bool]:
     """Return the files that frames, breaks, graphs and traced lines name -> whether a frame of its own is in it."""
     result: dict[str, bool] = {}
-    for function in capture.functions:
-        for frame in function.frames:
-            if frame.location is not None and frame.entries:
-                for place in (frame.location, *frame.wrappers):
-                    result[place.filename] = True
+    for frame in capture.frames:
+        if frame.location is not None and frame.entries:
+            for place in (frame.location, *frame.wrappers):
+                result[place.filename] = True
     for compilation in capture.compilations:
         if compilation.location is not None:
             result[compilation.location.filename] = True
@@ -124,13 +123,12 @@ def of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | None = N
 def _places(capture: Capture) -> Iterator[SourceLocation]:
     for compilation in capture.compilations:
         yield from compilation.places()
-    for function in capture.functions:
-        for frame in function.frames:
-            if frame.location is None:
-                continue
-            if frame.original_is_user_text:
-                first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
-                yield SourceLocation(frame.location.filename, frame.location.line, text=first)
+    for frame in capture.frames:
+        if frame.location is None:
+            continue
+        if frame.original_is_user_text:
+            first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
+            yield SourceLocation(frame.location.filename, frame.location.line, text=first)
     for graph in capture.graphs:
         for stage in graph.stages[:1]:
             yield from locations(stage.text)
@@ -138,10 +136,9 @@ def _places(capture: Capture) -> Iterator[SourceLocation]:
 
 def _pieces(capture: Capture, path: str, known: dict[int, str]) -> str:
     lines = dict(known)
-    for function in capture.functions:
-        for frame in function.frames:
-            if frame.location is not None and frame.location.filename == path and frame.original_is_user_text:
-                for offset, text in enumerate(frame.original.text.splitlines()):
-                    lines[frame.location.line + offset] = text
+    for frame in capture.frames:
+        if frame.location is not None and frame.location.filename == path and frame.original_is_user_text:
+            for offset, text in enumerate(frame.original.text.splitlines()):
+                lines[frame.location.line + offset] = text
     last = max((number for number in lines if 0 < number < 1_000_000), default=0)
     return "\n".join(lines.get(number, "") for number in range(1, last + 1)) + "\n" if last else ""

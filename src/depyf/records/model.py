@@ -705,6 +705,16 @@ class Capture:
         """The graphs by their names."""
         return {graph.name: graph for graph in self.graphs}
 
+    @functools.cached_property
+    def frames(self) -> tuple[Frame, ...]:
+        """The functions with their resume functions, in order."""
+        return tuple(frame for function in self.functions for frame in function.frames)
+
+    @functools.cached_property
+    def entries(self) -> tuple[CacheEntry, ...]:
+        """All versions, in the order of their frames."""
+        return tuple(entry for frame in self.frames for entry in frame.entries)
+
     @property
     def lost(self) -> frozenset[tuple[int, int, int]]:
         """The keys of compilations that gave no version, whatever torch had made when they ended."""

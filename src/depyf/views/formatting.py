@@ -151,9 +151,8 @@ def files_of(capture: Capture) -> Iterable[str]:
     for compilation in capture.compilations:
         yield from (place.filename for place in compilation.places())
     yield from (graph.call.filename for graph in capture.graphs if graph.call is not None)
-    for function in capture.functions:
-        for frame in function.frames:
-            yield from (place.filename for place in (frame.location, *frame.wrappers) if place)
+    for frame in capture.frames:
+        yield from (place.filename for place in (frame.location, *frame.wrappers) if place)
 
 
 # --- Graphs without a Dynamo frame, in words: ``compiled by `compile_fx` at `app.py:12``` ------------

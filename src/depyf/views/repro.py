@@ -96,17 +96,16 @@ def _subject(capture: Capture, name: str) -> _Subject:
     there: list[str] = []
     found: list[_Subject] = []
     without = False
-    for function in capture.functions:
-        for frame in function.frames:
-            for entry in frame.entries:
-                label = f"{entry.compile_id.frame}/{entry.compile_id.recompile}"
-                asked = name.strip("[]") == label
-                without = without or asked and not entry.graph_names
-                for graph in (graphs[each] for each in entry.graph_names if each in graphs):
-                    there.append(f"{label} ({frame.title or frame.name}: {graph.name})")
-                    if graph.captured is not None and (asked or name == graph.name):
-                        found.append(_Subject(
-                            frame, entry, graph, graph.captured, capture.by_id.get(entry.compile_id.key)))
+    for frame in capture.frames:
+        for entry in frame.entries:
+            label = f"{entry.compile_id.frame}/{entry.compile_id.recompile}"
+            asked = name.strip("[]") == label
+            without = without or asked and not entry.graph_names
+            for graph in (graphs[each] for each in entry.graph_names if each in graphs):
+                there.append(f"{label} ({frame.title or frame.name}: {graph.name})")
+                if graph.captured is not None and (asked or name == graph.name):
+                    found.append(_Subject(
+                        frame, entry, graph, graph.captured, capture.by_id.get(entry.compile_id.key)))
     if len(found) == 1:
         return found[0]
     if found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sized
 
 from ...advice.branches import unparsed
 from ...advice.source import is_own
@@ -25,7 +26,7 @@ from ..causes import (
 )
 from ..causes import not_compiled as groups_not_compiled
 from ..formatting import NO_TENSORS, on_branch
-from ..markdown import code, count, fenced, link, prose, some, web_address
+from ..markdown import code, count, each_once, fenced, link, prose, some, web_address
 from ..verdict import break_given_up_at, compiled_below, compiled_in, since_then, why_given_up, why_plain, wrapper_of
 from .overview import ROWS, SectionContext, left_out
 from .recompiles import event
@@ -62,12 +63,9 @@ def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBrea
     lines = ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
              f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed for it: "
              f"{inside}.", ""]
-    counts: dict[str, int] = {}
-    for broken, _ in members:
-        place = run.place(broken.location) or "a place that torch does not name"
-        text = f"* {place}: {code(statement(_text(broken)))}, {prose(cause(broken))}"
-        counts[text] = counts.get(text, 0) + 1
-    return lines + [text + (f", {times} times" if times > 1 else "") for text, times in counts.items()]
+    return lines + each_once(
+        f"* {run.place(broken.location) or 'a place that torch does not name'}: {code(statement(_text(broken)))}, "
+        f"{prose(cause(broken))}" for broken, _ in members)
 
 
 def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
@@ -174,7 +172,7 @@ def _text(broken: GraphBreak) -> str:
     return broken.location.text if broken.location else ""
 
 
-def _times(members: list[tuple[GraphBreak, Compilation]]) -> str:
+def _times(members: Sized) -> str:
     return f", {len(members)} times" if len(members) > 1 else ""
 
 
@@ -292,10 +290,9 @@ def _without_tensors(run: SectionContext, frame: Frame) -> list[str]:
 
 def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     first = members[0]
-    times = f", {len(members)} times" if len(members) > 1 else ""
     meant = first.user_function
     place = meant.location if meant is not None and meant.location is not None else first.location
-    head = f"* {run.place(place) or 'place unknown'}, {code(str(first.compile_id))}{times}: "
+    head = f"* {run.place(place) or 'place unknown'}, {code(str(first.compile_id))}{_times(members)}: "
     if first.outcome == "unknown":
         return [f"{head}the end of the compilation of {run.name_of(first)} was not seen (the run ended before, or an "
                 "exception of the program came first)"]

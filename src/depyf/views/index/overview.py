@@ -120,8 +120,7 @@ def head(run: SectionContext) -> list[str]:
 
 def _in_file(capture: Capture) -> str:
     """Return ``1 function with 4 versions, 4 graphs in the file.``: what a file that torch saved has."""
-    versions = sum(len(frame.entries) for function in capture.functions for frame in function.frames)
-    functions = f"{count(len(capture.functions), 'function')} with {count(versions, 'version')}, "
+    functions = f"{count(len(capture.functions), 'function')} with {count(len(capture.entries), 'version')}, "
     return f"{functions * bool(capture.functions)}{count(len(capture.graphs), 'graph')} in the file."
 
 

@@ -164,7 +164,7 @@ def summary_data(run: Run) -> Json:
     totals = Totals.of(run.index)
     return {
         "functions": totals.functions,
-        "versions": totals.versions or sum(len(f.entries) for u in run.capture.functions for f in u.frames),
+        "versions": totals.versions or len(run.capture.entries),
         "graphs": totals.graphs, "seconds": totals.seconds, "breaks": totals.breaks, "places": totals.places,
         "recompiles": totals.recompiles, "saved": is_from_file(run.capture),
         **{outcome: totals.outcomes.get(outcome, 0) for outcome in ("limit", "failed", "skipped", "unknown")}}
@@ -219,11 +219,10 @@ def _traced(run: Run) -> None:
             run.statuses.traced(traced.filename, traced.lines)
         if compilation.outcome in ("skipped", "failed", "limit") and compilation.location is not None:
             run.statuses.in_python(compilation.location, compilation.outcome)
-    for function in run.capture.functions:
-        for frame in function.frames:
-            if frame.location is not None and frame.entries:
-                for place in (frame.location, *frame.wrappers):
-                    run.statuses.compiled(place)
+    for frame in run.capture.frames:
+        if frame.location is not None and frame.entries:
+            for place in (frame.location, *frame.wrappers):
+                run.statuses.compiled(place)
 
 
 def _sources(run: Run) -> dict[str, int]:
