@@ -542,6 +542,12 @@ class Compilation:
     # what is cut. `None` where that is not known.
     arguments: dict[str, str] | None = None
 
+    @property
+    def place(self) -> SourceLocation | None:
+        """Where the function begins that the user means, which a wrapper may be around."""
+        meant = self.user_function
+        return (meant.location if meant is not None else None) or self.location
+
     def places(self) -> Iterator[SourceLocation]:
         """Yield all places that it names but those of its callers."""
         meant = self.user_function

@@ -173,8 +173,7 @@ def _of(run: RunIndex, compilation: Compilation, summary: FunctionSummary, kind:
 
 
 def _place(compilation: Compilation, summary: FunctionSummary) -> SourceLocation | None:
-    meant = compilation.user_function
-    return (meant.location if meant is not None else None) or compilation.location or summary.location
+    return compilation.place or summary.location
 
 
 # --- Totals ------------------------------------------------------------------------------------------

@@ -290,8 +290,7 @@ def _without_tensors(run: SectionContext, frame: Frame) -> list[str]:
 
 def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     first = members[0]
-    meant = first.user_function
-    place = meant.location if meant is not None and meant.location is not None else first.location
+    place = first.place
     head = f"* {run.place(place) or 'place unknown'}, {code(str(first.compile_id))}{_times(members)}: "
     if first.outcome == "unknown":
         return [f"{head}the end of the compilation of {run.name_of(first)} was not seen (the run ended before, or an "

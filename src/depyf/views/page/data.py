@@ -41,7 +41,7 @@ def compilation_data(run: Run, compilation: Compilation) -> Json:
     summary = run.index.summary_of.get(compilation.compile_id.key)
     return {
         "id": str(compilation.compile_id), "subject": run.subject(compilation),
-        "unit": run.index.summaries.index(summary) if summary else -1, "place": run.place(compilation.location),
+        "unit": run.index.summaries.index(summary) if summary else -1, "place": run.place(compilation.place),
         "outcome": compilation.outcome,
         "again": run.index.is_recompile(compilation),
         "start": compilation.start, "seconds": compilation.seconds, "broke": bool(compilation.breaks),
@@ -121,7 +121,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     own = run.advice.on_limit(members) if first.outcome == "limit" else run.advice.on_lost(first)
     hints = [prose(without_addresses(hint)) for hint in in_order(account.hints)] if account else []
     return {
-        "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
+        "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.place),
         "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
         "text": spans(why_plain(run.index, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
