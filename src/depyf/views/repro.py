@@ -50,8 +50,8 @@ changed in place are compared. Exit status: 0 equal, 1 different, 2 both raise t
 _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized", "quantized_decomposed", "mkldnn",
                "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "fsdp", "profiler",
                "rngprims", "debugprims", "streams", "symm_mem", "_inductor_test")
-#: Operators of torch's that a compilation registers, with the module that does.
-_REGISTERED_LATE = {"register_hook": "torch._higher_order_ops.register_hook"}
+#: Operators of torch's that a compilation registers, with the line of a program that does.
+_REGISTERED_LATE = {"register_hook": "import torch._higher_order_ops.register_hook"}
 
 
 class NotReproducible(ValueError):
@@ -219,7 +219,7 @@ def _registrations(stage: GraphStage) -> Iterator[str]:
         match node.target.split(".") if node.is_call else []:
             case "torch", "ops", "higher_order", name if name in _REGISTERED_LATE and name not in done:
                 done.add(name)
-                yield f"import {_REGISTERED_LATE[name]}  # registers higher_order::{name}\n"
+                yield f"{_REGISTERED_LATE[name]}  # registers higher_order::{name}\n"
                 continue
             case "torch", "ops", "higher_order", name if name.startswith("triton_kernel_wrapper"):
                 raise NotReproducible(f"the graph calls a Triton kernel ({name}), which is in no dump")
