@@ -11,7 +11,7 @@ OTHERS ?= 3.10 3.12 3.13
 DOCS_VENV := .venv-docs
 
 .PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible fix provenance bench bench-cold bench-ranks instructions large page page-assets roundtrip roundtrip-old \
-	behaviour passes natural bench-decompile fuzz-source fuzz fuzz-covered fuzz-minute fuzz-pyc-minute fuzz-inputs-minute heavy clean matrix long-run
+	behaviour natural bench-decompile fuzz-source fuzz fuzz-covered fuzz-minute fuzz-pyc-minute fuzz-inputs-minute heavy clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -187,10 +187,6 @@ roundtrip: $(VENV)/.ready
 # The standard libraries of 3.7 to 3.9, read on this interpreter.
 roundtrip-old: $(VENV)/.ready
 	for v in 3.7 3.8 3.9; do $(PY) benchmarks/foreign.py $$v; done
-
-# Each pass of the decompiler switched off: the cases that fail.
-passes: $(VENV)/.ready
-	$(PY) scripts/passes_switched_off.py 3.10 3.11 3.12 3.13 --write docs/measured/passes.md
 
 # How far the decompiled text is what its author wrote: whole standard libraries, some packages, resume functions.
 natural: $(VENV)/.ready

@@ -15,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf import pausing  # noqa: E402
 from depyf.capture.torch_private import private_api  # noqa: E402
 from depyf.records import store  # noqa: E402
 from depyf.records.run_directory import DirectoryError  # noqa: E402
@@ -502,3 +503,14 @@ def test_running_graphs_point_at_the_lines_of_their_files(tmp_path, backend, sta
         pytest.skip(f"missing: {private_api.AOT_EAGER_CODE.lost}")
     assert any(stage in name for name in names)
     assert any("sin" in line for line in lines)
+
+
+def test_a_coverage_tool_is_no_debugger():
+    seen = []
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, argument: None)
+    try:
+        seen.append(pausing.under_debugger())
+    finally:
+        sys.settrace(before)
+    assert seen == [False]

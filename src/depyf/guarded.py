@@ -25,10 +25,18 @@ def guarded_call(action: Callable[[], Result], otherwise: Result, report: Callab
 
 def warn_of(error: Exception, lost: str) -> None:
     """Warn of an internal error and what it costs; the program never sees the error."""
+    _warn(error, f"the program continues, {lost}")
+
+
+def missing(what: str) -> Callable[[Exception], None]:
+    """Return a function that warns of an internal error by which a part of the output is missing."""
+    return lambda error: _warn(error, f"that {what} is missing")
+
+
+def _warn(error: Exception, lost: str) -> None:
     try:
-        warnings.warn(
-            harmless(f"depyf: an internal error ({type(error).__name__}: {error}); the program continues, {lost}"),
-            RuntimeWarning, stacklevel=3)
+        warnings.warn(harmless(f"depyf: an internal error ({type(error).__name__}: {error}); {lost}"), RuntimeWarning,
+                      stacklevel=4)
     except Exception:
         pass  # warnings may be errors here
 

@@ -23,7 +23,7 @@ _reading_commands = False
 
 def can_pause(insist: bool = False) -> bool:
     """Return whether a pause is answered; ``insist``: by any open standard input, also an empty one."""
-    return _under_debugger() or _custom_breakpoint() or _pdb_is_answered(insist)
+    return under_debugger() or _custom_breakpoint() or _pdb_is_answered(insist)
 
 
 def stop() -> None:
@@ -127,7 +127,8 @@ def _notebook_asks() -> bool:
     return bool(getattr(getattr(shell, "kernel", None), "_allow_stdin", False))
 
 
-def _under_debugger() -> bool:
+def under_debugger() -> bool:
+    """Return whether a debugger watches this thread; a trace function can also be a coverage tool's."""
     if sys.gettrace() is not None:
         return _is_debugger(sys.gettrace())
     # (Asked before it has loaded pydevd, it does so, and replaces the hook of ``breakpoint()``.)
@@ -139,7 +140,7 @@ def _under_debugger() -> bool:
 
 
 def _is_debugger(trace: object) -> bool:
-    """Return whether the trace function is a debugger's: it may also be a coverage tool's."""
+    """Return whether a trace function is a debugger's."""
     import bdb
 
     if isinstance(getattr(trace, "__self__", None), bdb.Bdb):
@@ -156,7 +157,7 @@ def _custom_breakpoint() -> bool:
 
 
 def _is_idle(hook: object) -> bool:
-    return _hook_of_pydevd(hook) and not _under_debugger()
+    return _hook_of_pydevd(hook) and not under_debugger()
 
 
 def _hook_of_pydevd(hook: object) -> bool:

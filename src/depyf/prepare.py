@@ -150,7 +150,9 @@ class prepare_debug(contextlib.ContextDecorator):
             self._session.show(name, shown, graph)
 
     def _begin_session(self) -> None:
-        self._debugged = guarded_call(_under_debugger, False, lambda error: warn_of(
+        from .pausing import under_debugger
+
+        self._debugged = guarded_call(under_debugger, False, lambda error: warn_of(
             error, "and graphs are linked to their files when depyf.debug() is entered"))
         # (Warnings of torch's modules that these import may be errors to the program.)
         with unwarned(), guarded.paused():
@@ -391,14 +393,6 @@ def _files_wanted(given: str | None) -> str:
     if value not in ("now", "later", "background"):
         raise ValueError(f"{name}={value!r} is not known; give 'now' or 'later'")
     return "now" if value == "background" else value
-
-
-def _under_debugger() -> bool:
-    """Return whether a debugger watches this thread."""
-    if sys.gettrace() is not None:
-        return True
-    monitoring = getattr(sys, "monitoring", None)  # since 3.12
-    return monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
 
 
 def _arguments(args: tuple[Any, ...], directory: Any, *flags: bool) -> tuple[str, bool, bool]:

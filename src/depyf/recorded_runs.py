@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,22 @@ def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
     if name and os.path.exists(os.path.join(path, name, store.FILE)):
         return {name: read(os.path.join(path, name))}
     return recorded(path) or logged(path)
+
+
+def folder_of(captures: Mapping[str, Capture], path: str, rank: int | None = None) -> str:
+    """Return the folder of a rank of a run, or of one with the same log, and say so; by default the first folder.
+
+    Raises:
+        RecordsError: the run at the path has no such rank.
+    """
+    wanted = next(iter(captures)) if rank is None else f"{RANK}{rank}"
+    if wanted in captures:
+        return wanted
+    for folder, capture in captures.items():
+        if rank in [each.number for each in capture.alike_ranks]:
+            say(f"depyf: {wanted} did the same as {folder}: its records are read, and the times are those of {folder}")
+            return folder
+    raise RecordsError(f"{path} has no rank {rank}")
 
 
 def shown(path: str) -> Capture | list[RankClass]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .guarded import guarded_call
+from .guarded import guarded_call, missing
 from .records import store
 from .records.model import Capture
 
@@ -22,10 +21,8 @@ Progress = Callable[[str, int, int], None]
 Report = Callable[[Exception], None]
 
 
-def say(error: Exception) -> None:
-    """Warn of an internal error, which costs a file."""
-    warnings.warn(f"depyf: an internal error ({type(error).__name__}: {error}); that file is missing", RuntimeWarning,
-                  stacklevel=2)
+#: Warns of an internal error, which costs a file.
+say: Report = missing("file")
 
 
 def write(
@@ -59,7 +56,7 @@ def write(
     chosen = guarded_call(lambda: _chosen(whole, options), whole, report)
     if chosen is not whole:
         _remove_others(chosen, directory)
-    made = sum(len(frame.entries) for function in whole.functions for frame in function.frames)
+    made = len(whole.entries)
     lacking = capture.unwritten is not None and made < len(capture.unwritten.bytecodes)
     page = True if PAGE in options else False if NO_PAGE in options else None
     final = files.write_views(

@@ -232,6 +232,8 @@ def test_ranks_whose_logs_say_the_same_are_read_once(tmp_path, capsys, monkeypat
         shown = capsys.readouterr()
         assert "all_reduce_" in shown.out and "rank_4 did the same as rank_0" in shown.err
         assert cli.main(["explain", path, "--rank", "6"]) == 2
+        assert cli.main(["fits", path, "f", "--rank", "4"]) != 2, capsys.readouterr()
+        assert cli.main(["fits", path, "f", "--rank", "6"]) == 2
     capsys.readouterr()
     assert cli.main(["explain", logs, "--json"]) == 0
     assert [run["alike_ranks"] for run in json.loads(capsys.readouterr().out)["runs"]] == [[1, 3, 4, 5], []]

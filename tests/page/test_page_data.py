@@ -14,7 +14,16 @@ import textwrap
 import pytest
 
 from depyf import page
-from depyf.records.model import Capture, Compilation, CompileId, GuardFailure, SourceFile, SourceLocation, TracedLines
+from depyf.records.model import (
+    Capture,
+    Compilation,
+    CompileId,
+    GuardFailure,
+    SourceFile,
+    SourceLocation,
+    TracedLines,
+    UserFunction,
+)
 from depyf.torch_text.user_expressions import path_steps
 from depyf.views.dump.directory import Directory
 from depyf.views.dump.files import write_views
@@ -459,6 +468,16 @@ def test_stages_and_kernels_know_their_direction(captures):
         ("captured graph", ""), ("joint graph", ""), ("forward graph", "forward"), ("backward graph", "backward"),
         ("after Inductor's passes, forward", "forward"), ("after Inductor's passes, backward", "backward"),
         ("forward kernels", "forward"), ("backward kernels", "backward")]
+
+
+def test_a_compilation_is_at_the_function_that_the_user_means():
+    wrapper, function = SourceLocation("/lib/generic.py", 1019, "wrapper"), SourceLocation("/me/model.py", 4, "forward")
+    compilation = Compilation(CompileId(0, 0), "wrapper", wrapper, outcome="skipped",
+                              user_function=UserFunction("Net.forward", function, (wrapper,)))
+    run = run_data(Capture(compilations=(compilation,)))
+    for data in (run["compilations"][0], run["lost"][0], run["units"][0]):
+        file, line = run["places"][2 * data["place"] : 2 * data["place"] + 2]
+        assert (run["files"][file]["path"], line) == ("/me/model.py", 4)
 
 
 @pytest.mark.parametrize(("failure", "failing"), [

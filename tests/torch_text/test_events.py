@@ -124,6 +124,13 @@ def test_recompile_for_a_type_and_a_value_asks_what_is_seen():
     assert asked == ["type(k)", "L['n']"]
 
 
+def test_a_type_of_the_same_name_is_another_class():
+    """``parametrize`` makes a class for each module, all called ``ParametrizedConv1d``."""
+    reason = "7/1: ___check_type_id(self.conv, 94543805829200), type=<class 'torch.nn.ParametrizedConv1d'>"
+    (failure,) = guard_failures(reason, seen=lambda expression: "torch.nn.ParametrizedConv1d")
+    assert (failure.expected, failure.seen) == ("torch.nn.ParametrizedConv1d", "another class of that name")
+
+
 @pytest.mark.parametrize("text", [
     "'NoneType' object has no attribute 'size'", "'int' object is not subscriptable", "list index out of range", "'key'"])
 def test_the_text_of_an_exception_is_no_name_of_what_changed(text):

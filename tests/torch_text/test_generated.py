@@ -495,5 +495,5 @@ def call(args):
     provenance = Provenance(CompiledGraph("g", "g", IDS, "inductor", (GraphStage("AFTER_POST_GRAD", 0, text),),
                                           (Kernel(0, module),)))
     shown = kernel_outline(provenance, provenance.kernels[0], "title")
-    assert "cpp_fused_0  (C++, line 2; copies values for or of these, and computes none)\n          m.py:1  mm" in shown
+    assert "cpp_fused_0  (C++, line 2; copies what these take or give, and computes nothing)\n          m.py:1  mm" in shown
     assert "cpp_fused_relu_1  (C++, line 4)\n          m.py:2  relu" in shown

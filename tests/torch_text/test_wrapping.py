@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from depyf.torch_text.wrapping import WIDTH, comment, items, wrapped
+from depyf.torch_text.wrapping import WIDTH, broken, comment, items, wrapped
 
 NAMES = [f"some_value_{number}" for number in range(30)]
 LONG = "layers_0_self_attn_projection_weight_of_a_long_name"
@@ -32,6 +32,13 @@ def test_the_same_tree(code, indent):
     assert all(len(line) <= WIDTH for line in lines), "\n".join(lines)
     shown = "\n".join(["def f(self):", *lines])
     assert ast.dump(ast.parse(shown)) == ast.dump(ast.parse(f"def f(self):\n    {code}"))
+
+
+def test_after_a_long_key_is_broken():
+    text = f"check_type(a.{LONG}.{LONG}[\"<class '{LONG}.{LONG}'>\"]['hidden_states'], '{LONG}')"
+    lines = broken(text, 8)
+    assert all(len(line) <= WIDTH for line in lines), "\n".join(lines)
+    assert ast.dump(ast.parse("(" + "\n".join(lines) + ")")) == ast.dump(ast.parse(text))
 
 
 def test_what_fits_is_left_alone():

@@ -92,6 +92,14 @@ def test_a_statement_on_another_value_is_shown(old, new):
     assert f"#   - {old[-1]}" in lines and f"#   + {new[-1]}" in lines
 
 
+def test_a_statement_in_the_place_of_another_is_one_that_differs():
+    """A size that is kept in one place and replaced in another shows each such statement twice."""
+    rest = [f"t_{k} = x.add({k})" for k in range(40)]
+    old, new = ([f"v_{k} = x.view({size}, -1, 8)" for k in range(8)] for size in ("8", "s27"))
+    lines = like_before([*new, *rest], {"g": [*old, *rest]}).splitlines()
+    assert "#   - v_7 = x.view(8, -1, 8)" in lines and "#   + v_7 = x.view(s27, -1, 8)" in lines
+
+
 def test_names_of_operations_in_place_are_counted_up_too():
     """FX calls them ``add_``, ``add__1``, ``add__2``."""
     rest = [f"t_{k} = x.add({k})" for k in range(24)]

@@ -242,6 +242,11 @@ def test_a_stage_says_whether_it_is_forward_or_backward(parameters, shown, name)
     assert file.text.split("\n")[file.line(3) - 1] == "        return (tangents_1,)"
 
 
+def test_a_function_of_operator_is_imported_by_the_name_that_torch_gives_it():
+    stage = GraphStage("Captured_Graph", 0, "class G(torch.nn.Module):\n    def forward(self, x):\n        y = _operator_not_(x)\n        return (y,)\n")
+    assert "\nfrom operator import not_ as _operator_not_\nimport torch\n" in graph_file("__compiled_fn_1", stage).text
+
+
 COND = '''\
 class GraphModule(torch.nn.Module):
     def forward(self, L_x_: "f32[3]"):

@@ -277,6 +277,16 @@ def broken_at(text, reason, explanation=""):
     return GraphBreak(CompileId(0, 0), reason, explanation, stack=(SourceLocation(FILE, 4, "f", text),))
 
 
+def test_of_a_line_one_computation_is_shown():
+    words = "Detected `if`.\nThe branch condition involves a tensor computed as follows:\n"
+    breaks = [broken_at("if x > 0:", "Data-dependent branching", f"{words}mul_{n} = mul(x, {n})") for n in range(3)]
+    elsewhere = GraphBreak(CompileId(0, 0), "Data-dependent branching", f"{words}add = add(x, 1)",
+                           stack=(SourceLocation(FILE, 9, "f", "if y > 0:"),))
+    text = index(capture_of(compilation(breaks=(*breaks, elsewhere))))
+    assert "mul_0" in text and "add = add" in text and "mul_1" not in text
+    assert "Of the same line: 2 computations more" in text
+
+
 @pytest.mark.parametrize("broken, phrase", [
     (broken_at("self.log.append(x.item())", "Unsupported Tensor.item() call"), "`x.item()`"),
     (broken_at('print("so", "much", "to", "say")', "Failed to trace builtin operator", "operator `print` with"),

@@ -149,6 +149,19 @@ def test_an_operator_of_a_package_is_imported_with_the_file_that_calls_it():
     assert "\nimport kernels.linear  # registers kernels::mm\n" in repro(recorded(text), "0/1")
 
 
+def test_an_operator_that_a_compilation_registers_is_imported():
+    text = GRAPH.replace("l_x_ @ l_self_up_", "torch.ops.higher_order.register_hook(l_x_, l_self_up_)")
+    assert "\nimport torch._higher_order_ops.register_hook  # registers higher_order::" in repro(recorded(text), "0/1")
+
+
+def test_a_function_of_operator_has_the_name_that_torch_gives_it(tmp_path):
+    needs_torch()
+    text = repro(recorded(GRAPH.replace("l_x_ @ l_self_up_", "l_x_ @ l_self_up_ * _operator_not_(False)")), "0/1", "eager")
+    assert "\nfrom operator import not_ as _operator_not_\n" in text
+    done = run(tmp_path / "operator.py", text, "eager")
+    assert done.returncode == 0, done
+
+
 @pytest.mark.parametrize("capture, name, message", [
     (recorded(), "0/7", "there is no graph of 0/7; there is 0/1 (Decoder.forward: __compiled_fn_1)"),
     (recorded(graphs=()), "0/1", "0/1 has no graph: what torch compiled of it calls none"),
@@ -159,6 +172,9 @@ def test_an_operator_of_a_package_is_imported_with_the_file_that_calls_it():
     (recorded(GRAPH.replace("cond[0]", "self.layer(cond)")), "0/1", "the graph calls the module layer"),
     (recorded(GRAPH.replace("l_x_ @ l_self_up_", "torch.ops.mine.mm(l_x_, l_self_up_)")), "0/1",
      "the graph calls the operator mine::mm, which the program registers"),
+    (recorded(GRAPH.replace("l_x_ @ l_self_up_",
+                            "torch.ops.higher_order.triton_kernel_wrapper_mutation(kernel_idx = 0)")), "0/1",
+     "the graph calls a Triton kernel (triton_kernel_wrapper_mutation), which is in no dump"),
     (recorded("# (torch printed this graph in a form that is not Python)\n# x\n"), "0/1", "is not Python"),
 ])
 def test_what_a_dump_does_not_hold(capture, name, message):

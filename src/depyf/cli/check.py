@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from .terminal import DONE, refused
+from .terminal import DONE, RUN, refused
 
 BEYOND = 1
 #: Options, with the kinds of budgets that they are for (``depyf.views.findings.KINDS``; a help need not import that).
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
                "shell for its qualified name or the last part of it; with a / or with .py at its end for its file). "
                "Each option can be given several times. Exit status: 0 within the budgets, 1 beyond one of them, 2 "
                "there is nothing that can be read or judged.")
-    command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
+    command.add_argument("path", metavar="PATH", help=RUN)
     given = command.add_argument_group("budgets: at most")
     for option, (kind, meaning) in OPTIONS.items():
         given.add_argument(option, action="append", default=[], dest=kind, help=meaning,

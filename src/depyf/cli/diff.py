@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .terminal import DONE, add_color, console_on, refused
+from .terminal import DONE, RUN, add_color, console_on, refused
 
 if TYPE_CHECKING:
     from ..views.diff.difference import Difference
@@ -24,8 +24,7 @@ def add(commands: Any) -> None:
                     "recompiles, guards, kernels. Ids, addresses, hashes and names that torch counts up are no "
                     "difference, nor is time, which is shown. Needs no torch.",
         epilog="Exit status: 0 no difference, 1 there is one, 2 there is nothing that can be read.")
-    command.add_argument("before", metavar="DIR_A", help="directory of a dump, its records.jsonl, or a log of "
-                                                         "TORCH_TRACE")
+    command.add_argument("before", metavar="DIR_A", help=RUN)
     command.add_argument("after", metavar="DIR_B", help="the same of the other run")
     command.add_argument("--full", action="store_true",
                          help="report every change, and those of graphs and kernels line by line")

@@ -8,8 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .. import guarded
-from ..harmless import say
-from .terminal import DONE, add_color, console_on, refused
+from .terminal import DONE, RUN, add_color, add_rank, console_on, refused
 
 if TYPE_CHECKING:
     from ..views.ranks import RankClass
@@ -22,8 +21,8 @@ def add(commands: Any) -> None:
         description="Explains what torch.compile did in a run: graph breaks with reason and advice, recompiles, what "
                     "was not compiled, dynamic shapes, time. Needs no torch.",
         epilog="Exit status: 0 done, 2 there is nothing that can be read.")
-    command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
-    command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
+    command.add_argument("path", metavar="PATH", help=RUN)
+    add_rank(command)
     command.add_argument("--json", action="store_true", help="the same as JSON (docs/json.md)")
     add_color(command)
     command.set_defaults(run=explain)
@@ -38,7 +37,7 @@ def explain(given: argparse.Namespace) -> int:
     path = os.path.join(given.path, rank) if rank else given.path
     if not given.json and (text := _written_index(path)) is not None:
         return _show(given, text, path)
-    from ..recorded_runs import captures_of, shown
+    from ..recorded_runs import captures_of, folder_of, shown
     from ..records.store import RecordsError
     from ..views.index.index import index
 
@@ -52,20 +51,16 @@ def explain(given: argparse.Namespace) -> int:
         captures = {each.members[0].folder: each.capture for each in run if each.capture is not None}
     else:
         captures = run if isinstance(run, dict) else {"": run}
-    if rank and rank not in captures:
-        alike = next((folder for folder, capture in captures.items()
-                      if given.rank in [each.number for each in capture.alike_ranks]), "")
-        if not alike:
-            return refused(f"{given.path} has no rank {given.rank}")
-        say(f"depyf: {rank} did the same as {alike}, which is shown; the times are those of {alike}")
-        rank = alike
+    try:
+        folder = folder_of(captures, given.path, given.rank)
+    except RecordsError as error:
+        return refused(error)
     if given.json:
         from ..views.as_json import explain_document, written
 
-        chosen = {rank: captures[rank]} if rank else captures
+        chosen = {folder: captures[folder]} if rank else captures
         sys.stdout.write(written(explain_document(chosen, given.path)))
         return DONE
-    folder = rank or next(iter(captures))
     return _show(given, index(captures[folder]), os.path.join(given.path, folder) if folder else given.path)
 
 

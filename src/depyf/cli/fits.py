@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import Any
 
-from .terminal import DONE, refused
+from .terminal import DONE, RUN, add_rank, refused
 
 NOT_SERVED, UNDECIDED = 1, 3
 
@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
                     "A condition on something that was not given is undecided. Needs no torch.",
         epilog="Exit status: 0 served, 1 no version serves the call, 2 nothing that can be read, 3 undecided. "
                "With --sizes: 1 if a size would be compiled again.")
-    command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
+    command.add_argument("path", metavar="PATH", help=RUN)
     command.add_argument("function", metavar="FUNCTION", help="its name (Decoder.forward, forward), or the id of one "
                                                               "of its versions (0/1), also of a resume function")
     command.add_argument("--args", nargs="+", action="extend", default=[], metavar="NAME=VALUE",
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     command.add_argument("--sizes", nargs="+", action="extend", default=[], metavar="NAME.DIM=N,N",
                          help="which of these sizes would be compiled again: x.0=1,2,8,16; n=1,2 (a number); "
                               "x.0,y.0=1,2 (both at once)")
-    command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
+    add_rank(command)
     command.set_defaults(run=fits)
 
 
@@ -43,16 +43,13 @@ def fits(given: argparse.Namespace) -> int:
     from ..fitting.given import NoSuchFunction, described_call, frame_of, known_names, known_state
     from ..fitting.oracle import advice, fit
     from ..fitting.written import NotAValue, NotGiven, answers_by_size, arguments
-    from ..recorded_runs import captures_of
-    from ..records.run_directory import RANK
+    from ..recorded_runs import captures_of, folder_of
     from ..records.store import GUARDS_OF_FILE, RecordsError
 
     try:
-        captures = captures_of(given.path)
-        folder = next(iter(captures)) if given.rank is None else f"{RANK}{given.rank}"
-        if folder not in captures:
-            return refused(f"{given.path} has no rank {given.rank}")
-        frame = frame_of(captures[folder], given.function)
+        captures = captures_of(given.path, given.rank)
+        capture = captures[folder_of(captures, given.path, given.rank)]
+        frame = frame_of(capture, given.function)
         call = described_call(
             frame, known_names(frame, arguments(given.args)), known_state(frame, arguments(given.state)))
         answer = fit(frame, call, given.same)
@@ -69,7 +66,7 @@ def fits(given: argparse.Namespace) -> int:
     hint = "" if sizes else advice(answer, answer if given.same else fit(frame, call, same=True))
     if hint:
         print(f"\n{hint}")
-    if GUARDS_OF_FILE in captures[folder].notes:
+    if GUARDS_OF_FILE in capture.notes:
         print(f"\n{GUARDS_OF_FILE[:1].upper()}{GUARDS_OF_FILE[1:]}.")
     asked = [each.served for answers in sizes.values() for each in answers.values()] or [answer.served]
     return NOT_SERVED if False in asked else UNDECIDED if None in asked else DONE

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from .terminal import DONE, refused
+from .terminal import DONE, RUN, add_rank, refused
 
 
 def add(commands: Any) -> None:
@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
                     "the recorded sizes, strides and dtypes (their numbers are random), its guards as comments, and "
                     "the check of the backend against eager PyTorch. Needs no torch itself.",
         epilog="Exit status: 0 done, 2 nothing that can be read, or the program cannot be written.")
-    command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
+    command.add_argument("path", metavar="PATH", help=RUN)
     command.add_argument("compilation", metavar="ID", help="id of a compilation (0/1) or name of a graph "
                                                            "(__compiled_fn_3)")
     command.add_argument("-o", "--output", metavar="FILE", help="the program (default: repro_0_1.py; - for standard "
@@ -26,24 +26,21 @@ def add(commands: Any) -> None:
     command.add_argument("--backend", default="", help="the one that the program checks by default (default: the "
                                                        "recorded one)")
     command.add_argument("--force", action="store_true", help="overwrite the file")
-    command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
+    add_rank(command)
     command.set_defaults(run=repro)
 
 
 def repro(given: argparse.Namespace) -> int:
     """Run ``depyf repro``."""
-    from ..recorded_runs import captures_of
-    from ..records.run_directory import RANK
+    from ..recorded_runs import captures_of, folder_of
     from ..records.store import RecordsError
     from ..views.repro import NotReproducible
     from ..views.repro import repro as program
 
     try:
-        captures = captures_of(given.path)
-        folder = next(iter(captures)) if given.rank is None else f"{RANK}{given.rank}"
-        if folder not in captures:
-            return refused(f"{given.path} has no rank {given.rank}")
-        text = program(captures[folder], given.compilation, given.backend)
+        captures = captures_of(given.path, given.rank)
+        capture = captures[folder_of(captures, given.path, given.rank)]
+        text = program(capture, given.compilation, given.backend)
         name = given.output or f"repro_{given.compilation.strip('[]').replace('/', '_')}.py"
         if name == "-":
             sys.stdout.write(text)

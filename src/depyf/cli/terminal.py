@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 WIDEST = 120
 
 
+#: What commands read a run from.
+RUN = "directory of a dump, its records.jsonl, or a log of TORCH_TRACE"
+
+
+def add_rank(command: argparse.ArgumentParser) -> None:
+    """Add ``--rank``, which :func:`depyf.recorded_runs.folder_of` takes."""
+    command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
+
+
 def add_color(command: argparse.ArgumentParser) -> None:
     """Add ``--color``, whose value :func:`console_on` takes."""
     command.add_argument("--color", choices=("auto", "always", "never"), default="auto",

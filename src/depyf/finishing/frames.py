@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..guarded import guarded_call
+from ..guarded import guarded_call, missing
 from ..records import store
 from ..records.model import CacheEntry, Capture, CodeText, Frame, SourceLocation, UserFunction
 from ..torch_text.global_names import is_resume, plain_name
@@ -135,9 +134,4 @@ def written(capture: Capture) -> Capture:
         return capture
     from .functions import finished  # (the decompiler: few need it)
 
-    return finished(capture, lambda action, otherwise: guarded_call(action, otherwise, _say))
-
-
-def _say(error: Exception) -> None:
-    warnings.warn(f"depyf: an internal error ({type(error).__name__}: {error}); that part of the run is missing",
-                  RuntimeWarning, stacklevel=2)
+    return finished(capture, lambda action, otherwise: guarded_call(action, otherwise, missing("part of the run")))

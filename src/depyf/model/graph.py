@@ -17,7 +17,7 @@ import ast
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -291,6 +291,15 @@ class Graph:
     def node(self, name: str) -> Node | None:
         """Return a node by its name."""
         return next((node for node in self.nodes if node.name == name), None)
+
+
+def users_of(nodes: Iterable[Node]) -> dict[str, list[str]]:
+    """Return the nodes that take each node, in order; nothing of one that none takes."""
+    users: dict[str, list[str]] = {}
+    for node in nodes:
+        for name in node.inputs:
+            users.setdefault(name, []).append(node.name)
+    return users
 
 
 def is_gradient(name: str) -> bool:

@@ -67,13 +67,10 @@ class Watched:
     """One cell, from before it runs until it is shown."""
 
     def __init__(self, options: argparse.Namespace, cell: str, namespace: dict[str, Any]) -> None:
-        self.options, self.cell, self.namespace = options, cell, namespace
+        self.options = options
         self.block = prepare_debug(options.output or temporary(), files="now")
         self.block.__enter__()
-        self.earlier = self._compiled()
-
-    def _compiled(self) -> list[Compiled]:
-        return compiled(names_in(self.cell), self.namespace)
+        self.earlier = compiled(names_in(cell), namespace)
 
     def end(self) -> View:
         """Write the dump, and return its view."""

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..model.graph import VIEWS, Graph, Node, is_gradient, is_in_place, last_name
+from ..model.graph import VIEWS, Graph, Node, is_gradient, is_in_place, last_name, users_of
 
 #: Operations that give their value in another shape or type.
 _MOVING = VIEWS | frozenset("to float half bfloat16 double type type_as contiguous clone flatten view_as chunk".split())
@@ -265,10 +265,7 @@ class _Flow:
                     self._narrow(node.name, near if near & self.left[node.name] else pieces.after(reading))
                 self._narrow(node.name, takers)
         self.line = dict(self.left)
-        self.users: dict[str, list[str]] = {}
-        for node in self.nodes:
-            for name in node.inputs:
-                self.users.setdefault(name, []).append(node.name)
+        self.users = users_of(self.nodes)
 
     def result(self) -> dict[str, int]:
         """Return the remaining pieces of each node's line."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import functools
-import os
-import sysconfig
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ..model.graph_text import locations
 from ..reading import source_lines
 from ..records.model import Capture, SourceFile, SourceLocation
+from ..torch_text.libraries import is_library
 from ..torch_text.parsed import parsed_file
 
 #: A longer file is left out: nobody wrote it.
@@ -22,11 +20,10 @@ WHOLE = 20_000
 def files_named(capture: Capture) -> dict[str, bool]:
     """Return the files that frames, breaks, graphs and traced lines name -> whether a frame of its own is in it."""
     result: dict[str, bool] = {}
-    for function in capture.functions:
-        for frame in function.frames:
-            if frame.location is not None and frame.entries:
-                for place in (frame.location, *frame.wrappers):
-                    result[place.filename] = True
+    for frame in capture.frames:
+        if frame.location is not None and frame.entries:
+            for place in (frame.location, *frame.wrappers):
+                result[place.filename] = True
     for compilation in capture.compilations:
         if compilation.location is not None:
             result[compilation.location.filename] = True
@@ -57,7 +54,7 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = source_line
         for place in (place for graph_break in compilation.breaks for place in graph_break.stack):
             broken.setdefault(place.filename, set()).add(place.line)
     for path, has_frame in files_named(capture).items():
-        if not has_frame and _is_library(path):
+        if not has_frame and is_library(path):
             continue
         text = "".join(read(path))
         if not has_frame and path in traced and WHOLE < len(text) <= LONGEST:
@@ -88,21 +85,6 @@ def only_traced(text: str, lines: Collection[int]) -> str:
     return "\n".join(texts)
 
 
-def _is_library(path: str) -> bool:
-    """Return whether a path is in torch or in the standard library."""
-    torch, packages, library = _folders()
-    return path.startswith(torch) or path.startswith(library) and not path.startswith(packages)
-
-
-@functools.cache
-def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return ``(torch's, installed packages, the standard library)``, with their last separator."""
-    paths = sysconfig.get_paths()
-    packages = tuple(os.path.join(paths[key], "") for key in ("purelib", "platlib"))
-    return (tuple(os.path.join(folder, "torch", "") for folder in packages), packages,
-            tuple(os.path.join(paths[key], "") for key in ("stdlib", "platstdlib")))
-
-
 # --- where there are no records of them ---------------------------------------------------------------
 def of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | None = None) -> tuple[SourceFile, ...]:
     """Return the files of a capture: those recorded.
@@ -123,7 +105,7 @@ def of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | None = N
         if path in recorded:
             result.append(recorded[path])
             continue
-        if not has_frame and _is_library(path):
+        if not has_frame and is_library(path):
             continue
         lines = known.get(path, {})
         on_disk = list(read(path)) if read is not None else []
@@ -140,21 +122,13 @@ def of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | None = N
 
 def _places(capture: Capture) -> Iterator[SourceLocation]:
     for compilation in capture.compilations:
-        for broken in compilation.breaks:
-            yield from broken.stack
-        for failed in compilation.guard_failures:
-            if failed.cause is not None:
-                yield failed.cause
-        for symbol in compilation.symbols:
-            if symbol.location is not None:
-                yield symbol.location
-    for function in capture.functions:
-        for frame in function.frames:
-            if frame.location is None:
-                continue
-            if frame.original_is_user_text:
-                first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
-                yield SourceLocation(frame.location.filename, frame.location.line, text=first)
+        yield from compilation.places()
+    for frame in capture.frames:
+        if frame.location is None:
+            continue
+        if frame.original_is_user_text:
+            first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
+            yield SourceLocation(frame.location.filename, frame.location.line, text=first)
     for graph in capture.graphs:
         for stage in graph.stages[:1]:
             yield from locations(stage.text)
@@ -162,10 +136,9 @@ def _places(capture: Capture) -> Iterator[SourceLocation]:
 
 def _pieces(capture: Capture, path: str, known: dict[int, str]) -> str:
     lines = dict(known)
-    for function in capture.functions:
-        for frame in function.frames:
-            if frame.location is not None and frame.location.filename == path and frame.original_is_user_text:
-                for offset, text in enumerate(frame.original.text.splitlines()):
-                    lines[frame.location.line + offset] = text
+    for frame in capture.frames:
+        if frame.location is not None and frame.location.filename == path and frame.original_is_user_text:
+            for offset, text in enumerate(frame.original.text.splitlines()):
+                lines[frame.location.line + offset] = text
     last = max((number for number in lines if 0 < number < 1_000_000), default=0)
     return "\n".join(lines.get(number, "") for number in range(1, last + 1)) + "\n" if last else ""

@@ -20,6 +20,7 @@ each other.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import field
 from functools import cached_property
 from typing import ClassVar
@@ -355,6 +356,11 @@ class CompiledGraph:
     phases: tuple[Phase, ...] = ()  # of a graph without a frame: time by part, where torch reported it
 
     @property
+    def captured(self) -> GraphStage | None:
+        """The graph as Dynamo captured it; ``None`` where that is not known."""
+        return next((stage for stage in self.stages if stage.stage == "Captured_Graph"), None)
+
+    @property
     def inputs(self) -> tuple[GraphInput, ...]:
         """Of the captured graph, as far as torch says what they are."""
         return next((stage.inputs for stage in self.stages if stage.inputs), ())
@@ -536,6 +542,20 @@ class Compilation:
     # what is cut. `None` where that is not known.
     arguments: dict[str, str] | None = None
 
+    @property
+    def place(self) -> SourceLocation | None:
+        """Where the function begins that the user means, which a wrapper may be around."""
+        meant = self.user_function
+        return (meant.location if meant is not None else None) or self.location
+
+    def places(self) -> Iterator[SourceLocation]:
+        """Yield all places that it names but those of its callers."""
+        meant = self.user_function
+        yield from filter(None, (
+            self.location, self.failure and self.failure.location, meant and meant.location,
+            *(meant.wrappers if meant is not None else ()), *(place for each in self.breaks for place in each.stack),
+            *(each.cause for each in self.guard_failures), *(each.location for each in self.symbols)))
+
 
 @frozen
 class SourceFile:
@@ -690,6 +710,16 @@ class Capture:
     def by_name(self) -> dict[str, CompiledGraph]:
         """The graphs by their names."""
         return {graph.name: graph for graph in self.graphs}
+
+    @functools.cached_property
+    def frames(self) -> tuple[Frame, ...]:
+        """The functions with their resume functions, in order."""
+        return tuple(frame for function in self.functions for frame in function.frames)
+
+    @functools.cached_property
+    def entries(self) -> tuple[CacheEntry, ...]:
+        """All versions, in the order of their frames."""
+        return tuple(entry for frame in self.frames for entry in frame.entries)
 
     @property
     def lost(self) -> frozenset[tuple[int, int, int]]:

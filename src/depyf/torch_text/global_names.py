@@ -9,6 +9,7 @@ as ``<prefix>_<id>_c<compilation>``. The id differs in each run and says nothing
 
 from __future__ import annotations
 
+import operator
 import re
 import types
 import weakref
@@ -20,6 +21,16 @@ from typing import Any
 _BY_ID = re.compile(r"_\d{9,}_c\d+\b")
 #: Beginnings of the names of globals that Dynamo adds.
 _OF_DYNAMO = ("__", "_")
+
+
+#: A function of ``operator`` that Python has no sign for, by the name that FX gives the global.
+_OF_OPERATOR = re.compile(r"\b_operator_(\w+)(?=\()")
+
+
+def operator_imports(text: str) -> str:
+    """Return the imports of the functions of ``operator`` that a graph calls by names of FX: ``_operator_not_(x)``."""
+    names = sorted(set(_OF_OPERATOR.findall(text)) & set(dir(operator))) if "_operator_" in text else ()
+    return "".join(f"from operator import {name} as _operator_{name}\n" for name in names)
 
 
 def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:

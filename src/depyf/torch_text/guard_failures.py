@@ -59,6 +59,7 @@ _WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribut
 SAME_CODE, A_FUNCTION, SAME_OBJECT = "the same code", "a function", "the same object"
 #: The replacement of an object in a call: one that is not described, none any more, or one of a type.
 ANOTHER_OBJECT, _NO_OBJECT, _OF_TYPE = "another object", "gone", "an object of type "
+ANOTHER_CLASS = "another class of that name"
 #: Types of objects that Python makes anew each time that an attribute is read.
 _BOUND = ("builtin_function_or_method", "method", "method-wrapper")
 _NUMBER = re.compile(r"(?P<whole>-?\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -292,6 +293,12 @@ def _of_object(match: re.Match[str], seen: Seen) -> Comparison:
     return Comparison(owner, SAME_OBJECT, seen(owner) or ANOTHER_OBJECT)
 
 
+def _of_type(match: re.Match[str], seen: Seen) -> Comparison:
+    subject, expected = f"type({match['source']})", match["expected"] or ""
+    now = seen(subject)  # (`parametrize` makes a class for each module, all of one name)
+    return Comparison(subject, expected, ANOTHER_CLASS if now == expected and now else now)
+
+
 def _of_no_function(match: re.Match[str], seen: Seen) -> Comparison:
     kind = seen(f"type({match['source']})")
     return Comparison(match["source"], A_FUNCTION, f"{_OF_TYPE}{kind}" if kind else "")
@@ -385,7 +392,7 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
     (_TENSOR, _of_tensor),
     (_NO_TENSOR, lambda match, seen: Comparison(
         f"type({match['source']})", "a tensor", re.sub(r"(?s)^<class '([^']*)'>.*", r"\1", match["seen"].strip()))),
-    (_TYPE_ID, lambda match, seen: _now(f"type({match['source']})", match["expected"] or "", seen)),
+    (_TYPE_ID, _of_type),
     (_OBJECT_ID, _of_object),
     (_NO_FUNCTION, _of_no_function),
     (_GONE, lambda match, seen: Comparison(match["source"], SAME_OBJECT, _NO_OBJECT)),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from ..records.model import GraphBreak, NamedValue
 from ..values import frozen
@@ -242,9 +242,9 @@ def in_order(hints: Iterable[str]) -> list[str]:
     return sorted(hints, key=lambda hint: "report an issue" in hint)
 
 
-def is_computation(lines: Sequence[str]) -> bool:
-    """Return whether lines of an explanation show all that the tensor tested by a branch is computed of."""
-    return lines[0].startswith("The branch condition involves")
+def is_computation(text: str) -> bool:
+    """Return whether a part of an explanation shows all that the tensor tested by a branch is computed of."""
+    return text.startswith("The branch condition involves")
 
 
 #: Torch's heading of a break that a loop does not let it continue from.

@@ -154,8 +154,9 @@ def legal_graph(text: str) -> str:
 # --- Long expressions on several lines ---------------------------------------------------------------
 _OPERATORS = {"and", "or", "is", "in", "not", "if", "else", "for", "==", "!=", "<=", ">=", "<", ">"}
 _ARITHMETIC = {"+", "-", "*", "**", "/", "//", "%", "@", "&", "|", "^", "<<", ">>"}
-#: The cost of a break at arithmetic or at a dot against one at another operator or a comma, in levels of nesting.
-_AT_ARITHMETIC, _AT_DOT = 100, 200
+#: The cost of a break at arithmetic, at a dot or after `[` against one at another operator or a comma, in levels of
+#: nesting.
+_AT_ARITHMETIC, _AT_DOT, _IN_INDEX = 100, 200, 300
 
 
 def broken(text: str, indent: int) -> list[str]:
@@ -203,8 +204,7 @@ def _breaks(text: str) -> tuple[tuple[int, int], ...]:
                 result.append((depth, begin))
             elif token.string in ("(", "[", "{"):
                 depth += 1
-                if token.string != "[":
-                    result.append((depth, end))
+                result.append((depth + (_IN_INDEX if token.string == "[" else 0), end))
             elif token.string in (")", "]", "}"):
                 depth -= 1
             elif token.string == ",":

@@ -23,7 +23,7 @@ from .causes import statement
 from .choice import fits
 from .findings import KINDS, Finding, findings
 from .formatting import is_from_file
-from .markdown import code, some, unmarked
+from .markdown import code, each_once, some, unmarked
 from .run_index import RunIndex
 
 
@@ -205,15 +205,14 @@ def _of_budget(results: Sequence[Result], folders: Sequence[str]) -> list[str]:
 
 
 def _beyond(result: Result) -> list[str]:
-    counted: dict[str, int] = {}
+    texts = []
     for finding, (place, text) in zip(result.findings, result.lines, strict=True):
         where = f"{place} " if place else ""
         shown = f" ({code(statement(text))})" if text else ""
         number = "" if KINDS[finding.kind].at_line else f"{finding.compile_id} "
         of = "" if finding.cause.startswith(finding.frame) else f"{finding.frame}{shown}: "
-        line = unmarked(f"  {where}{number}{of}{finding.cause}")
-        counted[line] = counted.get(line, 0) + 1
-    items = [line + (f", {number} times" if number > 1 else "") for line, number in counted.items()]
+        texts.append(unmarked(f"  {where}{number}{of}{finding.cause}"))
+    items = each_once(texts)
     left = len(items) - MOST
     if left > 1:
         items = [*items[:MOST], f"  ... and {left} more"]

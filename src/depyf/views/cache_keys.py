@@ -83,8 +83,8 @@ def _other_inputs(capture: Capture, before: CompileId, after: CompileId) -> tupl
 
 def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, TensorType]]:
     """Return the inputs of the one graph that was captured for a compilation, in the user's words, with their types."""
-    stages = [stage for graph in capture.graphs if graph.compile_id.key == compile_id.key
-              for stage in graph.stages if stage.stage == "Captured_Graph"]
+    stages = [graph.captured for graph in capture.graphs
+              if graph.compile_id.key == compile_id.key and graph.captured is not None]
     if len(stages) != 1:
         return []
     names = {each.name: user_expression(each.source) for each in stages[0].inputs}

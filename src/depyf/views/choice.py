@@ -91,8 +91,7 @@ def _words(what: str, items: Iterable[str]) -> str:
 def files_of(capture: Capture) -> set[str]:
     """Return the names of the files that the records of a run name."""
     names = {function.file for function in capture.functions}
-    names |= {entry.transformed.file for function in capture.functions for frame in function.frames
-              for entry in frame.entries}
+    names |= {entry.transformed.file for entry in capture.entries}
     for graph in capture.graphs:
         names |= {name for stage in graph.stages for name in (stage.file, stage.outline)}
         names |= {name for kernel in graph.kernels for name in (kernel.file, kernel.outline)}

@@ -18,7 +18,7 @@ from .causes import cause
 from .function_summary import FunctionSummary
 from .markdown import code, count, prose
 from .run_index import RunIndex
-from .verdict import why_plain
+from .verdict import break_given_up_at, why_plain
 
 
 @frozen
@@ -56,8 +56,8 @@ def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
 
 def _skipped(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
     for compilation in lost_functions(summary.compilations):
-        place = compilation.failure.location if compilation.failure else None
-        place = place or next((each.location for each in compilation.breaks if each.skips_function), None)
+        failure, broken = compilation.failure, break_given_up_at(compilation)
+        place = failure and failure.location or broken and broken.location
         yield Finding("skipped", summary.title, run.name_of(compilation), place or _place(compilation, summary),
                       why_plain(run, compilation), str(compilation.compile_id))
 
@@ -173,8 +173,7 @@ def _of(run: RunIndex, compilation: Compilation, summary: FunctionSummary, kind:
 
 
 def _place(compilation: Compilation, summary: FunctionSummary) -> SourceLocation | None:
-    meant = compilation.user_function
-    return (meant.location if meant is not None else None) or compilation.location or summary.location
+    return compilation.place or summary.location
 
 
 # --- Totals ------------------------------------------------------------------------------------------

@@ -149,17 +149,10 @@ def short_names(files: Iterable[str]) -> dict[str, str]:
 def files_of(capture: Capture) -> Iterable[str]:
     """Yield the paths that the records of a run name, as often as they do."""
     for compilation in capture.compilations:
-        places = [compilation.location, compilation.failure and compilation.failure.location]
-        if compilation.user_function is not None:
-            places += [compilation.user_function.location, *compilation.user_function.wrappers]
-        places += [place for broken in compilation.breaks for place in broken.stack]
-        places += [failure.cause for failure in compilation.guard_failures]
-        places += [decision.location for decision in compilation.symbols]
-        yield from (place.filename for place in places if place)
+        yield from (place.filename for place in compilation.places())
     yield from (graph.call.filename for graph in capture.graphs if graph.call is not None)
-    for function in capture.functions:
-        for frame in function.frames:
-            yield from (place.filename for place in (frame.location, *frame.wrappers) if place)
+    for frame in capture.frames:
+        yield from (place.filename for place in (frame.location, *frame.wrappers) if place)
 
 
 # --- Graphs without a Dynamo frame, in words: ``compiled by `compile_fx` at `app.py:12``` ------------

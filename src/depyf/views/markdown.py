@@ -16,6 +16,7 @@ theirs goes through :func:`code` or :func:`prose`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 from urllib.parse import quote
@@ -163,6 +164,11 @@ def listed(items: Sequence[str]) -> str:
 def count(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: ``1 graph``, ``3 graphs``."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def each_once(texts: Iterable[str]) -> list[str]:
+    """Return each text once, in order, with how often it occurs: ``f``, ``g, 3 times``."""
+    return [f"{text}, {number} times" if number > 1 else text for text, number in Counter(texts).items()]
 
 
 # --- Blocks ------------------------------------------------------------------------------------------

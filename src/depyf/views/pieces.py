@@ -40,8 +40,8 @@ def compiled_again(graphs: Iterable[CompiledGraph]) -> dict[str, list[Again]]:
     pieces: dict[Any, list[CompiledGraph]] = {}
     calls: list[CompiledGraph] = []
     for graph in graphs:
-        if graph.piece_of and (stage := _stage(graph, "Captured_Graph")):
-            pieces.setdefault(_operations(stage), []).append(graph)
+        if graph.piece_of and graph.captured:
+            pieces.setdefault(_operations(graph.captured), []).append(graph)
         elif graph.call is not None:
             calls.append(graph)
     result: dict[str, list[Again]] = {}
@@ -53,10 +53,6 @@ def compiled_again(graphs: Iterable[CompiledGraph]) -> dict[str, list[Again]]:
     return result
 
 
-def _stage(graph: CompiledGraph, name: str) -> GraphStage | None:
-    return next((each for each in graph.stages if each.stage == name), None)
-
-
 def _operations(stage: GraphStage) -> Any:
     graph = read_graph(stage.text)
     return (tuple(each.name for each in graph.inputs),
@@ -66,7 +62,7 @@ def _operations(stage: GraphStage) -> Any:
 
 def _sizes(piece: CompiledGraph, graph: CompiledGraph) -> dict[str, str]:
     """Return the values of the sizes that the inputs of a piece have open and those of the graph have not."""
-    stages = _stage(piece, "Captured_Graph"), _stage(graph, "Forward_graph")
+    stages = piece.captured, next((each for each in graph.stages if each.stage == "Forward_graph"), None)
     sizes: dict[str, set[str]] = {}
     types = [[each.type.shape if each.type is not None else None for each in read_graph(stage.text).inputs]
              for stage in stages if stage is not None]

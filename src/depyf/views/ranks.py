@@ -214,14 +214,13 @@ def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
         for key in filter(None, (lookup.key for lookup in compilation.caches)):
             yield "the key in Inductor's cache", subject, [
                 (part.name, part.digest) for part in key if part.name not in cache_keys.OF_ONE_GRAPH]
-    for function in capture.functions:
-        for frame in function.frames:
-            subject = code(frame.title or plain_name(frame.name))
-            if resumed_function(frame.code_name) is None:  # (It is a part of the source of the function.)
-                yield "the source", subject, _compared((frame.original.text, frame.location, frame.wrappers))
-            for entry in frame.entries:
-                yield "the guards", subject, [_compared(guard) for guard in entry.guards]
-                yield "the transformed code", subject, _compared(entry.transformed)
+    for frame in capture.frames:
+        subject = code(frame.title or plain_name(frame.name))
+        if resumed_function(frame.code_name) is None:  # (It is a part of the source of the function.)
+            yield "the source", subject, _compared((frame.original.text, frame.location, frame.wrappers))
+        for entry in frame.entries:
+            yield "the guards", subject, [_compared(guard) for guard in entry.guards]
+            yield "the transformed code", subject, _compared(entry.transformed)
     for graph in capture.graphs:
         subject = subjects.get(graph.compile_id.key, "")
         for stage in graph.stages:

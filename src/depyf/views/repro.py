@@ -23,6 +23,7 @@ from ..model.guards import State, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
+from ..torch_text.global_names import operator_imports
 from ..torch_text.libraries import installed_module
 from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.size_names import is_float, symbols_in
@@ -49,6 +50,8 @@ changed in place are compared. Exit status: 0 equal, 1 different, 2 both raise t
 _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized", "quantized_decomposed", "mkldnn",
                "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "fsdp", "profiler",
                "rngprims", "debugprims", "streams", "symm_mem", "_inductor_test")
+#: Operators of torch's that a compilation registers, with the line of a program that does.
+_REGISTERED_LATE = {"register_hook": "import torch._higher_order_ops.register_hook"}
 
 
 class NotReproducible(ValueError):
@@ -79,7 +82,9 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
     if subject.stage.text.startswith(NOT_PYTHON):
         raise NotReproducible("torch printed the graph in a form that is not Python")
     view = stage_view(subject.stage, subject.graph.inputs)
-    imports = "".join(f"import {name}\n" for name in _modules(view.text)) + "".join(_registrations(subject.stage))
+    operators = operator_imports(view.text)
+    imports = "".join(f"import {name}\n" for name in _modules(operators + view.text)) + "".join(
+        _registrations(subject.stage)) + operators
     parts = [_head(subject, capture), imports + IMPORTS, f"BACKEND = {used!r}", _arguments(subject),
              *_symbols(subject), "", *files_table(view), *sizes_table(view), "", view.text.rstrip(), "", "",
              *_inputs(subject), "", "", *_attributes(subject), "", "", *_settings(subject), CHECK.rstrip()]
@@ -91,17 +96,16 @@ def _subject(capture: Capture, name: str) -> _Subject:
     there: list[str] = []
     found: list[_Subject] = []
     without = False
-    for function in capture.functions:
-        for frame in function.frames:
-            for entry in frame.entries:
-                label = f"{entry.compile_id.frame}/{entry.compile_id.recompile}"
-                asked = name.strip("[]") == label
-                without = without or asked and not entry.graph_names
-                for graph in (graphs[each] for each in entry.graph_names if each in graphs):
-                    there.append(f"{label} ({frame.title or frame.name}: {graph.name})")
-                    stage = next((each for each in graph.stages if each.stage == "Captured_Graph"), None)
-                    if stage is not None and (asked or name == graph.name):
-                        found.append(_Subject(frame, entry, graph, stage, capture.by_id.get(entry.compile_id.key)))
+    for frame in capture.frames:
+        for entry in frame.entries:
+            label = f"{entry.compile_id.frame}/{entry.compile_id.recompile}"
+            asked = name.strip("[]") == label
+            without = without or asked and not entry.graph_names
+            for graph in (graphs[each] for each in entry.graph_names if each in graphs):
+                there.append(f"{label} ({frame.title or frame.name}: {graph.name})")
+                if graph.captured is not None and (asked or name == graph.name):
+                    found.append(_Subject(
+                        frame, entry, graph, graph.captured, capture.by_id.get(entry.compile_id.key)))
     if len(found) == 1:
         return found[0]
     if found:
@@ -199,7 +203,8 @@ def _modules(text: str) -> list[str]:
         raise NotReproducible(f"the recorded text of the graph is not Python ({error.args[0]})") from None
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     known = {node.id for node in names if isinstance(node.ctx, ast.Store)} | {
-        node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | _KNOWN
+        node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | {
+        node.asname for node in ast.walk(tree) if isinstance(node, ast.alias)} | _KNOWN
     free = sorted({node.id for node in names} - known)
     unknown = [name for name in free if name not in _MODULES]
     if unknown:
@@ -208,10 +213,16 @@ def _modules(text: str) -> list[str]:
 
 
 def _registrations(stage: GraphStage) -> Iterator[str]:
-    """Yield imports that register operators that are not torch's; raise where the program registers them."""
-    done = set()
+    """Yield imports that register operators that ``import torch`` does not; raise where the program registers them."""
+    done: set[str] = set()
     for node in read_graph(stage.text).nodes:
         match node.target.split(".") if node.is_call else []:
+            case "torch", "ops", "higher_order", name if name in _REGISTERED_LATE and name not in done:
+                done.add(name)
+                yield f"{_REGISTERED_LATE[name]}  # registers higher_order::{name}\n"
+                continue
+            case "torch", "ops", "higher_order", name if name.startswith("triton_kernel_wrapper"):
+                raise NotReproducible(f"the graph calls a Triton kernel ({name}), which is in no dump")
             case "torch", "ops", space, name, *_ if space not in _NAMESPACES and space not in done:
                 done.add(space)
             case _:

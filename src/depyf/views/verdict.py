@@ -260,7 +260,7 @@ def _at(run: RunIndex, where: SourceLocation | None, compilation: Compilation) -
     """Return ``line 34 (`if x.abs().max() > 3.0`)``, with its file where that is not the function's."""
     if where is None:
         return "something"
-    text, own = statement(where.text or run.source.line(where)), compilation.location
+    text, own = statement(where.text or run.source.line(where)), compilation.place
     place = f"line {where.line}" if own is not None and own.filename == where.filename else code(run.short_place(where))
     return f"{place} ({code(text)})" if text else place
 

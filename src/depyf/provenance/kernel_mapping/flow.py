@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from ...model.graph import SCATTERS, Graph, bare_name
+from ...model.graph import SCATTERS, Graph, bare_name, users_of
 from ...torch_text.generated import Module
 
 
@@ -31,10 +31,7 @@ class Flow:
         self.captured = captured
         self.nodes = {node.name: node for node in graph.nodes}
         self.order = {node.name: index for index, node in enumerate(graph.nodes)}
-        self.users: dict[str, list[str]] = {}
-        for node in graph.nodes:
-            for name in node.inputs:
-                self.users.setdefault(name, []).append(node.name)
+        self.users = users_of(graph.nodes)
         self.results = list(graph.results) or [
             name for node in graph.nodes if node.op == "output" for name in node.inputs]
         self.node_of: dict[int, str] = {}

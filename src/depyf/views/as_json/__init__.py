@@ -216,13 +216,12 @@ def _recompiles(run: SectionContext) -> list[dict[str, Any]]:
 
 
 def _not_compiled(run: SectionContext, compilation: Compilation) -> dict[str, Any]:
-    failure, meant = compilation.failure, compilation.user_function
+    failure = compilation.failure
     ended = compilation.outcome != "unknown"
     summary = run.summary_of[compilation.compile_id.key]
     return {
         "function": summary.title, "frame": plain(run.name_of(compilation)), "compile_id": str(compilation.compile_id),
-        "place": place((failure.location if failure else None) or (meant.location if meant else None)
-                       or compilation.location),
+        "place": place((failure.location if failure else None) or compilation.place),
         "cause": unmarked(why_plain(run, compilation)) if ended else "the end of its compilation was not seen",
         "outcome": compilation.outcome, "exception": failure.kind if failure and failure.kind else None,
         "lost": is_lost(compilation),

@@ -253,7 +253,7 @@ class _Comparison:
     def _mark(self, run: RunIndex, entry: CacheEntry) -> object:
         """Return what is equal for two versions whose captured graphs are the same."""
         return tuple(graph_lines(stage) for name in entry.graph_names if name in run.graphs
-                     for stage in run.graphs[name].stages if stage.stage == "Captured_Graph")
+                     and (stage := run.graphs[name].captured) is not None)
 
     def _sizes(self, run: RunIndex, entry: CacheEntry) -> str:
         graphs = [f"a graph of {_operations(run.graphs[name])}" for name in entry.graph_names if name in run.graphs]
@@ -423,9 +423,8 @@ def _piece(graph: CompiledGraph | None) -> str:
 
 
 def _operations(graph: CompiledGraph) -> str:
-    captured = next((stage for stage in graph.stages if stage.stage == "Captured_Graph"), None)
-    return "an unknown number of operations" if captured is None else count(
-        sum(1 for _ in calls(read_graph(captured.text))), "operation")
+    return "an unknown number of operations" if graph.captured is None else count(
+        sum(1 for _ in calls(read_graph(graph.captured.text))), "operation")
 
 
 def items(lines: Iterable[str]) -> list[list[str]]:

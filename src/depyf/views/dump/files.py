@@ -236,7 +236,7 @@ def _without_wild(capture: Capture, directory: Directory) -> Capture:
     ended, and of compilations without a frame.
     """
     kept = {each.compile_id.key for each in capture.compilations if each.outcome in WITHOUT_CODE}
-    called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
+    called = {name for entry in capture.entries for name in entry.graph_names}
     graphs = []
     for graph in capture.graphs:
         if (graph.piece_of or graph.name) not in called and graph.compile_id.key not in kept and graph.call is None:

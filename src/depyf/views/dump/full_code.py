@@ -94,6 +94,7 @@ def full_code(function: CompiledFunction, capture: Capture) -> str:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
     body = "\n\n\n".join(parts).rstrip()
     used = [f"import {name}\n" for name in ("math", "re") if occurs(rf"{name}\.", r"\w.", body)]
+    used += filter(None, [global_names.operator_imports(body)])
     head = PREAMBLE.format(
         name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
         more=f"{_NESTED}\n" * ("__nested_resume_fns" in body)
@@ -199,7 +200,7 @@ def _graph(
     version: Version,
 ) -> str:
     """Return a graph as a function; one that is nearly equal to a graph above it by what differs."""
-    captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
+    captured = graph.captured if graph else None
     if graph is None or captured is None:
         shown[name] = GraphView("")
         return (f"def {legal_identifier(name)}(*args):\n"

@@ -19,6 +19,7 @@ from collections.abc import Set as AbstractSet
 from ...torch_text.run_ids import without_counter, words
 from ...torch_text.size_names import is_symbol
 from ...torch_text.wrapping import WIDTH
+from ..markdown import count
 
 #: Of the statements, how many may differ in more than a size.
 _DIFFERENT = 0.2
@@ -41,12 +42,14 @@ def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
     differences = {other: _changes(theirs, mine) for other, theirs in similar.items()}
     other = min(differences, key=lambda each: len(differences[each][1]), default="")
     sizes, changed = differences.get(other, (Counter(), []))
-    if not other or len(changed) > _DIFFERENT * len(mine):
+    # (A statement in the place of another one is one that differs.)
+    different = max(Counter(line[0] for line in changed).values(), default=0)
+    if not other or different > _DIFFERENT * len(mine):
         return ""
     head = f"# the statements of {other} above"
     if sizes:
-        head += ", with " + "; ".join(f"{new} instead of {old} in {count} statement{'s' * (count > 1)}"
-                                      for (old, new), count in sizes.most_common())
+        head += ", with " + "; ".join(f"{new} instead of {old} in {count(number, 'statement')}"
+                                      for (old, new), number in sizes.most_common())
     head += "; and these differ (- there, + here):" if changed else ""
     wrapped = textwrap.wrap(head, WIDTH, subsequent_indent="#   ")
     for line in changed:  # (what differs may be at the end of a statement, so all of it is shown)

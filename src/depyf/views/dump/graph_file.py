@@ -18,6 +18,7 @@ from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import GraphInput, GraphStage
 from ...records.naming import title
 from ...torch_text import wrapping
+from ...torch_text.global_names import operator_imports
 from ...torch_text.size_names import symbols_in
 from ...values import frozen, once
 from ..markdown import count, some
@@ -59,7 +60,8 @@ def graph_file(
     name = f"{graph}: {title(stage)}{ids}"
     view = stage_view(stage, inputs)
     errors = [line for sentence in failed for line in wrapping.comment(sentence, 0, 2)]
-    tables = [*_symbols_table(view), *sizes_table(view), *files_table(view), _IMPORTS] if stage.is_python else ["", ""]
+    tables = [*_symbols_table(view), *sizes_table(view), *files_table(view), operator_imports(view.text) + _IMPORTS] \
+        if stage.is_python else ["", ""]
     head = "\n".join([f"# {name}", *errors, *tables])
     return GraphFile(name, view, head + view.text, head.count("\n") + 1)
 

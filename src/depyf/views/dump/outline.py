@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...model.folding import fold, layer_numbers, layer_pattern, layer_ranges, up_to_layer
-from ...model.graph import Graph, Node, shown_name
+from ...model.graph import Graph, Node, shown_name, users_of
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import Kernel, KernelCall, TritonKernel
 from ...values import Same, frozen, once
@@ -133,11 +133,7 @@ def _graph(provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str)
             around[index] = [known, *around[outer_index]]
         return known
 
-    users: dict[str, set[str]] = {node.name: set() for node in graph.nodes}
     for node in graph.nodes:
-        for name in node.inputs:
-            if name in users:
-                users[name].add(node.name)
         if node.is_call:
             origin = stage.origins.get(prefix + node.name)
             index = origin.module if origin is not None else -1
@@ -146,11 +142,11 @@ def _graph(provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str)
             for call in around[index]:
                 call.inside.append(node)
     names = {node.name: node for node in graph.nodes if node.op != "placeholder" or provenance.is_argument(node.name)}
-    yield from _items(root.items, 0, names, users)
+    yield from _items(root.items, 0, names, users_of(graph.nodes))
 
 
 def _items(
-    items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]]
+    items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, list[str]]
 ) -> Iterator[Line]:
     written: list[tuple[_Block | None, list[Line]]] = []
     at = 0
@@ -198,10 +194,10 @@ def _like(block: _Block | None, lines: Sequence[Line]) -> Hashable:
     return pattern, tuple((line.depth, line.text.replace(block.path, pattern, 1)) for line in lines)
 
 
-def _block(block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]]) -> Iterator[Line]:
+def _block(block: _Block, depth: int, names: dict[str, Node], users: dict[str, list[str]]) -> Iterator[Line]:
     inside = {node.name for node in block.inside}
     taken = [names[name] for node in block.inside for name in node.inputs if name not in inside and name in names]
-    given = [node for node in block.inside if not inside.issuperset(users[node.name])]
+    given = [node for node in block.inside if not inside.issuperset(users.get(node.name, ()))]
     border = _border(taken, given)
     first = min((node.line for node in block.inside), default=1)
     yield Line(depth, f"{block.path}: {block.cls} ({block.operations}){border}", first, first)
@@ -333,9 +329,8 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
         "# (Lines that only reshape are left out.)"]
     if any(call.inferred for call in kernel.calls):
         which = "C++ kernels" if "C++" in kinds else "calls of libraries" if _LIBRARY in kinds else "later calls"
-        head.append(f"# Torch does not say what {which} compute: it is inferred from the graph and from what flows. "
-                    "Where torch says it,")
-        head.append('# the call is marked "said by torch".')
+        head += [f"# Torch does not say what {which} compute: it is inferred from the graph and from the values that "
+                 "they read and write.", '# Where torch says it, the call is marked "said by torch".']
     of_libraries = {name for call in kernel.calls if call.kind == _LIBRARY for name in call.nodes}
     calls = [_Call(call, tuple(_lines(provenance, kernel, call)),
                    call.kind != _LIBRARY and bool(call.nodes) and of_libraries.issuperset(call.nodes))
@@ -408,7 +403,7 @@ def _layers(rows: Sequence[Sequence[str]]) -> str:
 
 def _shown(call: _Call) -> Iterator[str]:
     where = _LIBRARY if call.call.kind == _LIBRARY else f"{call.call.kind}, line {call.call.line}"
-    source = "; copies values for or of these, and computes none" if call.copies else \
+    source = "; copies what these take or give, and computes nothing" if call.copies else \
         "" if call.call.inferred else ", said by torch"
     yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{source})"
     for where, module, done in call.lines:

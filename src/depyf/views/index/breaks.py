@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sized
 
 from ...advice.branches import unparsed
 from ...advice.source import is_own
@@ -25,7 +26,7 @@ from ..causes import (
 )
 from ..causes import not_compiled as groups_not_compiled
 from ..formatting import NO_TENSORS, on_branch
-from ..markdown import code, count, fenced, link, prose, some, web_address
+from ..markdown import code, count, each_once, fenced, link, prose, some, web_address
 from ..verdict import break_given_up_at, compiled_below, compiled_in, since_then, why_given_up, why_plain, wrapper_of
 from .overview import ROWS, SectionContext, left_out
 from .recompiles import event
@@ -62,12 +63,9 @@ def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBrea
     lines = ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
              f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed for it: "
              f"{inside}.", ""]
-    counts: dict[str, int] = {}
-    for broken, _ in members:
-        place = run.place(broken.location) or "a place that torch does not name"
-        text = f"* {place}: {code(statement(_text(broken)))}, {prose(cause(broken))}"
-        counts[text] = counts.get(text, 0) + 1
-    return lines + [text + (f", {times} times" if times > 1 else "") for text, times in counts.items()]
+    return lines + each_once(
+        f"* {run.place(broken.location) or 'a place that torch does not name'}: {code(statement(_text(broken)))}, "
+        f"{prose(cause(broken))}" for broken, _ in members)
 
 
 def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
@@ -90,18 +88,27 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
 
 
 def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
-    """Torch's explanations, each once: of a long computation of what is tested the end, next to the test."""
+    """Torch's explanations, each once: of a long computation of what is tested the end, next to the test.
+
+    Of the computations of one line, which differ in names and sizes, the first is shown.
+    """
     lines: list[str] = []
-    whole = (broken.explanation or (broken.reason if heading(broken) != broken.reason.rstrip(".") else "")
-             for broken, _ in group)
-    for text in dict.fromkeys(filter(None, whole)):
-        head, _, rest = text.partition("\n")
-        block = rest.splitlines()
-        if len(block) > _EXPLAINED and is_computation(block):
+    explained: dict[tuple[str, object], dict[str, None]] = {}
+    for broken, _ in group:
+        head, _, rest = (broken.explanation or (
+            broken.reason if heading(broken) != broken.reason.rstrip(".") else "")).partition("\n")
+        if head:
+            explained.setdefault((head, broken.location if is_computation(rest) else rest), {})[rest] = None
+    for (head, _), blocks in explained.items():
+        first = next(iter(blocks))
+        block = first.splitlines()
+        if len(block) > _EXPLAINED and is_computation(first):
             block = [block[0], f"... ({len(block) - _EXPLAINED} lines more: records.jsonl)", *block[1 - _EXPLAINED:]]
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
         if block:
             lines += ["", *fenced("\n".join(block))]
+        if len(blocks) > 1:
+            lines += ["", f"Of the same line: {count(len(blocks) - 1, 'computation')} more (`records.jsonl` has all)."]
     return lines
 
 
@@ -165,7 +172,7 @@ def _text(broken: GraphBreak) -> str:
     return broken.location.text if broken.location else ""
 
 
-def _times(members: list[tuple[GraphBreak, Compilation]]) -> str:
+def _times(members: Sized) -> str:
     return f", {len(members)} times" if len(members) > 1 else ""
 
 
@@ -283,10 +290,8 @@ def _without_tensors(run: SectionContext, frame: Frame) -> list[str]:
 
 def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     first = members[0]
-    times = f", {len(members)} times" if len(members) > 1 else ""
-    meant = first.user_function
-    place = meant.location if meant is not None and meant.location is not None else first.location
-    head = f"* {run.place(place) or 'place unknown'}, {code(str(first.compile_id))}{times}: "
+    place = first.place
+    head = f"* {run.place(place) or 'place unknown'}, {code(str(first.compile_id))}{_times(members)}: "
     if first.outcome == "unknown":
         return [f"{head}the end of the compilation of {run.name_of(first)} was not seen (the run ended before, or an "
                 "exception of the program came first)"]

@@ -113,8 +113,7 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
 
 def _line_of(run: SectionContext, compilation: Compilation, where: SourceLocation) -> str:
     """Return ``line 12``; where a function is called through a wrapper in another file, a line of that: ``a.py:12``."""
-    meant = compilation.user_function
-    shown = meant.location if meant is not None and meant.location is not None else compilation.location
+    shown = compilation.place
     return f"line {where.line}" if shown is None or shown.filename == where.filename else run.place(where)
 
 

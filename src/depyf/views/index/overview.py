@@ -120,8 +120,7 @@ def head(run: SectionContext) -> list[str]:
 
 def _in_file(capture: Capture) -> str:
     """Return ``1 function with 4 versions, 4 graphs in the file.``: what a file that torch saved has."""
-    versions = sum(len(frame.entries) for function in capture.functions for frame in function.frames)
-    functions = f"{count(len(capture.functions), 'function')} with {count(versions, 'version')}, "
+    functions = f"{count(len(capture.functions), 'function')} with {count(len(capture.entries), 'version')}, "
     return f"{functions * bool(capture.functions)}{count(len(capture.graphs), 'graph')} in the file."
 
 
@@ -224,9 +223,9 @@ def cost(run: SectionContext) -> list[str]:
 def _operation_at(run: SectionContext, compilation: Compilation, reason: str) -> str:
     """Return the user's line of the operation for which a cache was bypassed; ``""`` where it is not known."""
     name = bypassing_operation(reason)
-    stages = [stage for graph in run.capture.graphs if name and graph.compile_id.key == compilation.compile_id.key
-              for stage in graph.stages if stage.stage == "Captured_Graph"]
-    return next((run.place(node.location) for stage in stages for node in read_graph(stage.text).nodes
+    stages = [graph.captured for graph in run.capture.graphs if name
+              and graph.compile_id.key == compilation.compile_id.key]
+    return next((run.place(node.location) for stage in filter(None, stages) for node in read_graph(stage.text).nodes
                  if node.location is not None and node.target.endswith(name)), "")
 
 

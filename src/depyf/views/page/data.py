@@ -31,7 +31,7 @@ from ..function_summary import FunctionSummary
 from ..index.overview import first_changes
 from ..index.recompiles import is_of_program, is_used, range_of
 from ..markdown import code, prose, spans, web_address
-from ..verdict import verdict, why_given_up, why_plain
+from ..verdict import break_given_up_at, verdict, why_given_up, why_plain
 from .functions import branch_data, function_data, graph_data
 from .run import Json, Run, plain_lines
 
@@ -41,7 +41,7 @@ def compilation_data(run: Run, compilation: Compilation) -> Json:
     summary = run.index.summary_of.get(compilation.compile_id.key)
     return {
         "id": str(compilation.compile_id), "subject": run.subject(compilation),
-        "unit": run.index.summaries.index(summary) if summary else -1, "place": run.place(compilation.location),
+        "unit": run.index.summaries.index(summary) if summary else -1, "place": run.place(compilation.place),
         "outcome": compilation.outcome,
         "again": run.index.is_recompile(compilation),
         "start": compilation.start, "seconds": compilation.seconds, "broke": bool(compilation.breaks),
@@ -109,7 +109,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     """Return compilations that gave no code; what torch says of the break that caused it is at the break."""
     first = members[0]
     failure = first.failure
-    broken = next((each for each in reversed(first.breaks) if each.skips_function), None)
+    broken = break_given_up_at(first)
     account = events.graph_break(first.compile_id, failure.reason) if failure and not broken else None
     why: list[list[str]] = []
     if broken is not None:
@@ -121,7 +121,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     own = run.advice.on_limit(members) if first.outcome == "limit" else run.advice.on_lost(first)
     hints = [prose(without_addresses(hint)) for hint in in_order(account.hints)] if account else []
     return {
-        "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
+        "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.place),
         "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
         "text": spans(why_plain(run.index, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
@@ -164,7 +164,7 @@ def summary_data(run: Run) -> Json:
     totals = Totals.of(run.index)
     return {
         "functions": totals.functions,
-        "versions": totals.versions or sum(len(f.entries) for u in run.capture.functions for f in u.frames),
+        "versions": totals.versions or len(run.capture.entries),
         "graphs": totals.graphs, "seconds": totals.seconds, "breaks": totals.breaks, "places": totals.places,
         "recompiles": totals.recompiles, "saved": is_from_file(run.capture),
         **{outcome: totals.outcomes.get(outcome, 0) for outcome in ("limit", "failed", "skipped", "unknown")}}
@@ -219,11 +219,10 @@ def _traced(run: Run) -> None:
             run.statuses.traced(traced.filename, traced.lines)
         if compilation.outcome in ("skipped", "failed", "limit") and compilation.location is not None:
             run.statuses.in_python(compilation.location, compilation.outcome)
-    for function in run.capture.functions:
-        for frame in function.frames:
-            if frame.location is not None and frame.entries:
-                for place in (frame.location, *frame.wrappers):
-                    run.statuses.compiled(place)
+    for frame in run.capture.frames:
+        if frame.location is not None and frame.entries:
+            for place in (frame.location, *frame.wrappers):
+                run.statuses.compiled(place)
 
 
 def _sources(run: Run) -> dict[str, int]:

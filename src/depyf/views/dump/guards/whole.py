@@ -209,7 +209,7 @@ def has_no_marks_but(t, dimensions, mark):
 '''
 _TYPE = '''\
 def check_type(x, name):
-    """Return whether `x` is of the class of this name, and of no subclass."""
+    """Return whether `x` is of a class of this name, and of no subclass. (Torch compares the class itself.)"""
     return f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.") == name
 '''
 _ALIASING = '''\
