@@ -3,8 +3,7 @@
 =====================================  ======================================================================
 the text                               written out
 =====================================  ======================================================================
-``self.layers[0].weight``              ``self._modules['layers']._modules['0']._parameters['weight']``, the parts
-                                       that are used again are in variables without a name in the text
+``self.layers[0].weight``              ``self._modules['layers']._modules['0']._parameters['weight']``
 ``*(v for l in layers for v in (..))`` an argument for each layer and value
 ``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
 ``for x in xs: x.a = 1``               the statements, once for each element
@@ -30,10 +29,10 @@ from typing import TypeVar
 from ..errors import SIMPLIFY, CannotDecompile
 from ..nodes import KINDS, Transformer, copied, nodes_of
 from . import global_names
-from .facts import Path
+from .facts import Path, is_member
 from .folding import Folded
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
-from .live_paths import LivePaths, StoresWrittenOut, changes_something, root_name, stored_member
+from .live_paths import LivePaths, StoresWrittenOut, attribute_asked, changes_something, root_name, stored_member
 
 #: Dynamo's function that makes an entry in an object's dictionary.
 SET_ENTRY = "object_setattr_ignore_descriptor"
@@ -214,6 +213,27 @@ class _Writer(Transformer):
                 return _placed(copied(meant), node)
         return node
 
+    # --- modules ------------------------------------------------------------------------------------
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self.member(node) or self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return self.member(node) or self.generic_visit(node)
+
+    def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
+        """Return the read of a module's member through the dictionary it is in: no function of torch's runs for it.
+
+        ``None`` if the expression is no such read, or is written so already.
+        """
+        path = self.paths.of(node) if isinstance(getattr(node, "ctx", ast.Load()), ast.Load) else None
+        if path is None or not is_member(path):
+            return None
+        owner = node.args[0] if isinstance(node, ast.Call) else node.value
+        if self.paths.of(owner) == path[:-1]:
+            return None
+        dictionary = ast.Attribute(self.expression(owner), path[-2][1], ast.Load())
+        return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), ast.Load()), node)
+
     def fresh(self) -> str:
         self.fresh_names += 1
         return f".{self.fresh_names}"  # no name that a text could have
@@ -229,6 +249,8 @@ class _Writer(Transformer):
 
     # --- what repeats -------------------------------------------------------------------------------
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if attribute_asked(node) and (member := self.member(node)) is not None:
+            return member
         if isinstance(node.func, ast.Name) and node.func.id == self.word_for_new and node.func.id not in self.names:
             return self.new(node)
         if self.sizes and isinstance(node.func, ast.Attribute) and node.func.attr == "size" and len(node.args) == 1:
