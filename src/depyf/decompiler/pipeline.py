@@ -496,7 +496,8 @@ class _Job:
 
     def forms_used(self) -> list[str]:
         """Return the notes on the forms that the text has."""
-        used = [_MEMBERS] * any(op.kind is o.LOAD_ATTR and op.arg in MODULE_DICTIONARIES for op in self.program.ops)
+        runs = list(nodes_of(self.runs)) if self.runs is not None else []
+        used = [_MEMBERS] * any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs)
         used += [_MADE_AGAIN.format(self.new)] * self.makes_objects
         return used or [_SIMPLIFIED]
 
