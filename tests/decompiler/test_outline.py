@@ -405,6 +405,20 @@ def f(self, n):
             del n[size:]
             return n
 """,
+    "return None in handlers, and after the try": """\
+def f(self, node, name):
+    try:
+        return node.load(name)
+    except E:
+        if self.ignores(node):
+            return None
+        self.add(node)
+    except F:
+        if not self.enabled:
+            return None
+        self.add(name)
+    return None
+""",
 }
 
 

@@ -80,12 +80,18 @@ def is_after(walker: Walker, block: Block, region: int) -> bool:
     The test of an ``except``, or the drop of the exception where there is none, has the span of the clause.
     """
     evidence, handler = walker.evidence(), walker.cfg.blocks[region]
-    if evidence is None or block.end_op is None or [op.kind for op in block.ops] != ["CONST"]:
-        return False
     op = handler.end_op if handler.end == "branch" else next((op for op in handler.ops if op.kind == "POP"), None)
-    outer = evidence.place(op.offset) if op is not None else None
-    _, column = evidence.start_of_return(block.ops[0].arg, block.end_op.offset)
+    outer = evidence.place(op.offset) if evidence is not None and op is not None else None
+    _, column = _start_of_return(walker, block)
     return outer is not None and outer[1] is not None and column is not None and column <= outer[1]
+
+
+def _start_of_return(walker: Walker, block: Block) -> tuple[int | None, int | None]:
+    """Return line and column of the ``return`` of a constant, as far as they are known."""
+    evidence = walker.evidence()
+    if evidence is None or block.end_op is None or [op.kind for op in block.ops] != ["CONST"]:
+        return None, None
+    return evidence.start_of_return(block.ops[0].arg, block.end_op.offset)
 
 
 def normal_exit(walker: Walker, targets: list[int], cursor: Cursor, region: int) -> int | None:
@@ -105,9 +111,12 @@ def lead_copies_to(walker: Walker, sources: Iterable[int], join: int | None) -> 
     if join is None:
         return
     blocks = walker.cfg.blocks
+    place = _start_of_return(walker, blocks[join])
     for id in sources:
         for position, succ in enumerate(blocks[id].successors):
-            if succ != join and walker.cfg.is_copy(succ, join):
+            # (Two that were written are no copies.)
+            if succ != join and walker.cfg.is_copy(succ, join) and (
+                    None in place or _start_of_return(walker, blocks[succ]) in (place, (None, None))):
                 blocks[id].successors[position] = join
 
 
