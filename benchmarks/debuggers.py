@@ -56,7 +56,7 @@ class Stop(NamedTuple):
 
     Attributes:
         line: where the breakpoint is set.
-        following: the next line of the block, or 0.
+        following: the further lines of the statement and those of the next one; none for the last one of the block.
         variables: names that the line reads.
     """
 
@@ -64,7 +64,7 @@ class Stop(NamedTuple):
     kind: str
     path: str
     line: int
-    following: int
+    following: range
     variables: tuple[str, ...]
 
 
@@ -82,7 +82,8 @@ def stop_in(program: str, kind: str, path: str) -> Stop | None:
             calls_graph = any(name.startswith("__compiled_fn_") for name in names)
             computes = any(isinstance(n, (ast.Call, ast.BinOp)) for n in ast.walk(stmt))
             if read and (calls_graph if kind == "transformed" else computes):
-                following = next((later.lineno for later in function.body[index:] if later.lineno > stmt.lineno), 0)
+                following = next((range(stmt.lineno + 1, (later.end_lineno or later.lineno) + 1)
+                                  for later in function.body[index:] if later.lineno > stmt.lineno), range(0))
                 return Stop(program, kind, path, stmt.lineno, following, tuple(read))
             known |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return None
@@ -91,7 +92,7 @@ def stop_in(program: str, kind: str, path: str) -> Stop | None:
 def stops_of(program: str, backend: str, folder: pathlib.Path) -> list[Stop]:
     """One place in each kind of file; the files belong to one graph, where there is one that is run backward."""
     best: list[Stop] = []
-    files = sorted(folder.glob("__transformed_code_*.py"), key=lambda path: ("___resume_at_" in path.name, path.name))
+    files = sorted(folder.glob("__transformed_code_*.py"), key=lambda path: ("_resume_in_" in path.name, path.name))
     for path in files:  # (which resume functions run is a matter of the values)
         first = stop_in(program, "transformed", str(path))
         if first is None:
@@ -161,7 +162,8 @@ class Session:
             after = debugger.over()
             # Behind the last statement pdb shows the line once more, as it returns.
             at_end = after[0] != stop.path or after[1] == stop.line
-            results["over"] = after == (stop.path, stop.following) if stop.following else at_end
+            # (A statement over several lines runs on those of its parts.)
+            results["over"] = after[0] == stop.path and after[1] in stop.following if stop.following else at_end
             return after if after[0] != stop.path else None
         return None
 

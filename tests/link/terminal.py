@@ -24,13 +24,13 @@ class Pdb:
         self.child = pexpect.spawn(sys.executable, command, env=environment, encoding="utf-8", timeout=timeout,
                                    dimensions=(100, 1000))
         self.child.setecho(False)
-        self.output = ""
+        self.printed = ""
 
     def stopped(self):
         """Waits for the prompt: ``(path, line)``. :class:`Ended` if the program ends."""
         index = self.child.expect([PROMPT, pexpect.EOF])
         before = self.child.before.replace("\r\n", "\n")
-        self.output += before
+        self.printed += before
         if index == 1:
             raise Ended
         places = PLACE.findall(before)
@@ -80,7 +80,7 @@ class Pdb:
         return (self.ask(f"p {expression}").splitlines() or [""])[-1]
 
     def output(self):
-        return self.output
+        return self.printed
 
     def close(self):
         self.child.close(force=True)
