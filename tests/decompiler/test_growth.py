@@ -53,6 +53,17 @@ def test_work_grows_with_the_size(kind):
     assert calls_of(lambda: decompile_code(large)) < TIMES * calls_of(lambda: decompile_code(small))
 
 
+def test_work_grows_with_the_returns_in_a_with():
+    """All have the place of the `with`, which they leave."""
+    def code(number):
+        returns = "".join(f"    if a == {i}:\n        return b.f({i})\n" for i in range(number))
+        return function(f"with a:\n{returns}return c", 1)[0]
+
+    small, large = code(40), code(160)
+    decompile_code(small)
+    assert calls_of(lambda: decompile_code(large)) < TIMES * calls_of(lambda: decompile_code(small))
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="without columns no spelling of a test is laid out")
 def test_work_grows_with_the_operands_of_a_test_over_lines():
     def code(number):

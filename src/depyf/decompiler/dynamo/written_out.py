@@ -39,7 +39,7 @@ SET_ENTRY = "object_setattr_ignore_descriptor"
 
 
 class CannotWriteOut(CannotDecompile):
-    """The text uses the name of a form for something else; it is written without global_names."""
+    """The text uses the name of a form for something else; it is written without forms."""
 
     def __init__(self, message: str) -> None:
         super().__init__(SIMPLIFY, message)

@@ -30,8 +30,8 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
     analysis, frame, follow = walker.analysis, cursor.frame, cursor.follow
     candidates = [
         child for child in analysis.tree.children[cursor.at]
-        if len(analysis.preds[child]) > 1 and _comes_together(analysis, child) and child != follow
-        and child not in walker.cfg.kinds and frame.jump(child) is None and lies_in(walker, child, frame.handler)]
+        if _is_join(analysis, child) and child != follow and child not in walker.cfg.kinds
+        and frame.jump(child) is None and lies_in(walker, child, frame.handler)]
     if len(candidates) > 1:
         candidates.sort(key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
     ranked: list[int | None] = [*candidates, None]
@@ -44,8 +44,8 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
     return walker.search.choose(ranked)
 
 
-def _comes_together(analysis: Analysis, id: int) -> bool:
-    """Return whether two edges lead to a block, those from inside the loop that it may begin left out."""
+def _is_join(analysis: Analysis, id: int) -> bool:
+    """Return whether several edges lead to a block, not counting those back to it from a loop that it begins."""
     loop = analysis.loops.get(id, ())
     return sum(pred not in loop for pred in analysis.preds[id]) > 1
 

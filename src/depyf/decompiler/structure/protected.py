@@ -54,7 +54,14 @@ def protected(walker: Walker, region: int, cursor: Cursor, entered: int | None) 
 
 # --- where control leaves it ----------------------------------------------------------------------------
 def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int) -> str:
-    """Classify an edge out of a protected body: ``return``, ``jump`` (break, continue) or ``normal``."""
+    """Classify an edge out of a body or its handlers: ``return``, ``jump`` (break, continue) or ``normal``.
+
+    Args:
+        walker: knows the graph.
+        target: where the edge leads.
+        cursor: where the statement is.
+        region: the handler of the body.
+    """
     at, cleans_up = target, walker.cfg.kinds[region] == "finally"
     for _ in range(50):
         if at == cursor.follow:

@@ -97,15 +97,17 @@ def merge_returns(body: Body) -> None:
     for block in sorted(exits, key=lambda block: cfg.order[block.id]):
         if block.end_op is not None and (place := evidence.position(block.end_op.offset)) is not None:
             ends.setdefault((place, block.end, block.handler), []).append(block.id)
+    before = cfg.predecessors() if len(ends) < len(exits) else {}
     for first, *others in ends.values():
         for id in others:
             if id not in cfg.blocks or first not in cfg.blocks:
                 continue
-            common = _copied_statements(cfg, evidence, cfg.predecessors(), cfg.blocks[first], cfg.blocks[id])
+            common = _copied_statements(cfg, evidence, before, cfg.blocks[first], cfg.blocks[id])
             if common is not None:
                 shared = cfg.share_end(*common)
                 first = shared if cfg.blocks[shared].end in _EXITS else first
                 cfg.prune()
+                before = cfg.predecessors()
 
 
 def _copied_statements(
@@ -130,8 +132,8 @@ def _copied_statements(
                 continue
             popped, pushed = effect(x)
             depth += pushed - popped
-            if depth == needed and not any(
-                    _may_be_apart(evidence, x, _op_before(cfg, before, block, size)) for block in (a, b)):
+            if depth == needed and all(
+                    _begins_copy(evidence, x, _op_before(cfg, before, block, size)) for block in (a, b)):
                 longest = a, b, size
         if len(a.ops) != len(b.ops) or len(before[a.id]) != 1 or len(before[b.id]) != 1:
             return longest
@@ -140,17 +142,24 @@ def _copied_statements(
             return longest
 
 
-def _may_be_apart(evidence: Evidence, op: Op, before: Op | None) -> bool:
-    """Return whether an operation may not begin a statement, or be another than one at the same place.
+def _begins_copy(evidence: Evidence, op: Op, before: Op | None) -> bool:
+    """Return whether the place of an operation shows that a copied statement begins with it.
 
-    (After a clean-up a ``return`` has the place of that.)
+    Not right after a clean-up, whose place a ``return`` has; nor in the middle of a line, where only lines are known.
+
+    Args:
+        evidence: of the places in the source.
+        op: the first operation that two blocks have in common.
+        before: the one before it; ``None`` if it is not known.
     """
-    return before is not None and (before.kind == "LEAVE" and before.arg in ("with", "finally")
-                                   or not evidence.has_columns and before.line == op.line)
+    if before is None:
+        return True
+    is_clean_up = before.kind == "LEAVE" and before.arg in ("with", "finally")
+    return not is_clean_up and (evidence.has_columns or before.line != op.line)
 
 
 def _op_before(cfg: RegionCfg, before: dict[int, list[int]], block: Block, size: int) -> Op | None:
-    """Return the operation before the last ``size`` of a block."""
+    """Return the operation before the last ``size`` of a block; ``None`` if there is none, or there are several."""
     if len(block.ops) > size:
         return block.ops[-size - 1]
     around = [cfg.blocks[id] for id in before[block.id]]
