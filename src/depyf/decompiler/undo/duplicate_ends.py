@@ -86,7 +86,8 @@ _EXITS = ("return", "raise")
 def merge_returns(body: Body) -> None:
     """Make one of the copies of a ``return`` or ``raise``, with the statements before it that were copied.
 
-    They have one place in the source. (Small ends are copied to every jump there: ``inline_small_exit_blocks``.)
+    Copies have one place in the source. (The compiler copies a small end to each jump to it:
+    ``inline_small_exit_blocks``.)
     """
     cfg = body.cfg
     exits = [block for block in cfg.blocks.values() if block.end in _EXITS and block.end_op is not None]
