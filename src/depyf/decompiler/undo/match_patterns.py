@@ -22,9 +22,11 @@ from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..lift import Capture, CaseTest
-from ..nodes import MatchOf, at_line, line_of, offset_of, part_of
+from ..lift.spelling import IF_TO_TEST, first_part
+from ..nodes import MatchOf, at_line, line_of, offset_of, part_of, suites_of
 from ..structure.analysis import RegionCfg, copied_op
 from ..structure.evidence import INDENTATION, TO_TEST, Evidence
+from ..structure.frames import LOOPS, is_empty, leave, never_falls
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -434,16 +436,16 @@ class _Path:
 # --- finding them ---------------------------------------------------------------------------------
 def find_in_body(body: Body) -> None:
     """Make one test of the code of each pattern (from 3.10 on)."""
-    body.has_patterns = body.scope.code.version >= (3, 10) and find_patterns(body.cfg)
+    body.has_patterns = body.scope.code.version >= (3, 10) and find_patterns(body.cfg, body.evidence)
 
 
 def write_cases(body: Body) -> None:
     """Make ``match`` statements of the tests of patterns."""
     if body.has_patterns:
-        body.statements = cases(body.statements, body.evidence)
+        body.statements = cases(body.statements, body.evidence, "" if body.is_namespace else "return")
 
 
-def find_patterns(cfg: RegionCfg) -> bool:
+def find_patterns(cfg: RegionCfg, evidence: Evidence | None = None) -> bool:
     """Replace the code of patterns by tests; return whether there was any."""
     if _BEGIN.isdisjoint(cfg.present):
         return False
@@ -461,7 +463,7 @@ def find_patterns(cfg: RegionCfg) -> bool:
                 continue
             tried.add((at, index, keeps))
             try:
-                success, failure, case = _pattern(cfg, at, index, keeps)
+                success, failure, case = _pattern(cfg, at, index, keeps, evidence)
             except _NoPattern:
                 continue
             changed = True
@@ -480,9 +482,10 @@ def find_patterns(cfg: RegionCfg) -> bool:
 def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
     """Return the indices at which a pattern's code may begin, each with whether the subject remains on the stack.
 
-    The last case has no copy of the subject, but alternatives begin with one in every case.
+    The last case has no copy of the subject, but alternatives begin with one in every case. From 3.12 on the copy that
+    a wildcard would pop is left out (``remove_redundant_nops_and_pairs`` in flowgraph.c).
     """
-    starts: list[tuple[int, bool]] = [(0, False)] if follows else []
+    starts: list[tuple[int, bool]] = [(0, False), (0, True)] if follows else []
     kinds = [op.kind for op in block.ops]
     if _BEGIN.isdisjoint(kinds):
         return starts
@@ -500,9 +503,15 @@ def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
     return starts
 
 
-def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int, Case]:
+def _pattern(
+    cfg: RegionCfg, at: int, index: int, keeps: bool, evidence: Evidence | None,
+) -> tuple[int, int, Case]:
     """Return ``(where success leads, where failure leads, the case)`` of the pattern that starts there."""
-    subject = Value()
+    subject, first = Value(), cfg.blocks[at].ops[index]
+    if keeps and first.kind != "COPY":
+        fails = _guard_fails(cfg, (at, index))
+        cfg.blocks[at].ops.insert(index, first)
+        return cfg.split(at, index + 1), fails, Case(subject, keeps)
     path = _Path(cfg, int(keeps))
     end, _ = path.follow(at, index, [subject])
     if not path.failures:
@@ -522,8 +531,10 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
         if place in done:
             continue
         if len(stack) > path.base:
-            if not _take_alternative(cfg, path, place, stack, end):
-                raise _NoPattern
+            op = cfg.blocks[place[0]].ops[place[1]:][:1]
+            if evidence is not None and op and evidence.exit_between(first.line, op[0].line) is not None or (
+                    not _take_alternative(cfg, path, place, stack, end)):
+                raise _NoPattern  # (A statement is written between the two: they are cases.)
             done.add(place)
             continue
         if failure is not None and not _same_place(cfg, failure, place):
@@ -541,35 +552,39 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
 def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
     """Split off the block that the guard of a pattern that always matches leads to when it fails, and return it.
 
-    Its tests do not change the values below. Only where it succeeds the subject is popped; where it fails the next
-    case begins with it.
+    Its tests do not change the values below. Where it succeeds the subject is popped, which comes first in the code;
+    where it fails the next case begins with the subject, or pops it and is the last one.
     """
-    failure: _Place | None = None
-    succeeds = False
-    seen: set[int] = set()
+    seen: dict[int, _Place | None] = {}  # (Where a block takes a value below, if it does; ``None`` for a test.)
+    succeeds: int | None = None
     work = [(*end, 0)]
     while work:
         at, index, depth = work.pop()
         if at in seen:
             continue
-        seen.add(at)
         block = cfg.blocks[at]
         taken, begins, depth = _taken(block.ops, index, depth)
+        seen[at] = None if taken is None else (at, begins)
         if taken is None:
             if block.end not in _IN_GUARDS or len(seen) > _BLOCKS_OF_A_GUARD:
                 raise _NoPattern
             work += [(succ, 0, depth + change) for succ, change in zip(block.successors, _IN_GUARDS[block.end])]
-        elif at == end[0]:
-            raise _NoPattern
-        elif block.ops[taken].kind == "POP":
-            succeeds = True
-        elif failure is None:
-            failure = at, begins
-        else:
-            raise _NoPattern
-    if failure is None or not succeeds:
+        elif block.ops[taken].kind == "POP" and (succeeds is None or cfg.order[at] < cfg.order[succeeds]):
+            succeeds = at
+    if succeeds is None or succeeds == end[0]:
         raise _NoPattern
-    return cfg.split(*failure)
+    guard, work_back = {succeeds}, [succeeds]
+    while work_back:
+        goal = work_back.pop()
+        before = [id for id, place in seen.items()
+                  if place is None and id not in guard and goal in cfg.blocks[id].successors]
+        guard.update(before)
+        work_back += before
+    fails = {succ for id in guard - {succeeds} for succ in cfg.blocks[id].successors} - guard
+    if len(fails) != 1:
+        raise _NoPattern
+    failure = fails.pop()
+    return cfg.split(*(seen[failure] or (failure, 0)))
 
 
 #: Larger ones are not looked through.
@@ -719,23 +734,28 @@ def case_of(test: ast.expr) -> tuple[CaseTest, ast.expr | None] | None:
     return None
 
 
-def cases(stmts: list[ast.stmt], evidence: Evidence | None) -> list[ast.stmt]:
-    """Return the statements with ``match`` in place of tests of cases, at any depth."""
+def cases(stmts: list[ast.stmt], evidence: Evidence | None, end: str) -> list[ast.stmt]:
+    """Return the statements with ``match`` in place of tests of cases, at any depth.
+
+    Args:
+        stmts: of a suite.
+        evidence: of their code.
+        end: the effect of falling off its end: ``return`` (of nothing), ``continue``; empty for any other.
+    """
     out: list[ast.stmt] = []
     for stmt in reversed(stmts):
-        for field in ("body", "orelse", "finalbody"):
-            inner = getattr(stmt, field, None)
-            if inner and isinstance(inner, list) and not isinstance(
-                    stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                setattr(stmt, field, cases(inner, evidence))
-        for handler in getattr(stmt, "handlers", ()):
-            handler.body = cases(handler.body, evidence)
+        end_here = "" if out else end
+        for suite in suites_of(stmt):
+            is_body = isinstance(stmt, LOOPS) and suite is stmt.body
+            is_end = suite is getattr(stmt, "finalbody", None) or isinstance(stmt, ast.Try) and (
+                suite is stmt.body and stmt.orelse)
+            suite[:] = cases(suite, evidence, "continue" if is_body else "" if is_end else end_here)
         parts = case_of(stmt.test) if isinstance(stmt, ast.If) else None
         if parts is None:
             out.insert(0, stmt)
             continue
         assert isinstance(stmt, ast.If)
-        out = _match(evidence, stmt, parts[0], parts[1], out)
+        out = _match(evidence, stmt, parts[0], parts[1], out, end_here)
     return out
 
 
@@ -749,8 +769,16 @@ def _is_guard(evidence: Evidence, case: CaseTest, test: ast.expr) -> bool | None
     return False if start[1] - begin[1] + len("case ") - INDENTATION in TO_TEST else None
 
 
+def _is_guard_of_name(evidence: Evidence, case: CaseTest, name: str | None, test: ast.expr) -> bool:
+    """Return whether a test is at the column of a guard of ``case name if``, where the pattern of a case begins."""
+    begin, start = evidence.place(offset_of(case)), evidence.start(test)
+    if begin is None or start is None or begin[1] is None or start[1] is None:
+        return False
+    return start[1] - first_part(test)[1] - begin[1] - len(f"{name or '_'} ") in IF_TO_TEST
+
+
 def _match(
-    evidence: Evidence | None, stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast.stmt],
+    evidence: Evidence | None, stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast.stmt], end: str,
 ) -> list[ast.stmt]:
     match_cases = [ast.match_case(test.pattern, guard, stmt.body or [ast.Pass()])]
     rest = stmt.orelse
@@ -766,10 +794,22 @@ def _match(
         match_cases += other.cases
         if len(rest) > 1:
             match_cases.append(ast.match_case(ast.MatchAs(), None, rest[1:]))
+    elif isinstance(other, MatchOf) and other.of is test.subject and end:  # (The rest follows the ``match``.)
+        if not never_falls(match_cases[0].body):
+            match_cases[0].body = [*([] if is_empty(match_cases[0].body) else match_cases[0].body), leave(end, None)]
+        match_cases, after = [*match_cases, *other.cases], rest[1:]
     elif rest:
         capture = other if isinstance(other, Capture) and other.subject is test.subject else None
         name = None if capture is None else capture.name
-        match_cases.append(ast.match_case(ast.MatchAs(None, name), None, rest[capture is not None :] or [ast.Pass()]))
+        rest = rest[capture is not None:]
+        first = rest[0] if rest else None
+        if isinstance(first, ast.If) and evidence is not None and _is_guard_of_name(evidence, test, name, first.test) and (
+                not rest[1:] or never_falls(match_cases[0].body)):
+            match_cases.append(ast.match_case(ast.MatchAs(None, name), first.test, first.body))
+            rest, after = first.orelse, [*rest[1:], *after]
+            name = None
+        if rest or first is None:
+            match_cases.append(ast.match_case(ast.MatchAs(None, name), None, rest or [ast.Pass()]))
     elif evidence is not None:  # (A guard of the last case, or an ``if`` in it: both go on after the statement.)
         case, inner = match_cases[0], stmt.body[0] if len(stmt.body) == 1 else None
         if guard is not None and _is_guard(evidence, test, guard) is False:
