@@ -58,7 +58,7 @@ def _translate(code: Code) -> Program:
     except (IndexError, MalformedTable) as error:
         raise UnsupportedBytecode(f"malformed tables ({error})", code, "start", 0) from error
     try:
-        return _with_variables_set_aside(translator.run())
+        return _with_stores_in_order(_with_variables_set_aside(translator.run()))
     except (IndexError, RecursionError) as error:
         raise translator.unsupported("argument or stack out of range") from error
 
@@ -79,6 +79,53 @@ def _with_variables_set_aside(program: Program) -> Program:
         if op.kind is o.LOAD_CLOSURE and op.arg in set_aside and not builds_closure(ops, index):
             ops[index] = Op(o.LOAD_FAST, op.arg, op.offset, op.line, op.target, op.handler)
     return program
+
+
+def _with_stores_in_order(program: Program) -> Program:
+    """Put stores of variables that follow exchanges of values in the order of the values, without the exchanges.
+
+    The compiler does so where all stores are on one line (``apply_static_swaps`` in compile.c, flowgraph.c): code would
+    depend on how the text is broken into lines.
+    """
+    ops = program.ops
+    if program.code.version < (3, 11) or not any(op.kind is o.SWAP for op in ops):
+        return program
+    jumps = [*(op for op in ops if op.target >= 0), *program.handlers]
+    targets = {jump.target for jump in jumps}
+    result: list[Op] = []
+    moved: dict[int, int] = {}
+    start = 0
+    while start < len(ops):
+        moved[start] = len(result)
+        end = start + 1
+        if ops[start].kind is o.SWAP:
+            while end < len(ops) and ops[end].kind in _ORDERED and end not in targets:
+                end += 1
+        result += _in_order(ops[start:end]) if end > start + 1 else ops[start:end]
+        start = end
+    for jump in jumps if len(result) < len(ops) else ():
+        jump.target = moved[jump.target]
+    return Program(program.code, result, program.handlers)
+
+
+#: Exchanges, and what takes one value without using it.
+_ORDERED = frozenset({o.SWAP, o.POP, o.STORE_FAST})
+
+
+def _in_order(run: list[Op]) -> list[Op]:
+    """Return exchanges and the stores after them in the order of the values; unchanged where that is not the same."""
+    takers = [op for op in run if op.kind is not o.SWAP]
+    stack = list(range(len(takers)))  # (the places of the values, the top last)
+    taken: dict[int, Op] = {}
+    for op in run:
+        if op.kind is not o.SWAP:
+            taken[stack.pop()] = op
+        elif op.arg > len(stack):
+            return run  # (One of the values is not taken here.)
+        else:
+            stack[-1], stack[-op.arg] = stack[-op.arg], stack[-1]
+    names = [op.arg for op in takers if op.kind is o.STORE_FAST]
+    return [taken[place] for place in reversed(range(len(takers)))] if len(set(names)) == len(names) else run
 
 
 def builds_closure(ops: Sequence[Op], index: int) -> bool:

@@ -143,8 +143,6 @@ class _Arrangement:
                 self._into_break(stmts, at)
             if isinstance(stmt, (ast.With, ast.AsyncWith)):
                 arrange_with(self.evidence, stmt)
-            if isinstance(stmt, ast.Match):
-                arrange_match(self.evidence, stmts, at)
             if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
             elif isinstance(stmt, ast.If) and self._ends_alike(stmt, stmts[at + 1:]):
@@ -257,7 +255,10 @@ class _Arrangement:
                 self._test(stmts, at, end, after)
             elif isinstance(stmt, ast.Try):
                 arrange_try(self.evidence, stmts, at, end, after)
+            elif isinstance(stmt, ast.Match):
+                arrange_match(self.evidence, stmts, at, end, after)
             if len(stmts) > before:
+                self._drop_exit(stmts, end)
                 self._forms(stmts, at + 1, end, after)
 
     def _inside(self, stmt: ast.stmt, end: str, after: int | None) -> None:
@@ -470,15 +471,15 @@ class _Arrangement:
         Returns:
             Whether it was written so, and made.
         """
-        test = stmt.test
-        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.Or):
+        if folds_not(stmt.test):
             return False
-        at = self._first_inside(test.values, rest)
-        outer = part_of(test, 0, at) if at else test
-        if outer is test or folds_not(outer):
+        contrary = negate(stmt.test)
+        at = self._first_inside(_operands(contrary), rest)
+        tests = _divided(contrary, at) if at else None
+        if tests is None or folds_not(tests[1]):
             return False
-        stmt.test = negate(outer)
-        stmt.body = [ast.copy_location(ast.If(part_of(test, at), stmt.body, []), stmt), *rest]
+        stmt.test = tests[0]
+        stmt.body = [ast.copy_location(ast.If(negate(tests[1]), stmt.body, []), stmt), *rest]
         return True
 
     def _is_elif(self, stmt: ast.If) -> bool:

@@ -10,9 +10,21 @@ import ast
 
 from ..emit.new_syntax import TRY
 from ..lift import folds_not, negate
+from ..lift.spelling import IF_TO_TEST, first_part
 from ..nodes import Literal, all_statements, at_line, line_of, part_of, suites_of
 from .evidence import INDENTATION, Evidence, Exit
-from .frames import LOOPS, breaks_of, first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
+from .frames import (
+    LOOPS,
+    always_fits,
+    breaks_of,
+    first_line,
+    is_empty,
+    is_nothing,
+    leave,
+    leaves_by,
+    never_falls,
+    word_of,
+)
 
 
 def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
@@ -254,36 +266,78 @@ def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
             evidence.stands_at(suite[-1], written)
 
 
-def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Write the statements in a case that are no further right than their ``match`` after it, if all other cases leave.
+def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
+    """Arrange a ``match`` and what follows it.
 
-    What follows the ``match`` is then the last of them, as it is if all leave and it is further right.
+    Args:
+        evidence: of the code.
+        stmts: the suite.
+        at: the place of the ``match`` in it.
+        end: the effect of falling off its end: ``return``, ``continue``; empty for any other.
+        after: the line of the statement after the suite.
     """
-    stmt, rest = stmts[at], stmts[at + 1:]
+    stmt = stmts[at]
     assert isinstance(stmt, ast.Match)
     column = evidence.column(stmt)
     if column is None:
         return
+    _cases_and_rest(evidence, stmts, at, end, column)
+    begin, inner = line_of(stmt), column + 2 * INDENTATION
+    follow = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
+    for number, case in enumerate(stmt.cases):
+        limit = next(filter(None, (first_line(each.body) for each in stmt.cases[number + 1:])), follow)
+        written = evidence.exit_between(begin, limit) if is_empty(case.body) and first_line(case.body) is None else None
+        if written is not None and written.column == inner and written.kind == end and at + 1 == len(stmts):
+            case.body = [leave(end, written.line)]
+        begin = evidence.behind(case.body) or begin if written is None else written.line + 1
+    last = stmt.cases[-1]
+    only = last.body[0]
+    if always_fits(last) and isinstance(only, ast.If) and not last.body[1:]:
+        assert isinstance(last.pattern, ast.MatchAs)
+        start, before = evidence.start(only.test), column + INDENTATION + len(f"case {last.pattern.name or '_'} ")
+        if start is not None and start[1] is not None and start[1] - first_part(only.test)[1] - before in IF_TO_TEST:
+            last.guard, last.body = only.test, only.body
+            stmt.cases += [ast.match_case(ast.MatchAs(), None, only.orelse)] if only.orelse else []
+    elif not always_fits(last):
+        written = evidence.exit_between(begin, follow)
+        if written is not None and written.column == inner and written.kind == "pass":
+            stmt.cases.append(ast.match_case(ast.MatchAs(), None, [at_line(ast.Pass(), written.line)]))
+        elif written is not None and written.column == inner and written.kind == end and at + 1 == len(stmts):
+            stmt.cases.append(ast.match_case(ast.MatchAs(), None, [leave(end, written.line)]))
+
+
+def _cases_and_rest(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, column: int) -> None:
+    """Write the statements in a case that are no further right than their ``match`` after it, if all other cases leave.
+
+    What follows the ``match`` and is further right is its last case, then.
+    """
+    stmt, rest = stmts[at], stmts[at + 1:]
+    assert isinstance(stmt, ast.Match)
     inside = [evidence.count_indented(case.body, column + 1) for case in stmt.cases]
     outer = [case for case, count in zip(stmt.cases, inside) if count < len(case.body)]
-    others = [case.body for case in stmt.cases if case not in outer]
-    if len(outer) > 1 or not all(map(never_falls, others)):
+    falling = [case for case in stmt.cases if case not in outer and not never_falls(case.body)]
+    if len(outer) > 1 or falling and (rest or not outer or not end):
         return
-    is_last = bool(rest) and (evidence.column(rest[0]) or 0) > column and never_falls(rest)
-    if is_last:
-        stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest))
-        del stmts[at + 1:]
-    if not outer or not (is_last or not rest or _always_fits(stmt.cases[-1])):
+    follows = 0
+    if rest and not always_fits(stmt.cases[-1]) and (evidence.column(rest[0]) or 0) > column:
+        follows = evidence.count_indented(rest, column + 1)
+        stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest[:follows]))
+        del stmts[at + 1:at + 1 + follows]
+    if not outer or rest[follows:] and not always_fits(stmt.cases[-1]) or follows and not never_falls(rest[:follows]):
         return
     moved = outer[0].body
     count = evidence.count_indented(moved, column + 1)
-    if not is_last and not _always_fits(stmt.cases[-1]):
+    if not always_fits(stmt.cases[-1]):
         written = _exit_of_last_case(evidence, stmt, first_line(moved[count:]))
         if written is None:
             return
         stmt.cases.append(ast.match_case(ast.MatchAs(), None, [leave(written.kind, written.line)]))
+    for case in falling:
+        case.body = [*([] if is_empty(case.body) else case.body), leave(end, None)]
     stmts[at + 1:at + 1] = moved[count:]
     moved[count:] = [] if count else [at_line(ast.Pass(), None)]
+    if not count and always_fits(outer[0]) and stmt.cases[1:]:
+        stmt.cases.remove(outer[0])
 
 
 def _exit_of_last_case(evidence: Evidence, stmt: ast.Match, follow: int | None) -> Exit | None:
@@ -292,10 +346,6 @@ def _exit_of_last_case(evidence: Evidence, stmt: ast.Match, follow: int | None) 
     while written is not None and (later := evidence.exit_between(written.line + 1, follow)) is not None:
         written = later
     return written if written is not None and written.kind in ("continue", "return", "return None") else None
-
-
-def _always_fits(case: ast.match_case) -> bool:
-    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
 
 
 def _line_of_handler(stmt: ast.Try, number: int) -> int | None:

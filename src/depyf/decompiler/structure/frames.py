@@ -152,11 +152,18 @@ def breaks_of(stmts: list[ast.stmt]) -> Iterator[ast.Break]:
             yield from breaks_of(suite)
 
 
+def always_fits(case: ast.match_case) -> bool:
+    """Return whether a case is ``case _:``."""
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+
+
 def never_falls(stmts: list[ast.stmt]) -> bool:
     """Return whether control never falls off the end of a suite."""
     last = stmts[-1]
     if isinstance(last, ast.Try):
         return all(map(never_falls, (last.orelse or last.body, *(handler.body for handler in last.handlers))))
+    if isinstance(last, ast.Match):
+        return always_fits(last.cases[-1]) and all(never_falls(case.body) for case in last.cases)
     if is_endless(last):
         return next(breaks_of(last.body), None) is None
     if isinstance(last, ast.Assert):

@@ -25,8 +25,8 @@ from ..lift import Capture, CaseTest
 from ..lift.spelling import IF_TO_TEST, first_part
 from ..nodes import MatchOf, at_line, line_of, offset_of, part_of, suites_of
 from ..structure.analysis import RegionCfg, copied_op
-from ..structure.evidence import INDENTATION, TO_TEST, Evidence
-from ..structure.frames import LOOPS, is_empty, leave, never_falls
+from ..structure.evidence import INDENTATION, Evidence
+from ..structure.frames import LOOPS, always_fits, is_empty, leave, never_falls
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -491,6 +491,9 @@ def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
         return starts
     for index, kind in enumerate(kinds):
         if kind == "COPY" and block.ops[index].arg == 1:
+            after = block.ops[index + 1:index + 3]
+            if after[1:] and after[0].kind in _STORES and after[0].line != after[1].line:
+                index += 2  # (``match (x := y):``, not ``case x if``)
             starts += [(index, False), (index, True)]
         elif kind in ("MATCH_SEQUENCE", "MATCH_MAPPING"):
             starts.append((index, False))
@@ -759,22 +762,22 @@ def cases(stmts: list[ast.stmt], evidence: Evidence | None, end: str) -> list[as
     return out
 
 
-def _is_guard(evidence: Evidence, case: CaseTest, test: ast.expr) -> bool | None:
-    """Return whether a test is on the line of a ``case`` (``True``), or that of an ``if`` in it (``False``)."""
-    begin, start = evidence.place(offset_of(case)), evidence.start(test)
-    if begin is None or start is None or begin[1] is None or start[1] is None:
+def _is_guard(evidence: Evidence, match: MatchOf, case: CaseTest, test: ast.expr) -> bool | None:
+    """Return whether a test is the guard of a case (``True``), or of an ``if`` in the case or after it (``False``).
+
+    Args:
+        evidence: of the code.
+        match: the statement.
+        case: its last case.
+        test: what is tested where the pattern fits.
+    """
+    begin, start, column = evidence.place(offset_of(case)), evidence.start(test), evidence.column(match)
+    if begin is None or start is None or start[1] is None or column is None:
         return None
     if begin[0] == start[0]:
         return True
-    return False if start[1] - begin[1] + len("case ") - INDENTATION in TO_TEST else None
-
-
-def _is_guard_of_name(evidence: Evidence, case: CaseTest, name: str | None, test: ast.expr) -> bool:
-    """Return whether a test is at the column of a guard of ``case name if``, where the pattern of a case begins."""
-    begin, start = evidence.place(offset_of(case)), evidence.start(test)
-    if begin is None or start is None or begin[1] is None or start[1] is None:
-        return False
-    return start[1] - first_part(test)[1] - begin[1] - len(f"{name or '_'} ") in IF_TO_TEST
+    inner = start[1] - first_part(test)[1] - column - 2 * INDENTATION
+    return False if inner in IF_TO_TEST or evidence.exit_between(begin[0], start[0]) is not None else None
 
 
 def _match(
@@ -790,7 +793,7 @@ def _match(
         elif isinstance(first, Capture) and first.subject is test.subject:
             rest, after = after, []
     other = rest[0] if rest else None
-    if isinstance(other, MatchOf) and other.of is test.subject and (len(rest) == 1 or _leaves(other)):
+    if isinstance(other, MatchOf) and other.of is test.subject and (len(rest) == 1 or not always_fits(other.cases[-1]) and all(never_falls(case.body) for case in other.cases)):
         match_cases += other.cases
         if len(rest) > 1:
             match_cases.append(ast.match_case(ast.MatchAs(), None, rest[1:]))
@@ -801,27 +804,14 @@ def _match(
     elif rest:
         capture = other if isinstance(other, Capture) and other.subject is test.subject else None
         name = None if capture is None else capture.name
-        rest = rest[capture is not None:]
-        first = rest[0] if rest else None
-        if isinstance(first, ast.If) and evidence is not None and _is_guard_of_name(evidence, test, name, first.test) and (
-                not rest[1:] or never_falls(match_cases[0].body)):
-            match_cases.append(ast.match_case(ast.MatchAs(None, name), first.test, first.body))
-            rest, after = first.orelse, [*rest[1:], *after]
-            name = None
-        if rest or first is None:
-            match_cases.append(ast.match_case(ast.MatchAs(None, name), None, rest or [ast.Pass()]))
-    elif evidence is not None:  # (A guard of the last case, or an ``if`` in it: both go on after the statement.)
+        match_cases.append(ast.match_case(ast.MatchAs(None, name), None, rest[capture is not None:] or [ast.Pass()]))
+    result = MatchOf(test.subject.value, match_cases, test.subject)
+    if not rest and evidence is not None:  # (A guard of the last case, or an ``if``: both go on after the statement.)
         case, inner = match_cases[0], stmt.body[0] if len(stmt.body) == 1 else None
-        if guard is not None and _is_guard(evidence, test, guard) is False:
-            case.guard, case.body = None, [at_line(ast.If(guard, case.body, []), line_of(stmt))]
-        elif guard is None and isinstance(inner, ast.If) and not inner.orelse and _is_guard(evidence, test, inner.test):
+        if guard is not None and _is_guard(evidence, result, test, guard) is False:
+            line = evidence.start(guard)
+            case.guard, case.body = None, [at_line(ast.If(guard, case.body, []), line and line[0])]
+        elif guard is None and isinstance(inner, ast.If) and not inner.orelse and (
+                _is_guard(evidence, result, test, inner.test)):
             case.guard, case.body = inner.test, inner.body
-    return [at_line(MatchOf(test.subject.value, match_cases, test.subject), line_of(stmt)), *after]
-
-
-def _leaves(match: ast.Match) -> bool:
-    """Return whether statements after a ``match`` run only when no case fits."""
-    last = match.cases[-1]
-    if last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None:
-        return False
-    return all(isinstance(case.body[-1], (ast.Return, ast.Raise, ast.Break, ast.Continue)) for case in match.cases)
+    return [at_line(result, line_of(stmt)), *after]
