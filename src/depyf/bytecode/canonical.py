@@ -113,19 +113,21 @@ _ORDERED = frozenset({o.SWAP, o.POP, o.STORE_FAST})
 
 
 def _in_order(run: list[Op]) -> list[Op]:
-    """Return exchanges and the stores after them in the order of the values; unchanged where that is not the same."""
-    takers = [op for op in run if op.kind is not o.SWAP]
-    stack = list(range(len(takers)))  # (the places of the values, the top last)
-    taken: dict[int, Op] = {}
-    for op in run:
-        if op.kind is not o.SWAP:
-            taken[stack.pop()] = op
-        elif op.arg > len(stack):
-            return run  # (One of the values is not taken here.)
-        else:
-            stack[-1], stack[-op.arg] = stack[-op.arg], stack[-1]
-    names = [op.arg for op in takers if op.kind is o.STORE_FAST]
-    return [taken[place] for place in reversed(range(len(takers)))] if len(set(names)) == len(names) else run
+    """Return exchanges and the stores after them without the exchanges that another order of the stores spares.
+
+    From the last exchange on, as the compiler does it, up to one of values that are not all taken here, or are stored
+    in one variable. (A value that is dropped below one which is dropped, too, is the end of ``a < b < c``.)
+    """
+    for at in range(len(run) - 1, -1, -1):
+        if run[at].kind is o.SWAP:
+            one, other = at + 1, at + run[at].arg
+            stored = [op.arg if op.kind is o.STORE_FAST else None for op in run[one:other + 1]]
+            names = [name for name in (stored[0], stored[-1]) if name is not None] if other < len(run) else []
+            if not names or any(stored.count(name) > 1 for name in names):
+                break
+            run[one], run[other] = run[other], run[one]
+            del run[at]
+    return run
 
 
 def builds_closure(ops: Sequence[Op], index: int) -> bool:

@@ -468,18 +468,22 @@ class _Arrangement:
     def _nest_guard(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Make ``if not a:``, with ``if b: continue`` and the rest in it, of ``if a or b: continue``.
 
+        And ``if a:``, with ``if not b: continue`` and the rest in it, of ``if not (a and b): continue``.
+
         Returns:
             Whether it was written so, and made.
         """
-        if folds_not(stmt.test):
+        both, op = (stmt.test.operand, ast.And) if isinstance(stmt.test, ast.UnaryOp) else (stmt.test, ast.Or)
+        at = self._first_inside(both.values, rest) if isinstance(both, ast.BoolOp) and isinstance(both.op, op) else 0
+        if not at:
             return False
-        contrary = negate(stmt.test)
-        at = self._first_inside(_operands(contrary), rest)
-        tests = _divided(contrary, at) if at else None
-        if tests is None or folds_not(tests[1]):
+        assert isinstance(both, ast.BoolOp)
+        outer, inner = part_of(both, 0, at), part_of(both, at)
+        if folds_not(outer if both is stmt.test else inner):
             return False
-        stmt.test = tests[0]
-        stmt.body = [ast.copy_location(ast.If(negate(tests[1]), stmt.body, []), stmt), *rest]
+        outer, inner = (negate(outer), inner) if both is stmt.test else (outer, negate(inner))
+        stmt.body = [ast.copy_location(ast.If(inner, stmt.body, []), stmt), *rest]
+        stmt.test = outer
         return True
 
     def _is_elif(self, stmt: ast.If) -> bool:

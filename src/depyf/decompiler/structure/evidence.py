@@ -74,6 +74,7 @@ class _Opcodes:
         acting: those of them that do more than load a constant, which may be an operand.
         returning, jumping: that return, and that jump in any case.
         extended, taking: of ``EXTENDED_ARG``, and of what takes the ``None`` of a statement.
+        moving: that only move or drop values.
         preceding: that can come before the first operation of an expression, as a part of it.
         looping, caches_of_loop: that jump back to the head of a loop, and the number of their caches.
         constant, small: that load a constant, and the one of them whose argument it is (3.14).
@@ -97,6 +98,7 @@ class _Opcodes:
         self.looping = numbers("JUMP_BACKWARD")
         self.caches_of_loop = table(version).caches[opcodes["JUMP_BACKWARD"]] if self.looping else 0
         self.extended = opcodes["EXTENDED_ARG"]
+        self.moving = numbers("SWAP", "POP_TOP", "ROT_TWO")
         self.preceding = numbers("EXTENDED_ARG", "PUSH_NULL")
         self.small = opcodes.get("LOAD_SMALL_INT", -1)
         self.constant = numbers("LOAD_CONST", "RETURN_CONST", "LOAD_SMALL_INT")
@@ -250,6 +252,8 @@ class Evidence(Positions):
         for at in units:
             if self._units[at] in opcodes.constant and (self._constant(at) is not None or self._is_operand(at)):
                 return ""
+        if word == "pass" and done <= opcodes.moving:
+            return ""  # (It is a name in a pattern.)
         if word == "pass" and self._units[units[0]] == opcodes.nop \
                 and not self._looped.isdisjoint((units[0], units[0] + 1)):
             return ""  # (It is ``while True``.)

@@ -492,9 +492,8 @@ def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
     for index, kind in enumerate(kinds):
         if kind == "COPY" and block.ops[index].arg == 1:
             after = block.ops[index + 1:index + 3]
-            if after[1:] and after[0].kind in _STORES and after[0].line != after[1].line:
-                index += 2  # (``match (x := y):``, not ``case x if``)
-            starts += [(index, False), (index, True)]
+            is_named = bool(after[1:]) and after[0].kind in _STORES and after[0].line != after[1].line
+            starts += [(index, False), (index + 2 * is_named, True)]  # (``match (x := y):``, not ``case x if``)
         elif kind in ("MATCH_SEQUENCE", "MATCH_MAPPING"):
             starts.append((index, False))
         elif kind == "MATCH_CLASS":
@@ -560,12 +559,15 @@ def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
     """
     seen: dict[int, _Place | None] = {}  # (Where a block takes a value below, if it does; ``None`` for a test.)
     succeeds: int | None = None
+    pending: set[int] = set()  # (Blocks that begin within a test.)
     work = [(*end, 0)]
     while work:
         at, index, depth = work.pop()
         if at in seen:
             continue
         block = cfg.blocks[at]
+        if depth:
+            pending.add(at)
         taken, begins, depth = _taken(block.ops, index, depth)
         seen[at] = None if taken is None else (at, begins)
         if taken is None:
@@ -576,13 +578,14 @@ def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
             succeeds = at
     if succeeds is None or succeeds == end[0]:
         raise _NoPattern
-    guard, work_back = {succeeds}, [succeeds]
-    while work_back:
-        goal = work_back.pop()
+    guard, goals = {succeeds}, [succeeds]
+    while goals:
+        goal = goals.pop()
         before = [id for id, place in seen.items()
                   if place is None and id not in guard and goal in cfg.blocks[id].successors]
         guard.update(before)
-        work_back += before
+        goals += before
+    guard.update(id for id in pending if seen[id] is None)
     fails = {succ for id in guard - {succeeds} for succ in cfg.blocks[id].successors} - guard
     if len(fails) != 1:
         raise _NoPattern
@@ -814,4 +817,5 @@ def _match(
         elif guard is None and isinstance(inner, ast.If) and not inner.orelse and (
                 _is_guard(evidence, result, test, inner.test)):
             case.guard, case.body = inner.test, inner.body
-    return [at_line(result, line_of(stmt)), *after]
+    place = None if evidence is None else evidence.place(offset_of(test))
+    return [at_line(result, line_of(stmt) if place is None else place[0]), *after]
