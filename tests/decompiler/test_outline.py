@@ -6,6 +6,7 @@ Where a text is another one, its program is the same; so nothing but these sampl
 from __future__ import annotations
 
 import ast
+import pathlib
 import sys
 
 import pytest
@@ -405,6 +406,38 @@ def f(self, n):
             del n[size:]
             return n
 """,
+    "targets on several lines": """\
+def f(x, y):
+    (
+        a,
+        b,
+    ) = x.f(), y.g()
+    if a:
+        (
+            c,
+            d,
+            e,
+        ) = (
+            x.f(),
+            y.g(),
+            b,
+        )
+        return c, d, e
+    return b
+""",
+    "if not in an if, before the rest of a loop": """\
+def f(x, s):
+    for i in x:
+        if isinstance(i, N):
+            if not (
+                i.a == s
+                and i.b
+            ):
+                continue
+            g(i)
+            if s:
+                h(i)
+""",
     "return None in handlers, and after the try": """\
 def f(self, node, name):
     try:
@@ -427,6 +460,19 @@ def test_the_form_is_that_of_the_source(source: str) -> None:
     found = decompile_code(compile(source, "test", "exec"))
     assert found.fidelity is Fidelity.EXACT
     assert ast.unparse(ast.parse(found.text)) == ast.unparse(ast.parse(source))
+
+
+_MATCHES = (pathlib.Path(__file__).parent.parent / "samples" / "match_forms.py").read_text()
+
+
+@pytest.mark.parametrize("name", [stmt.name for stmt in ast.parse(_MATCHES).body if isinstance(stmt, ast.FunctionDef)])
+def test_the_form_of_a_match(name: str) -> None:
+    tree = ast.parse(_MATCHES)
+    (code,) = (const for const in compile(tree, "test", "exec").co_consts if getattr(const, "co_name", "") == name)
+    found = decompile_code(code)
+    assert found.fidelity is Fidelity.EXACT
+    (source,) = (ast.unparse(stmt) for stmt in tree.body if isinstance(stmt, ast.FunctionDef) and stmt.name == name)
+    assert ast.unparse(ast.parse(found.text)) == source
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="before, `not a in b` was `a not in b` everywhere")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
-from ..lift import Iter, PendingTarget, Special, State, Target, folds_not, is_value, negate, same_node, values
+from ..lift import CaseTest, Iter, PendingTarget, Special, State, Target, folds_not, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
 from .analysis import Analysis, is_leave, reach
 from .frames import Construct, Cursor, Frame, LoopFrame, Suite, outer_ends
@@ -219,7 +219,9 @@ def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -
         walker.executor.run(probe, block.ops, to_statement=True)
     except CannotDecompile:
         return None
-    return None if probe.stmts else out[0]
+    test = probe.stack[-1] if probe.stack else None
+    first = test.values[0] if isinstance(test, ast.BoolOp) else test
+    return None if probe.stmts or isinstance(first, CaseTest) else out[0]
 
 
 def body_without_return(walker: Walker, head: int) -> set[int]:
