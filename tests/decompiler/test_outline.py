@@ -406,6 +406,78 @@ def f(self, n):
             del n[size:]
             return n
 """,
+    "return in a loop in a try": """\
+def f(xs):
+    try:
+        for x in xs.f():
+            if x.g() in T:
+                return True
+    except E:
+        return False
+    return False
+""",
+    "return in a loop in a try in a loop": """\
+def f(cls):
+    for base in cls.bases:
+        try:
+            for i in base.infer():
+                if i.q() in T:
+                    return True
+        except E:
+            continue
+    return False
+""",
+    "several returns in a loop in a try": """\
+def f(node):
+    try:
+        for i in node.infer():
+            if isinstance(i, (A, B)):
+                return True
+            if not hasattr(i, "g"):
+                return True
+            h = next(i.g("h"))
+            if h.p is i:
+                return True
+        return False
+    except E:
+        return True
+""",
+    "guard and return None in a loop in a try": """\
+def f(node):
+    types = set()
+    try:
+        for v in node.infer():
+            if isinstance(v, U) or is_none(v):
+                continue
+            types.add(v)
+            if len(types) > 1:
+                return None
+    except E:
+        return None
+    return types.pop() if types else None
+""",
+    "return None in a loop in a try with several handlers": """\
+def f(node, value):
+    try:
+        g = node.infer(context=1)
+        value = next(g)
+    except E:
+        return None
+    except Exception as e:
+        raise A from e
+    try:
+        for i in g:
+            t = f(i)
+            if t not in value:
+                return None
+            if t and i:
+                return None
+    except E:
+        return None
+    except StopIteration:
+        return value
+    return value if len(t) <= 1 else None
+""",
     "targets on several lines": """\
 def f(x, y):
     (

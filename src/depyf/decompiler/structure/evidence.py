@@ -725,6 +725,10 @@ class Evidence(Positions):
     def _compound(self, stmt: ast.stmt) -> int | None:
         if isinstance(stmt, ast.If) and (column := self._column_of_jump(stmt)) is not None:
             return column
+        if isinstance(stmt, (ast.For, ast.AsyncFor)):
+            place = self.start(stmt.target)
+            if place is not None and place[1] is not None:
+                return place[1] - len("for " if isinstance(stmt, ast.For) else "async for ")
         body: list[ast.stmt] = getattr(stmt, "body", None) or []
         if not body or line_of(body[0]) == line_of(stmt) and not isinstance(stmt, (ast.Try, ast.With, ast.AsyncWith)):
             return None

@@ -121,7 +121,8 @@ class _Edges:
             return
         if _returns_from_stack(walker, target) or goal.end == "return" and returns_through(goal):
             return  # the value to return is on the stack already: no ``break`` carries one
-        if _returns_at_once(goal) and was_return(walker, goal.end_op):
+        at_once = _returns_at_once(walker, goal)
+        if at_once and was_return(walker, goal.end_op):
             return
         # (in a loop without a second iteration, code before a ``break`` is in the body)
         is_break = target == succ and ends_in_break(blocks[id])
@@ -130,7 +131,7 @@ class _Edges:
             if normal_exit not in (None, target) and walker.cfg.is_copy(target, normal_exit):
                 self._lead_to_normal_exit(id if is_break else succ, target, normal_exit)
                 return
-            if not _returns_at_once(goal):
+            if not at_once:
                 self.strong.append(target)
         elif self._keeps_inner_iterator(id, succ):
             return
@@ -200,7 +201,7 @@ def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
         block = blocks[id]
         if block.ops and _pops_iterator(block, -1):
             if block.end == "jump" and (len(block.ops) > 1 or id != start) and _breaks_late(
-                    block, blocks[block.successors[0]]) and not was_return(walker, block.ops[-1]):
+                    walker, block, blocks[block.successors[0]]) and not was_return(walker, block.ops[-1]):
                 yield block.successors[0]
         elif block.end in ("jump", "branch") and not any(
             op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in block.ops
@@ -208,10 +209,10 @@ def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
             work.extend(block.successors)
 
 
-def _breaks_late(block: Block, goal: Block) -> bool:
+def _breaks_late(walker: Walker, block: Block, goal: Block) -> bool:
     """Return whether a block that drops an iterator in the end does so for a ``break`` to ``goal``."""
     returns = len(block.ops) > 1 and block.ops[-2].kind == "SWAP"
-    return not _returns_at_once(goal) and not returns and goal.end != "reraise"
+    return not _returns_at_once(walker, goal) and not returns and goal.end != "reraise"
 
 
 def was_return(walker: Walker, op: Op | None) -> bool:
@@ -220,12 +221,13 @@ def was_return(walker: Walker, op: Op | None) -> bool:
     return evidence is not None and op is not None and evidence.word_at(op.offset) in ("return", "return None")
 
 
-def _returns_at_once(goal: Block) -> bool:
-    """Return whether a ``return`` may have dropped the iterator before this block.
+def _returns_at_once(walker: Walker, goal: Block) -> bool:
+    """Return whether a ``return`` may have dropped the iterator before this block, which perhaps leaves bodies.
 
     It computes its value before that, unless it is a constant.
     """
-    return goal.end == "return" and [op.kind for op in goal.ops] in ([], ["CONST"])
+    ops, last = straight(walker.cfg, goal.id)
+    return last.end == "return" and [op.kind for op in ops if op.kind != "LEAVE"] in ([], ["CONST"])
 
 
 def _pops_iterator(block: Block, index: int) -> bool:
@@ -500,6 +502,9 @@ def _start(
     """
     block = walker.cfg.blocks[id]
     ops = _statement_ops(block)
+    while not ops and block.end == "jump" and block.ops and block.successors[0] not in avoid:
+        block = walker.cfg.blocks[block.successors[0]]
+        id, ops = block.id, _statement_ops(block)
     if [op.kind for op in ops] == ["CONST", "RETURN"]:
         # (Both have the span of the constant, or that of the ``return`` where there is none.)
         return evidence.start_of_return(ops[0].arg, ops[1].offset)
