@@ -122,6 +122,7 @@ class _Arrangement:
     def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
         self.returns_values = returns_values
+        self.words = {each.kind for each in evidence.exits if each.kind.startswith("return")}
 
     def place(self, stmt: ast.Return) -> None:
         """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
@@ -512,9 +513,10 @@ class _Arrangement:
             if never_falls(stmts[at + 1:]):
                 stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
                 stmt.test = negate(stmt.test)
-            elif leaves_by(stmt.body[-1], end):
-                stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmts[at + 1:], stmt.body
-                del stmts[at + 1:]
+            else:
+                body = list(itertools.takewhile(lambda each: is_before([each], stmt.body), stmts[at + 1:]))
+                stmt.test, stmt.body, stmt.orelse = negate(stmt.test), body, stmt.body
+                del stmts[at + 1:at + 1 + len(body)]
                 return
         count = self._in_else(stmt, stmts[at + 1:], end)
         stmt.orelse = stmts[at + 1:at + 1 + count]
@@ -585,6 +587,8 @@ class _Arrangement:
             if is_last and isinstance(stmts[at - 1], (ast.With, ast.AsyncWith)) and (
                     self.evidence.is_further_right(stmt, stmts[0])):
                 written = ""  # (It was written inside of the ``with``, which it has to leave.)
+            if not written and not is_last and self.evidence.has_columns and self.words == {"return None"}:
+                written = "return None"  # (Its place is that of a clean-up.)
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:

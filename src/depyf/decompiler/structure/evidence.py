@@ -692,8 +692,9 @@ class Evidence(Positions):
     def _constant_before_clean_up(self, value: ast.expr | None, last: int) -> Position | None:
         """Return the place of the NOP of a returned number, which is loaded after the statements of a ``finally``."""
         end = self.positions[last]
-        if not isinstance(value, ast.Constant) or isinstance(value.value, (str, bytes)) or end is None:
-            return None
+        if not isinstance(value, ast.Constant) or isinstance(value.value, (str, bytes)) or end is None or (
+                end.line == end.end_line and (end.end_column or 0) - (end.column or 0) == len(repr(value.value))):
+            return None  # (The number has its own place.)
         at, leaving = last - 1, self._opcodes.returning | self._opcodes.jumping | self._opcodes.looping
         while at >= 0 and self._units[at] not in leaving and self._units[at] != self._opcodes.nop:
             at -= 1

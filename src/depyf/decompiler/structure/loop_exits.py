@@ -122,7 +122,7 @@ class _Edges:
         if _returns_from_stack(walker, target) or goal.end == "return" and returns_through(goal):
             return  # the value to return is on the stack already: no ``break`` carries one
         at_once = _returns_at_once(walker, goal)
-        if at_once and was_return(walker, goal.end_op):
+        if at_once and was_return(walker, straight(walker.cfg, target)[1].end_op):
             return
         # (in a loop without a second iteration, code before a ``break`` is in the body)
         is_break = target == succ and ends_in_break(blocks[id])
