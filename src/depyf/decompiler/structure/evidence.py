@@ -476,6 +476,23 @@ class Evidence(Positions):
                 return line, column
         return line, None if column is None else column - len("return ")
 
+    def _is_of_constant(self, place: Position, value: object) -> bool:
+        """Return whether a place is that of a constant as ``repr`` writes it: as wide, and of nothing that is done."""
+        return place.line == place.end_line and (place.end_column or 0) - (place.column or 0) == len(repr(value)) and (
+            place not in self._more)
+
+    def is_at_return(self, value: object, offset: int) -> bool:
+        """Return whether the operation that returns a constant has the place of that, not that of a clean-up."""
+        place = self.position(offset)
+        if value is None:
+            return self.word_at(offset) in ("return", "return None")
+        return place is not None and self._is_of_constant(place, value)
+
+    def is_after_clean_up(self, stmt: ast.Return) -> bool:
+        """Return whether a ``return`` of a constant has the place of the clean-up before it."""
+        units = self._units_of(stmt)
+        return units is not None and isinstance(stmt.value, ast.Constant) and self.positions[units[1]] in self._more
+
     def may_be_copied(self, stmt: ast.Return) -> bool:
         """Return whether a ``return`` of a value may be a copy that the compiler made.
 
@@ -664,6 +681,8 @@ class Evidence(Positions):
         begin = None if stmt.value is None else self.start(stmt.value)
         if before is not None and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
+            if _word_as_wide(place) == "return":  # (It gives nothing.)
+                return place
         elif (of_constant := self._constant_before_clean_up(stmt.value, last)) is not None:
             place = of_constant
         elif before is not None or begin is not None and begin[1] is not None and (
@@ -690,19 +709,19 @@ class Evidence(Positions):
         return None if self._opcodes.leaving.issuperset(self._units[before + 1:last]) else before
 
     def _constant_before_clean_up(self, value: ast.expr | None, last: int) -> Position | None:
-        """Return the place of the NOP of a returned number, which is loaded after the statements of a ``finally``."""
+        """Return the place of the NOP of a returned constant, which is loaded after the statements of a ``finally``."""
         end = self.positions[last]
-        if not isinstance(value, ast.Constant) or isinstance(value.value, (str, bytes)) or end is None or (
-                end.line == end.end_line and (end.end_column or 0) - (end.column or 0) == len(repr(value.value))):
-            return None  # (The number has its own place.)
+        if not isinstance(value, ast.Constant) or end is None or (
+                self._is_of_constant(end, value.value)):
+            return None  # (The constant has its own place.)
         at, leaving = last - 1, self._opcodes.returning | self._opcodes.jumping | self._opcodes.looping
         while at >= 0 and self._units[at] not in leaving and self._units[at] != self._opcodes.nop:
             at -= 1
-        place = self.positions[at] if at >= 0 and self._units[at] == self._opcodes.nop else None
-        is_its = place is not None and not {at, at + 1} & self._looped and (
-            place.column is not None and place.line == place.end_line < end.line) and (
-            (place.end_column or 0) - place.column == len(repr(value.value)))
-        return place if is_its else None
+        if at >= 0 and self._units[at] in leaving:  # (In a loop, the drop of the iterator has taken the NOP's place.)
+            at += 1 + self._tables.caches[self._units[at]]
+        place = self.positions[at] if at >= 0 and self._units[at] in self._opcodes.moving | {self._opcodes.nop} else None
+        is_its = place is not None and not {at, at + 1} & self._looped and self._is_of_constant(place, value.value)
+        return place if is_its and place != end else None
 
     def _assert(self, stmt: ast.Assert) -> int | None:
         """Return the column of an ``assert``.

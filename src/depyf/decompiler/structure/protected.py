@@ -72,7 +72,7 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int) -> str:
         if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
             return "normal"
         if block.end == "return":
-            return "normal" if not cleans_up and is_after(walker, block, region) else "return"
+            return "normal" if is_after(walker, block, region, cleans_up) else "return"
         if block.end != "jump":
             return "normal"
         # (After a clean-up a ``return`` has the place of that.)
@@ -81,14 +81,23 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int) -> str:
     return "normal"
 
 
-def is_after(walker: Walker, block: Block, region: int) -> bool:
+def is_after(walker: Walker, block: Block, region: int, cleans_up: bool) -> bool:
     """Return whether the ``return`` of a constant is known to begin no further right than a ``try``.
 
     The test of an ``except``, or the drop of the exception where there is none, has the span of the clause.
+
+    Args:
+        walker: knows the graph.
+        block: ends in the ``return``.
+        region: the handler of the ``try``.
+        cleans_up: whether it comes after a clean-up, whose place it has if it was written before that.
     """
     evidence, handler = walker.evidence(), walker.cfg.blocks[region]
     op = handler.end_op if handler.end == "branch" else next((op for op in handler.ops if op.kind == "POP"), None)
     outer = evidence.place(op.offset) if evidence is not None and op is not None else None
+    if cleans_up and evidence is not None and not (
+            block.end_op is not None and block.ops and evidence.is_at_return(block.ops[-1].arg, block.end_op.offset)):
+        return False
     _, column = _start_of_return(walker, block)
     return outer is not None and outer[1] is not None and column is not None and column <= outer[1]
 
