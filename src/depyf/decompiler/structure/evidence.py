@@ -491,7 +491,8 @@ class Evidence(Positions):
     def is_after_clean_up(self, stmt: ast.Return) -> bool:
         """Return whether a ``return`` of a constant has the place of the clean-up before it."""
         units = self._units_of(stmt)
-        return units is not None and isinstance(stmt.value, ast.Constant) and self.positions[units[1]] in self._more
+        return units is not None and isinstance(stmt.value, (ast.Constant, type(None))) and (
+            self.positions[units[1]] in self._more)
 
     def may_be_copied(self, stmt: ast.Return) -> bool:
         """Return whether a ``return`` of a value may be a copy that the compiler made.
