@@ -478,6 +478,151 @@ def f(node, value):
         return value
     return value if len(t) <= 1 else None
 """,
+    "a constant returned after a finally": """\
+def f(c):
+    try:
+        if c:
+            return g(x)
+    finally:
+        g(9)
+    return 2
+""",
+    "True returned after a finally": """\
+def f(c):
+    try:
+        if c:
+            g(3)
+            raise F(x)
+    finally:
+        g(9)
+    return True
+""",
+    "None returned after except and finally": """\
+def f(c):
+    try:
+        if c:
+            g(2)
+    except E:
+        g(8)
+    finally:
+        g(9)
+    return None
+""",
+    "a guard that returns nothing in a with": """\
+def f(m, c):
+    with m(1) as n:
+        p = g()
+        if not c:
+            return
+        g(4)
+    return 2
+""",
+    "else and return in a loop in a with": """\
+def f(m, xs, c):
+    with m:
+        for x in xs:
+            if c:
+                g(5)
+            else:
+                return 1
+        g(1)
+""",
+    "a guard in a finally in a with": """\
+def f(m, c):
+    with m:
+        try:
+            if not c:
+                return 1
+            g(4)
+        finally:
+            g(9)
+    return 2
+""",
+    "text returned before and after a finally": """\
+def f(c):
+    try:
+        if c:
+            return 'a'
+        g(1)
+    finally:
+        g(9)
+    return 'b'
+""",
+    "True returned in a body with finally": """\
+def f(c):
+    try:
+        g(1)
+        return True
+    except E:
+        return False
+    finally:
+        g(9)
+""",
+    "else that returns in a try": """\
+def f(c):
+    try:
+        if c:
+            g(5)
+        else:
+            return 1
+    except E:
+        g(0)
+    g(1)
+""",
+    "return None in a loop in a try at the end": """\
+def f(xs, c):
+    try:
+        for x in xs:
+            if c:
+                return None
+    except E:
+        return False
+""",
+    "return None through two clean-ups": """\
+def f(m, c):
+    with m:
+        try:
+            if c:
+                g(3)
+                return None
+        finally:
+            g(9)
+        g(1)
+""",
+    "return after a wildcard as wide as its value": """\
+def f(m, q):
+    match q:
+        case A():
+            with m(1) as n:
+                v = g(2)
+            return 2
+        case _:
+            g(6)
+    return 2
+""",
+    "return after a try in a with": """\
+def f(m, c):
+    with m(1) as n:
+        try:
+            if not c:
+                return
+            g(4)
+        except E:
+            return False
+        return 2
+    g(1)
+""",
+    "return None through a finally": """\
+def f(source):
+    try:
+        item = source.get()
+        if item is None:
+            return
+        handle(item)
+    finally:
+        source.done()
+    return item
+""",
     "targets on several lines": """\
 def f(x, y):
     (

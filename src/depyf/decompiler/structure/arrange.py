@@ -38,6 +38,7 @@ from .arrange_tries import (
     break_branch,
     break_in_loop,
     leave_by_break,
+    return_in_loop,
     with_finally,
 )
 from .evidence import TO_TEST, Evidence, Exit
@@ -230,6 +231,8 @@ class _Arrangement:
                 stmt.orelse += stmts[at + 1:]  # (A ``break`` to the end of the function skips all that follows.)
                 del stmts[at + 1:]
                 is_last = True
+            if isinstance(stmt, LOOPS) and end == "return" and is_last and not stmt.orelse and self.evidence.has_columns:
+                return_in_loop(self.evidence, stmt.body, line_of(stmt), following)
             self._inside(stmt, end if is_last else "", following)
             if isinstance(stmt, LOOPS):
                 arrange_loop(self.evidence, stmts, at)

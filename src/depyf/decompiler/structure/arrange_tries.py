@@ -493,6 +493,30 @@ def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> bool:
     return found
 
 
+def return_in_loop(evidence: Evidence, stmts: list[ast.stmt], begin: int | None, after: int | None) -> None:
+    """Write ``return`` for each ``break`` of a loop at the end of a function whose place is that of a ``return``.
+
+    Args:
+        evidence: of the code.
+        stmts: a suite of the loop.
+        begin: a line before it.
+        after: the line of the statement after it.
+    """
+    for at, stmt in enumerate(stmts):
+        begin = (evidence.behind(stmts[:at]) if at else None) or begin
+        if isinstance(stmt, ast.Break):
+            written = evidence.exit_between(begin, after)
+            if written is not None and written.kind.startswith("return"):
+                stmts[at] = leave(written.kind, written.line)
+                evidence.stands_at(stmts[at], written)
+        suites = [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt)
+        follow = (line_of(stmts[at + 1]) if at + 1 < len(stmts) else None) or after
+        for number, suite in enumerate(suites):
+            before = evidence.behind(suites[number - 1]) if number else line_of(stmt)
+            limit = next(filter(None, map(first_line, suites[number + 1:])), follow)
+            return_in_loop(evidence, suite, before or begin, limit)
+
+
 def is_break(stmts: list[ast.stmt]) -> bool:
     """Return whether a suite is a ``break``."""
     return len(stmts) == 1 and isinstance(stmts[0], ast.Break)

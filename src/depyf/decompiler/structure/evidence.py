@@ -774,10 +774,10 @@ class Evidence(Positions):
         return next((column for column in range(nearest, -1, -INDENTATION) if begin[1] - column in widths), nearest)
 
     def _is_nested(self, test: ast.expr, column: int) -> bool:
-        """Return whether the last operand of a test is likely the test of an ``if`` at a column, inside of the rest."""
+        """Return whether operands of a test are likely the test of an ``if`` at a column, inside of those before them."""
         if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
             return False
-        return bool(self.first_inside(test.values[-2:], column, TO_TEST))
+        return bool(self.first_inside(test.values, column, TO_TEST))
 
     def first_inside(self, operands: list[ast.expr], column: int, widths: Collection[int]) -> int:
         """Return which operand of a test was likely the test of an ``if``, inside of an ``if`` on those before it.
