@@ -623,6 +623,59 @@ def f(source):
         source.done()
     return item
 """,
+    "an if in an if, after a guard": """\
+def f(self, node):
+    if not node.doc or isinstance(node, D) and node.f:
+        return node
+
+    if not self.c:
+        if isinstance(node, C) and not node.py:
+            return node
+    if not self.all and '>' not in node.doc:
+        return node
+    return h(node)
+""",
+    "a guard that raises, and an if": """\
+async def f(self, n):
+    if self._exception is not None:
+        raise self._exception
+
+    # migration
+    if self._eof and not self._buffer:
+        self._c = getattr(self, "_c", 0) + 1
+        if self._c > 5:
+            log()
+    if not n:
+        return b""
+    return g(n)
+""",
+    "return in a loop in a finally": """\
+def f(s):
+    s.a = True
+    try:
+        for i in range(50):
+            if not s.m:
+                return
+            with s.f():
+                for o in s.o:
+                    if o is not None:
+                        o.b()
+    finally:
+        s.a = False
+""",
+    "return in a handler in an endless loop": """\
+def f(s):
+    while True:
+        try:
+            c = s.get()
+        except W:
+            return
+        except F:
+            pass
+        else:
+            if c:
+                s.put(c)
+""",
     "targets on several lines": """\
 def f(x, y):
     (
