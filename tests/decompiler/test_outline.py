@@ -676,6 +676,91 @@ def f(s):
             if c:
                 s.put(c)
 """,
+    "return after a try in a with, whose handler passes": """\
+def f(m, c):
+    with m:
+        try:
+            if not c:
+                g(2)
+            g(4)
+        except E:
+            pass
+        return 2
+""",
+    "return in a handler and after the try, in a with": """\
+def f(m, c):
+    with m:
+        try:
+            g(4)
+        except E:
+            g(0)
+            return 2
+        return 2
+""",
+    "return in a body and in its handler, in a with": """\
+def f(m, c):
+    with m:
+        try:
+            g(4)
+            return 2
+        except E:
+            g(0)
+            return 2
+""",
+    "return after a try in a finally": """\
+def f(m, c):
+    try:
+        try:
+            g(4)
+        except E:
+            g(0)
+        return 2
+    finally:
+        g(9)
+""",
+    "return after a try in a with in a try": """\
+def f(m, c):
+    try:
+        with m:
+            try:
+                g(4)
+            except E:
+                g(0)
+            return 2
+    except F:
+        pass
+""",
+    "continue and return in a with in a loop": """\
+def f(m, c):
+    for x in c:
+        with m:
+            try:
+                g(4)
+            except E:
+                continue
+            return x
+""",
+    "a guard that returns in a try in a with": """\
+def f(m, c):
+    with m:
+        try:
+            if not c:
+                return
+            g(4)
+        except E:
+            pass
+""",
+    "return twice in a try in a with": """\
+def f(m, c):
+    with m:
+        try:
+            if not c:
+                return
+            g(4)
+        except E:
+            return
+    return 2
+""",
     "targets on several lines": """\
 def f(x, y):
     (

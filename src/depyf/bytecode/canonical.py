@@ -90,7 +90,7 @@ def _with_stores_in_order(program: Program) -> Program:
     ops = program.ops
     if program.code.version < (3, 11) or not any(op.kind is o.SWAP for op in ops):
         return program
-    jumps = [*(op for op in ops if op.target >= 0), *program.handlers]
+    jumps: list[Op | Handler] = [*(op for op in ops if op.target >= 0), *program.handlers]
     targets = {jump.target for jump in jumps}
     result: list[Op] = []
     moved: dict[int, int] = {}

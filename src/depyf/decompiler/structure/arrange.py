@@ -231,7 +231,8 @@ class _Arrangement:
                 stmt.orelse += stmts[at + 1:]  # (A ``break`` to the end of the function skips all that follows.)
                 del stmts[at + 1:]
                 is_last = True
-            if isinstance(stmt, LOOPS) and end == "return" and is_last and not stmt.orelse and self.evidence.has_columns:
+            if isinstance(stmt, LOOPS) and not stmt.orelse and end == "return" and is_last and (
+                    self.evidence.has_columns):
                 return_in_loop(self.evidence, stmt.body, line_of(stmt), following)
             self._inside(stmt, end if is_last else "", following)
             if isinstance(stmt, LOOPS):

@@ -720,7 +720,8 @@ class Evidence(Positions):
             at -= 1
         if at >= 0 and self._units[at] in leaving:  # (In a loop, the drop of the iterator has taken the NOP's place.)
             at += 1 + self._tables.caches[self._units[at]]
-        place = self.positions[at] if at >= 0 and self._units[at] in self._opcodes.moving | {self._opcodes.nop} else None
+        is_begin = at >= 0 and (self._units[at] == self._opcodes.nop or self._units[at] in self._opcodes.moving)
+        place = self.positions[at] if is_begin else None
         is_its = place is not None and not {at, at + 1} & self._looped and self._is_of_constant(place, value.value)
         return place if is_its and place != end else None
 
@@ -774,7 +775,7 @@ class Evidence(Positions):
         return next((column for column in range(nearest, -1, -INDENTATION) if begin[1] - column in widths), nearest)
 
     def _is_nested(self, test: ast.expr, column: int) -> bool:
-        """Return whether operands of a test are likely the test of an ``if`` at a column, inside of those before them."""
+        """Return whether operands of a test are likely the test of an ``if`` at a column, inside of the rest."""
         if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
             return False
         return bool(self.first_inside(test.values, column, TO_TEST))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -110,11 +110,21 @@ def _start_of_return(walker: Walker, block: Block) -> tuple[int | None, int | No
     return evidence.start_of_return(block.ops[0].arg, block.end_op.offset)
 
 
-def normal_exit(walker: Walker, targets: list[int], cursor: Cursor, region: int) -> int | None:
-    """Return the exit that the statements after the protected body continue."""
+def normal_exit(
+    walker: Walker, targets: list[int], cursor: Cursor, region: int, shared: Collection[int] = ()
+) -> int | None:
+    """Return the exit that the statements after the protected body continue.
+
+    Args:
+        walker: knows the graph.
+        targets: where the body, or its handlers, are left to.
+        cursor: where the statement is.
+        region: the handler of the body.
+        shared: targets to which both the body and its handlers are left: a ``return`` there is written once.
+    """
     follow = cursor.follow
-    normal = [target for target in targets
-              if target != follow and exit_kind(walker, target, cursor, region) == "normal"]
+    normal = [target for target in targets if target != follow and (
+        (kind := exit_kind(walker, target, cursor, region)) == "normal" or kind == "return" and target in shared)]
     if follow is not None and follow in targets and (not normal or cursor.frame.jump(follow) is None):
         return follow  # else those that lead there do so by ``continue``
     if not normal:
@@ -211,10 +221,11 @@ def _joins(
         star: whether the clauses are of ``except*``.
     """
     handler_targets = list(dict.fromkeys(walker.cfg.blocks[id].successors[0] for id in ends))
-    normal = normal_exit(walker, body.targets, cursor, body.region)
+    shared = set(body.targets).intersection(handler_targets)
+    normal = normal_exit(walker, body.targets, cursor, body.region, shared)
     # no clause of ``except*`` can return or jump: its target follows, whatever that does
     after_handlers = handler_targets[0] if star and handler_targets else normal_exit(
-        walker, handler_targets, cursor, body.region)
+        walker, handler_targets, cursor, body.region, shared)
     if normal is None or after_handlers is None:
         return normal, after_handlers if normal is None else normal
     if star and normal != after_handlers:

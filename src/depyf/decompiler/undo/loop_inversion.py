@@ -285,6 +285,10 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
                 continue  # no copy, which would have the line of its statement (3.12 and later)
         elif block.end != "return" or not _is_statement(block):
             continue
+        else:
+            before = before or cfg.predecessors()
+            if all(_cleans_up(cfg.blocks[pred], block.ops[-1].line) for pred in before[id]):
+                continue  # (Each ``return`` has a clean-up of its own, and all have the line of that.)
         key = (block.end, returning.get(id), *[_key(op) for op in block.ops], *block.successors, block.handler)
         first = seen.setdefault(key, id)
         if first == id:
@@ -295,6 +299,12 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
             cfg.redirect(id, first)
             merged.add(first)
     return merged
+
+
+def _cleans_up(block: Block, line: int | None) -> bool:
+    """Return whether a block ends in the clean-up of a ``with`` or ``finally``, on a line."""
+    last = block.ops[-1] if block.ops else None
+    return last is not None and last.kind == "LEAVE" and last.arg in ("with", "finally") and block.line == line
 
 
 def _rough_exit(block: Block) -> object:

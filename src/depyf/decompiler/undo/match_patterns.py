@@ -765,6 +765,11 @@ def cases(stmts: list[ast.stmt], evidence: Evidence | None, end: str) -> list[as
     return out
 
 
+def _leaves(match: ast.Match) -> bool:
+    """Return whether statements after a ``match`` run only when no case fits."""
+    return not always_fits(match.cases[-1]) and all(never_falls(case.body) for case in match.cases)
+
+
 def _is_guard(evidence: Evidence, match: MatchOf, case: CaseTest, test: ast.expr) -> bool | None:
     """Return whether a test is the guard of a case (``True``), or of an ``if`` in the case or after it (``False``).
 
@@ -796,7 +801,7 @@ def _match(
         elif isinstance(first, Capture) and first.subject is test.subject:
             rest, after = after, []
     other = rest[0] if rest else None
-    if isinstance(other, MatchOf) and other.of is test.subject and (len(rest) == 1 or not always_fits(other.cases[-1]) and all(never_falls(case.body) for case in other.cases)):
+    if isinstance(other, MatchOf) and other.of is test.subject and (len(rest) == 1 or _leaves(other)):
         match_cases += other.cases
         if len(rest) > 1:
             match_cases.append(ast.match_case(ast.MatchAs(), None, rest[1:]))
