@@ -334,9 +334,15 @@ def test_hints_that_ask_for_a_report_come_last():
     ("rows = PATTERN.finditer(a)", "GB0292", "a graph has no operation that returns", "torch does not trace"),
     # Torch 2.13 compiles `next` of a list without the exception.
     ("one = next(rows, None)", "GB4347", "(`next` does not take a list)", "a list of what it gives"),
+    # Nor does it say that plain Python raises what its own tracing met.
+    ("one = rows[a]", "GB0088", "KeyError is raised while torch traces the line", "an address"),
+    # (A size without a value, which no `torch.where` takes.)
+    ("if a.shape[0] == b.shape[0]: a = a + b", "GB0170", "the line needs a value that is known only", "torch.where"),
     ("loss = opt.step(closure)", "GB0099", "excluded from compilation, by `torch.compiler.disable`", "optimizer")])
 def test_a_sentence_claims_no_more_than_torch_says(line, registry_id, said, claim):
-    change = on_break(broken_at(f"def f(a, b, rows, opt):\n    {line}\n", 2, registry_id)).change
+    context = {"GB0088": "raised exception KeyError('n')", "GB0170": "attempted to jump with SymNodeVariable()"}
+    change = on_break(broken_at(
+        f"def f(a, b, rows, opt):\n    {line}\n", 2, registry_id, context=context.get(registry_id, ""))).change
     assert said in change and claim not in change
 
 
@@ -345,6 +351,23 @@ def test_a_call_that_torch_traces_in_another_version_is_not_said_to_be_in_no_gra
     advice = on_break(broken_at("def f(text):\n    if text.startswith('mt'):\n        return 1\n", 2, "GB0156",
                                 context="call_method StringFormatVariable() startswith [ConstantVariable()] {}"))
     assert advice.change.startswith("torch did not trace `text.startswith('mt')` here; before or after")
+
+
+@pytest.mark.parametrize(("line", "call", "registry_id", "context"), [
+    ("y = buf.resize_(n)", "buf.resize_(n)", "GB0148",
+     "source: AttrSource(base=LocalSource(local_name='buf', is_input=True), member='resize_')"),
+    ("torch.add(x, x, out=buf)", "torch.add(x, x, out=buf)", "GB0247",
+     "fn=<built-in method add of type object at 0x7fe5>, args=[TensorVariable()], kwargs={}"),
+    ("self.a.register_forward_hook(log)", "self.a.register_forward_hook(log)", "GB0467", "setattr(...)"),
+    ("Net.count += len(x)", None, "GB0467", "setattr(...)")])
+def test_a_call_that_changes_what_a_graph_cannot_is_named(line, call, registry_id, context):
+    text = f"def f(self, x, buf, n):\n    {line}\n"
+    place = SourceLocation("m.py", 2, "f", line)
+    inner = [SourceLocation("/lib/python3.11/site-packages/torch/nn/modules/module.py", 9, "register_forward_hook")]
+    broken = GraphBreak(CompileId(0, 0), "", registry_id=registry_id, context=context,
+                        depth=1 + ("hook" in line), stack=(place, *inner * ("hook" in line)))
+    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+    assert (advice and advice.change.partition(" here;")[0]) == (call and f"torch did not trace `{call}`")
 
 
 def test_a_comprehension_that_torch_compiles_by_itself_gets_no_list():

@@ -65,7 +65,9 @@ KINDS: Mapping[str, Kind] = {
     "context": Kind("context", "GB0142", ("Unsupported context manager",)),
     "iterator": Kind("iterator", "GB0811", ("missing tp_iter",)),
     "next": Kind("iterator", "GB4347", ("Missing tp_iternext",)),
-    "attribute": Kind("", "GB0467", ("setattr() on unsupported type",)),
+    "attribute": Kind("skipped", "GB0467", ("setattr() on unsupported type",)),
+    "in place": Kind("skipped", "GB0148 GB0247", (
+        "Unsupported function call (delayed)", "Shape mismatch with out= tensor variant")),
     "exception": Kind("exception", "GB0088", ("Observed exception",)),
     "string": Kind("exception", "GB0021", ("BUILD_STRING type error",)),
     "fails": Kind("fails", "GB4315", ("RuntimeError when making fake tensor call",)),
@@ -92,6 +94,8 @@ _IN_CONTEXT = (
     re.compile(r"method: <Logger .*>\.(?P<name>\w+), args: "),
     re.compile(r"unsupported operator: (?P<name>\S+)"),
     re.compile(r"(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)$"),
+    re.compile(r"source: AttrSource\(.* member='(?P<name>\w+)'\)$"),
+    re.compile(r"fn=<built-in method (?P<name>\w+) of type object at "),
 )
 _IN_EXPLANATION = (
     re.compile(r"[Ff]unction `?<function (?P<name>[\w.<>]+) at"),
@@ -164,6 +168,8 @@ def met(broken: GraphBreak) -> Met:
     kind = known or next((kind for kind, of in KINDS.items() if broken.reason.startswith(of.headings)), "")
     if kind == "sort":  # (It names the type of a key.)
         named = {"name": "sorted"}
+    if kind == "branch" and "SymNodeVariable" in context:  # (a size or number without a value, no tensor)
+        kind = "value"
     account = explanation.strip() or context
     method, types = _METHOD.search(explanation), _first_match(explanation, _TYPES)
     tested = _first_match(broken.reason, _TESTED)
