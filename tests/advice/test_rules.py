@@ -57,8 +57,8 @@ def outcome(case, text, folder):
 def test_the_change_of_a_rule_helps_and_keeps_the_results(rule, tmp_path):
     found = fix_programs.search(OF_RULE[rule], tmp_path)
     assert not found.refused
-    assert found.before.problems > found.after.problems
-    assert not found.after.problems
+    assert found.before.weight > found.after.weight
+    assert not found.after.weight
     assert rule in [advice.rule for advice in found.taken]
     assert not found.after.difference(found.before)
     assert (tmp_path / f"{OF_RULE[rule].name}.py").read_text() == OF_RULE[rule].before, "the file itself was changed"
@@ -73,7 +73,7 @@ def test_what_a_rule_says_in_words_helps(name, tmp_path):
     advices = [on_break(sources.site(broken)) for each in before.capture.compilations
                for broken in each.breaks]
     assert case.rule in [advice.rule for advice in advices if advice]
-    assert before.breaks and not after.problems
+    assert before.totals.breaks and not after.weight
     assert before.printed == after.printed
 
 
@@ -91,7 +91,7 @@ def test_more_versions_are_made_where_the_limit_is_raised(tmp_path):
     case = CASES["many_strings"]
     raised = with_settings(case.before, ["torch._dynamo.config.recompile_limit = 64"])
     before, after = outcome(case, case.before, tmp_path), outcome(case, raised, tmp_path)
-    assert (before.skipped, after.skipped) == (1, 0)
+    assert (before.totals.skipped, after.totals.skipped) == (1, 0)
     assert not after.difference(before)
 
 
@@ -422,13 +422,13 @@ def test_a_recompile_that_is_refused_at_the_limit_counts_once():
     counted = Outcome(Capture(compilations=tuple(
         Compilation(CompileId(0, number), outcome=outcome, guard_failures=(failed,) * (number > 0))
         for number, outcome in enumerate(("compiled", "compiled", "limit")))))
-    assert (counted.recompiles, counted.skipped) == (1, 1)
+    assert (counted.totals.recompiles, counted.totals.skipped) == (1, 1)
 
 
 @pytest.mark.slow
 def test_what_holds_an_open_size_is_formatted_and_printed_after_the_graph(tmp_path):
     found = fix_programs.search(CASES["print_open_size"], tmp_path)
-    assert [advice.rule for advice in found.taken] == ["print"] and not found.after.problems
+    assert [advice.rule for advice in found.taken] == ["print"] and not found.after.weight
     assert ".format(tuple(y.shape))" in found.taken[0].change and not found.after.difference(found.before)
 
 

@@ -262,10 +262,11 @@ def _as_where(site: Site, choice: Choice) -> Advice:
     for part in _evaluated_sometimes(choice):
         if what := effect(part):
             raise Unproven(f"`{unparsed(part, site.text)}` {what}, which not every call does")
-    filled = _Filled(_where(site, choice, values)).visit(copy.deepcopy(choice.statement))
+    chosen = _where(site, choice, values)
+    filled = _Filled(chosen).visit(copy.deepcopy(choice.statement))
     lines = unparsed(ast.Module([filled], []), site.text).splitlines()
     return replace(with_lines(site, "branch", lines, _WHY, _COST, choice.last),
-                   condition=unparsed(choice.test, site.text))
+                   condition=(unparsed(choice.test, site.text), unparsed(chosen.args[0], site.text)))
 
 
 def _sides(choice: Choice) -> Iterator[ast.expr]:
@@ -287,7 +288,7 @@ def _evaluated_sometimes(choice: Choice) -> Iterator[ast.expr]:
             yield from _evaluated_sometimes(side)
 
 
-def _where(site: Site, choice: Choice, values: Values) -> ast.expr:
+def _where(site: Site, choice: Choice, values: Values) -> ast.Call:
     test = truth(choice.test, values, lambda node: unparsed(node, site.text))
     sides = [_where(site, side, values) if isinstance(side, Choice) else side for side in (choice.one, choice.other)]
     return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), [test, *sides], [])
