@@ -44,6 +44,7 @@ OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     (("device", ("'cpu'", "None"), "an object of type device"), "constant"), (("gamma", ("5.0", "None"), "3.0"), "number"),
     (("mask", ("None",), "an object of type Tensor"), "none"), (("type(mask)", ("a tensor",), "NoneType"), "none"),
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "constant"),
+    (("type(x)", ("the same type of dict",), "int"), "constant"),
     (("cfg", ("the same object",), "another object"), "constant"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "constant"),
     (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),

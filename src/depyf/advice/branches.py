@@ -130,17 +130,15 @@ def _is_of_python(test: ast.expr, values: Values) -> bool:
     match test:
         case ast.Compare(_, [ast.Is() | ast.IsNot()]) | ast.Call(ast.Name("isinstance" | "hasattr" | "callable")):
             return True
-        case ast.Attribute(_, "training" | "shape" | "ndim" | "dtype" | "device") | ast.Attribute(ast.Name("torch")):
-            return True
-        case ast.Subscript(ast.Attribute(_, "shape"), ast.Constant()) | ast.Constant():
-            return True
         case ast.Compare(left, _, others):
             return all(_is_of_python(each, values) for each in (left, *others))
+        case ast.UnaryOp(ast.Not(), inner) | ast.Subscript(ast.Attribute(attr="shape") as inner, ast.Constant()):
+            return _is_of_python(inner, values)
         case ast.Name(name):
             return values.is_number(name)
-        case ast.UnaryOp(ast.Not(), inner):
-            return _is_of_python(inner, values)
-    return False
+        case ast.Attribute(_, name):
+            return name == "training" or values.is_python(test)
+    return isinstance(test, ast.Constant)
 
 
 def _hole() -> ast.Name:
