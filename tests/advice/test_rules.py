@@ -27,7 +27,7 @@ from depyf.records.model import (
 )
 from depyf.torch_text.met import KINDS
 from depyf.views.advice import Adviser, in_order
-from depyf.views.causes import cause
+from depyf.views.causes import cause, in_plain_python
 from depyf.views.run_index import RunIndex
 
 CASES = {case.name: case for case in fix_programs.cases()}
@@ -346,6 +346,12 @@ def test_a_sentence_claims_no_more_than_torch_says(line, registry_id, said, clai
     assert said in change and claim not in change
 
 
+def test_a_branch_on_a_size_without_a_value_is_on_no_tensor():
+    broken = broken_at("def f(a, b):\n    if len(a) > b: a = a + b\n", 2, context="attempted to jump with SymNodeVariable()").broken
+    assert cause(broken).startswith("which branch is taken depends on a size or number, which has no value")
+    assert in_plain_python(broken) == "the choice by `len(a) > b`"
+
+
 def test_a_call_that_torch_traces_in_another_version_is_not_said_to_be_in_no_graph():
     """Torch 2.13 traces a method of a text that is made without open numbers."""
     advice = on_break(broken_at("def f(text):\n    if text.startswith('mt'):\n        return 1\n", 2, "GB0156",
@@ -359,6 +365,7 @@ def test_a_call_that_torch_traces_in_another_version_is_not_said_to_be_in_no_gra
     ("torch.add(x, x, out=buf)", "torch.add(x, x, out=buf)", "GB0247",
      "fn=<built-in method add of type object at 0x7fe5>, args=[TensorVariable()], kwargs={}"),
     ("self.a.register_forward_hook(log)", "self.a.register_forward_hook(log)", "GB0467", "setattr(...)"),
+    ("handle.remove()", "handle.remove()", "GB0013", ""), ("self.handles.append(handle)", None, "GB0013", ""),
     ("Net.count += len(x)", None, "GB0467", "setattr(...)")])
 def test_a_call_that_changes_what_a_graph_cannot_is_named(line, call, registry_id, context):
     text = f"def f(self, x, buf, n):\n    {line}\n"
