@@ -150,13 +150,14 @@ def main() -> None:
                 print(f"{case.name}: {found.refused}\n{before.error}", flush=True)
             differing += bool(after.difference(before))
             for name, pair in totals.items():
-                pair[0] += getattr(before, name)
-                pair[1] += getattr(after, name)
+                pair[0] += getattr(before.totals, name)
+                pair[1] += getattr(after.totals, name)
             if case.rule == "limit":
-                lasting[0] += before.recompiles
-                lasting[1] += after.recompiles
-            rows.append((case.name, case.rule, f"{before.breaks} → {after.breaks}",
-                         f"{before.skipped} → {after.skipped}", f"{before.recompiles} → {after.recompiles}",
+                lasting[0] += before.totals.recompiles
+                lasting[1] += after.totals.recompiles
+            rows.append((case.name, case.rule, f"{before.totals.breaks} → {after.totals.breaks}",
+                         f"{before.totals.skipped} → {after.totals.skipped}",
+                         f"{before.totals.recompiles} → {after.totals.recompiles}",
                          ", ".join(advice.rule for advice in found.taken) or "nothing", found.runs))
             print(*rows[-1], sep=" | ", flush=True)
     totals["recompiles, avoidable"] = [all - of for all, of in zip(totals["recompiles"], lasting)]

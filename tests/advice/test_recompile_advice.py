@@ -22,6 +22,7 @@ from depyf.records.model import (
     SymbolDecision,
     TransformedCode,
 )
+from depyf.records.store import UNDER_STANCE
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.views.advice import Adviser
 from depyf.views.run_index import RunIndex
@@ -43,6 +44,7 @@ OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     (("device", ("'cpu'", "None"), "an object of type device"), "constant"), (("gamma", ("5.0", "None"), "3.0"), "number"),
     (("mask", ("None",), "an object of type Tensor"), "none"), (("type(mask)", ("a tensor",), "NoneType"), "none"),
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "constant"),
+    (("type(x)", ("the same type of dict",), "int"), "constant"),
     (("cfg", ("the same object",), "another object"), "constant"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "constant"),
     (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),
@@ -100,7 +102,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("self.n", ("1",), "2", owner="module"), Facts(), "torch fixes a whole number that it reaches through a module"),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch fixes a whole number"),
     (NUMBER, Facts(), "each version that looks at it is for one of its values"),
-    (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and each version is for a greater one"),
+    (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and of the versions that look at it each is for a greater one"),
     (ValueChange("len(log)", ("0",), "1"), Facts(lengths=(0,)), "when it is empty there is a version of its own"),
     (ValueChange("len(log)", ("2",), "1"), Facts(lengths=(2, 1)), "each length that occurs needs"),
     (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(set_at="`m.py:3`"), "torch looks at this"),
@@ -227,21 +229,26 @@ def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_el
     assert first == f"`x.shape[0]`: torch leaves it open from its second value on{ends}"
 
 
-@pytest.mark.parametrize("is_left_out", [False, True])
-def test_a_number_spares_a_version_only_where_torch_leaves_out_no_part(is_left_out):
-    """After a graph break torch skips what computes with numbers alone, and compiles it where one is a symbol."""
+@pytest.mark.parametrize("left_out", ["", "part", "calls"])
+def test_a_number_spares_a_version_only_where_torch_leaves_out_nothing(left_out):
+    """After a graph break torch skips what computes with numbers alone, and compiles it where one is a symbol.
+
+    A call that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.
+    """
     modes = [(Guard(text, "L['mode']", "EQUALS_MATCH", ""),) for text in ("L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
     mode = GuardFailure(CompileId(0, 0), "", "L['mode']", "1.5", "2.5", subject="mode")
     run = run_of((modes[0], (), ()), (modes[1], (mode,), (SymbolDecision("created", "zf1", "L['mode']", "2.5"),)))
     members = run.capture.compilations
-    if is_left_out:
+    if left_out == "calls":
+        run = RunIndex(dataclasses.replace(run.capture, notes=(f"{UNDER_STANCE}`fail_on_recompile`: meanwhile ...",)))
+    if left_out == "part":
         item = GraphBreak(CompileId(1, 0), "Unsupported Tensor.item() call", registry_id="GB0124")
         rest = (Compilation(CompileId(1, 0), "g", PLACE, outcome="compiled", breaks=(item,)),
                 Compilation(CompileId(2, 0), "torch_dynamo_resume_in_g_at_2", PLACE, outcome="skipped"))
         run = RunIndex(dataclasses.replace(run.capture, compilations=(*members, *rest)))
     (said,) = Adviser(run).on(members)
     assert said == "`mode`: torch leaves it open from its second value on" + (
-        "; with `dynamic=True` in `torch.compile` the first version does, which spares one version, unless a tensor of only some calls is a view of another one" * (not is_left_out))
+        "; with `dynamic=True` in `torch.compile` the first version does, which spares one version, unless a tensor of only some calls is a view of another one" * (not left_out))
 
 
 def test_a_number_that_was_missing_before_is_not_served_by_an_open_one():
@@ -312,7 +319,8 @@ def test_a_resume_function_begins_at_the_break_before_it():
         GraphBreak(CompileId(0, 0), "Failed to trace builtin operator", "Dynamo does not know how to trace builtin "
                    "operator `print`", registry_id="GB0059", stack=(SourceLocation("m.py", 2, "f", "print(x)"),)),
         GraphBreak(CompileId(1, 0), "Unsupported Tensor.item() call", registry_id="GB0124",
-                   stack=(SourceLocation("m.py", 3, "f", "x = x / x.max().item()"),))]
+                   stack=(SourceLocation("m.py", 3, "f", "x = x / x.max().item()"),
+                          SourceLocation("/lib/python3.11/site-packages/torch/_tensor.py", 9, "item", "")))]
     names = ["f", "torch_dynamo_resume_in_f_at_2", "torch_dynamo_resume_in_f_at_3"]
     shown = ["f", "__resume_at_10_1", "__resume_at_20_2"]
     compilations = tuple(Compilation(CompileId(number, 0), name, PLACE, outcome="compiled", breaks=tuple(

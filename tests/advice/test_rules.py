@@ -27,7 +27,7 @@ from depyf.records.model import (
 )
 from depyf.torch_text.met import KINDS
 from depyf.views.advice import Adviser, in_order
-from depyf.views.causes import cause
+from depyf.views.causes import cause, in_plain_python
 from depyf.views.run_index import RunIndex
 
 CASES = {case.name: case for case in fix_programs.cases()}
@@ -57,8 +57,8 @@ def outcome(case, text, folder):
 def test_the_change_of_a_rule_helps_and_keeps_the_results(rule, tmp_path):
     found = fix_programs.search(OF_RULE[rule], tmp_path)
     assert not found.refused
-    assert found.before.problems > found.after.problems
-    assert not found.after.problems
+    assert found.before.weight > found.after.weight
+    assert not found.after.weight
     assert rule in [advice.rule for advice in found.taken]
     assert not found.after.difference(found.before)
     assert (tmp_path / f"{OF_RULE[rule].name}.py").read_text() == OF_RULE[rule].before, "the file itself was changed"
@@ -73,7 +73,7 @@ def test_what_a_rule_says_in_words_helps(name, tmp_path):
     advices = [on_break(sources.site(broken)) for each in before.capture.compilations
                for broken in each.breaks]
     assert case.rule in [advice.rule for advice in advices if advice]
-    assert before.breaks and not after.problems
+    assert before.totals.breaks and not after.weight
     assert before.printed == after.printed
 
 
@@ -91,7 +91,7 @@ def test_more_versions_are_made_where_the_limit_is_raised(tmp_path):
     case = CASES["many_strings"]
     raised = with_settings(case.before, ["torch._dynamo.config.recompile_limit = 64"])
     before, after = outcome(case, case.before, tmp_path), outcome(case, raised, tmp_path)
-    assert (before.skipped, after.skipped) == (1, 0)
+    assert (before.totals.skipped, after.totals.skipped) == (1, 0)
     assert not after.difference(before)
 
 
@@ -334,10 +334,22 @@ def test_hints_that_ask_for_a_report_come_last():
     ("rows = PATTERN.finditer(a)", "GB0292", "a graph has no operation that returns", "torch does not trace"),
     # Torch 2.13 compiles `next` of a list without the exception.
     ("one = next(rows, None)", "GB4347", "(`next` does not take a list)", "a list of what it gives"),
+    # Nor does it say that plain Python raises what its own tracing met.
+    ("one = rows[a]", "GB0088", "KeyError is raised while torch traces the line", "an address"),
+    # (A size without a value, which no `torch.where` takes.)
+    ("if a.shape[0] == b.shape[0]: a = a + b", "GB0170", "the line needs a value that is known only", "torch.where"),
     ("loss = opt.step(closure)", "GB0099", "excluded from compilation, by `torch.compiler.disable`", "optimizer")])
 def test_a_sentence_claims_no_more_than_torch_says(line, registry_id, said, claim):
-    change = on_break(broken_at(f"def f(a, b, rows, opt):\n    {line}\n", 2, registry_id)).change
+    context = {"GB0088": "raised exception KeyError('n')", "GB0170": "attempted to jump with SymNodeVariable()"}
+    change = on_break(broken_at(
+        f"def f(a, b, rows, opt):\n    {line}\n", 2, registry_id, context=context.get(registry_id, ""))).change
     assert said in change and claim not in change
+
+
+def test_a_branch_on_a_size_without_a_value_is_on_no_tensor():
+    broken = broken_at("def f(a, b):\n    if len(a) > b: a = a + b\n", 2, context="attempted to jump with SymNodeVariable()").broken
+    assert cause(broken).startswith("which branch is taken depends on a size or number, which has no value")
+    assert in_plain_python(broken) == "the choice by `len(a) > b`"
 
 
 def test_a_call_that_torch_traces_in_another_version_is_not_said_to_be_in_no_graph():
@@ -345,6 +357,24 @@ def test_a_call_that_torch_traces_in_another_version_is_not_said_to_be_in_no_gra
     advice = on_break(broken_at("def f(text):\n    if text.startswith('mt'):\n        return 1\n", 2, "GB0156",
                                 context="call_method StringFormatVariable() startswith [ConstantVariable()] {}"))
     assert advice.change.startswith("torch did not trace `text.startswith('mt')` here; before or after")
+
+
+@pytest.mark.parametrize(("line", "call", "registry_id", "context"), [
+    ("y = buf.resize_(n)", "buf.resize_(n)", "GB0148",
+     "source: AttrSource(base=LocalSource(local_name='buf', is_input=True), member='resize_')"),
+    ("torch.add(x, x, out=buf)", "torch.add(x, x, out=buf)", "GB0247",
+     "fn=<built-in method add of type object at 0x7fe5>, args=[TensorVariable()], kwargs={}"),
+    ("self.a.register_forward_hook(log)", "self.a.register_forward_hook(log)", "GB0467", "setattr(...)"),
+    ("handle.remove()", "handle.remove()", "GB0013", ""), ("self.handles.append(handle)", None, "GB0013", ""),
+    ("Net.count += len(x)", None, "GB0467", "setattr(...)")])
+def test_a_call_that_changes_what_a_graph_cannot_is_named(line, call, registry_id, context):
+    text = f"def f(self, x, buf, n):\n    {line}\n"
+    place = SourceLocation("m.py", 2, "f", line)
+    inner = [SourceLocation("/lib/python3.11/site-packages/torch/nn/modules/module.py", 9, "register_forward_hook")]
+    broken = GraphBreak(CompileId(0, 0), "", registry_id=registry_id, context=context,
+                        depth=1 + ("hook" in line), stack=(place, *inner * ("hook" in line)))
+    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+    assert (advice and advice.change.partition(" here;")[0]) == (call and f"torch did not trace `{call}`")
 
 
 def test_a_comprehension_that_torch_compiles_by_itself_gets_no_list():
@@ -399,13 +429,13 @@ def test_a_recompile_that_is_refused_at_the_limit_counts_once():
     counted = Outcome(Capture(compilations=tuple(
         Compilation(CompileId(0, number), outcome=outcome, guard_failures=(failed,) * (number > 0))
         for number, outcome in enumerate(("compiled", "compiled", "limit")))))
-    assert (counted.recompiles, counted.skipped) == (1, 1)
+    assert (counted.totals.recompiles, counted.totals.skipped) == (1, 1)
 
 
 @pytest.mark.slow
 def test_what_holds_an_open_size_is_formatted_and_printed_after_the_graph(tmp_path):
     found = fix_programs.search(CASES["print_open_size"], tmp_path)
-    assert [advice.rule for advice in found.taken] == ["print"] and not found.after.problems
+    assert [advice.rule for advice in found.taken] == ["print"] and not found.after.weight
     assert ".format(tuple(y.shape))" in found.taken[0].change and not found.after.difference(found.before)
 
 

@@ -101,7 +101,7 @@ def rules(found):
 
 def test_what_helps_is_taken(program):
     found = searched(program, Pretended(on_number))
-    assert found.after.breaks == 0 and found.rejected == {}
+    assert found.after.totals.breaks == 0 and found.rejected == {}
     assert "\n+torch._dynamo.config.capture_scalar_outputs = True\n" in unified_diff(found.texts, str(program.parent))
 
 
@@ -145,7 +145,7 @@ def test_a_change_after_which_the_next_break_shows_is_taken_with_its_change(prog
     program.write_text("import torch\ndef f(x):\n    n = int(x)\n    y = x if n > 2 else -x\n    return y\n")
     found = searched(program, Pretended(
         lambda text: ["int(x)"] if "capture" not in text else ["x if n", "    return y"] if "x if n" in text else []))
-    assert found.after.breaks == 0
+    assert found.after.totals.breaks == 0
     assert rules(found) == ["capture_scalar_outputs", "branch"]
 
 

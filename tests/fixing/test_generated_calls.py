@@ -22,15 +22,15 @@ FUNCTION = "def f(x, n=1):\n"
 MODULE = "class f(torch.nn.Module):\n    def forward(self, x):\n"
 
 
-def verdict(folder, old, new, args, condition="", head=FUNCTION):
-    """Return the verdict on one call of ``f``, whose body is ``old`` or ``new``."""
+def verdict(folder, old, new, args, *condition, head=FUNCTION):
+    """Return the verdict on one call of ``f``, whose body is ``old`` or ``new``, with a condition as each has it."""
     path = folder / "program.py"
     text = HEAD + head + old
     path.write_text(text)
     lines = tuple(new.splitlines())
     first = text[: text.index(old)].count("\n") + 1
     edit = Edit(str(path), first, text.count("\n"), lines)
-    patch = Patch(str(path)).with_advice([Advice("branch", "write", "", "", (edit,), condition=condition)])
+    patch = Patch(str(path)).with_advice([Advice("branch", "write", "", "", (edit,), condition=tuple(filter(None, condition)))])
     conditions = conditions_of(patch.taken)
     runs = []
     for each in (text, patch.text(str(path))):
@@ -58,15 +58,15 @@ def test_a_module_is_judged_with_forks_and_without(tmp_path, monkeypatch, forks)
         monkeypatch.setattr("depyf.capture.apart.why_not", lambda: "CUDA is in use")
     old = "        if x.sum() > 0:\n            x = x * 2\n        return x + 1\n"
     new = "        x = torch.where(x.sum() > 0, x * 2, x)\n        return x + 1\n"
-    assert not verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).why_not
+    assert not verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", head=MODULE).why_not
     new = new.replace("x * 2,", "torch.dropout(x * 2, 0.5, self.training),")
-    assert "random state of torch" in verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).differs
+    assert "random state of torch" in verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", head=MODULE).differs
 
 
 def test_conditions_with_logical_operators_are_one_with_those_of_tensors(tmp_path):
     found = verdict(tmp_path, "    if x.sum() > 0 and not x.any():\n        x = x + 1\n    return x * 2\n",
                     "    x = torch.where((x.sum() > 0) & ~x.any(), x + 1, x)\n    return x * 2\n",
-                    (torch.ones(3),), "x.sum() > 0 and not x.any()")
+                    (torch.ones(3),), "x.sum() > 0 and not x.any()", "(x.sum() > 0) & ~x.any()")
     assert not found.why_not and found.conditions == 1
 
 

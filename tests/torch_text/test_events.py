@@ -131,6 +131,12 @@ def test_a_type_of_the_same_name_is_another_class():
     assert (failure.expected, failure.seen) == ("torch.nn.ParametrizedConv1d", "another class of that name")
 
 
+def test_of_the_type_of_a_dictionary_torch_names_no_class():
+    (failure,) = guard_failures("0/3: TYPE_MISMATCH(L['value'])", seen={"type(L['value'])": "int"}.__getitem__)
+    assert (failure.subject, failure.source) == ("type(L['value'])", "L['value']")
+    assert (failure.expected, failure.seen) == ("the same type of dict", "int")
+
+
 @pytest.mark.parametrize("text", [
     "'NoneType' object has no attribute 'size'", "'int' object is not subscriptable", "list index out of range", "'key'"])
 def test_the_text_of_an_exception_is_no_name_of_what_changed(text):

@@ -130,17 +130,15 @@ def _is_of_python(test: ast.expr, values: Values) -> bool:
     match test:
         case ast.Compare(_, [ast.Is() | ast.IsNot()]) | ast.Call(ast.Name("isinstance" | "hasattr" | "callable")):
             return True
-        case ast.Attribute(_, "training" | "shape" | "ndim" | "dtype" | "device") | ast.Attribute(ast.Name("torch")):
-            return True
-        case ast.Subscript(ast.Attribute(_, "shape"), ast.Constant()) | ast.Constant():
-            return True
         case ast.Compare(left, _, others):
             return all(_is_of_python(each, values) for each in (left, *others))
+        case ast.UnaryOp(ast.Not(), inner) | ast.Subscript(ast.Attribute(attr="shape") as inner, ast.Constant()):
+            return _is_of_python(inner, values)
         case ast.Name(name):
             return values.is_number(name)
-        case ast.UnaryOp(ast.Not(), inner):
-            return _is_of_python(inner, values)
-    return False
+        case ast.Attribute(_, name):
+            return name == "training" or values.is_python(test)
+    return isinstance(test, ast.Constant)
 
 
 def _hole() -> ast.Name:
@@ -262,10 +260,11 @@ def _as_where(site: Site, choice: Choice) -> Advice:
     for part in _evaluated_sometimes(choice):
         if what := effect(part):
             raise Unproven(f"`{unparsed(part, site.text)}` {what}, which not every call does")
-    filled = _Filled(_where(site, choice, values)).visit(copy.deepcopy(choice.statement))
+    chosen = _where(site, choice, values)
+    filled = _Filled(chosen).visit(copy.deepcopy(choice.statement))
     lines = unparsed(ast.Module([filled], []), site.text).splitlines()
     return replace(with_lines(site, "branch", lines, _WHY, _COST, choice.last),
-                   condition=unparsed(choice.test, site.text))
+                   condition=(unparsed(choice.test, site.text), unparsed(chosen.args[0], site.text)))
 
 
 def _sides(choice: Choice) -> Iterator[ast.expr]:
@@ -287,7 +286,7 @@ def _evaluated_sometimes(choice: Choice) -> Iterator[ast.expr]:
             yield from _evaluated_sometimes(side)
 
 
-def _where(site: Site, choice: Choice, values: Values) -> ast.expr:
+def _where(site: Site, choice: Choice, values: Values) -> ast.Call:
     test = truth(choice.test, values, lambda node: unparsed(node, site.text))
     sides = [_where(site, side, values) if isinstance(side, Choice) else side for side in (choice.one, choice.other)]
     return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), [test, *sides], [])

@@ -188,9 +188,8 @@ RULES: tuple[Rule, ...] = (
     Rule("text", "exception", "the text needs the value of a number that torch leaves open; that of `.format(...)` "
          "torch makes when the graph is done, which helps only where nothing looks it up before that",
          facts=lambda at: at.met.needs_text),
-    Rule("raise", "exception", "{raised} is raised while torch traces the line, nothing catches it, and a graph cannot "
-         "raise: plain Python raises it for such a call, too, unless the line works with what has no value while torch "
-         "traces (a text of a tensor, an address, the name of a tensor's class)"),
+    Rule("raise", "exception", "{raised} is raised while torch traces the line, torch finds nothing that catches it, "
+         "and a graph cannot raise; plain Python raises it for such a call, too, where torch traces as Python runs"),
     Rule("fails", "fails", "torch ran the line on tensors without values, of the same sizes and dtypes, and met this "
          "error: plain Python meets it for such a call, too, unless what the program itself defines for such tensors "
          "is wrong"),

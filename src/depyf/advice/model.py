@@ -34,7 +34,7 @@ class Advice:
         cost: what it costs, or when it is not the same.
         edits: the change, where it is mechanical.
         settings: lines that set options of torch, to be inserted before the first compiled call.
-        condition: the test that chose between two sides, as it is written in both the old lines and the new ones.
+        condition: the test that chose between two sides, as the old and as the new lines have it.
         is_change: the facts prove the change; else ``change`` says why the graph breaks, and which fact decides.
     """
 
@@ -44,7 +44,7 @@ class Advice:
     cost: str = ""
     edits: tuple[Edit, ...] = ()
     settings: tuple[str, ...] = ()
-    condition: str = ""
+    condition: tuple[str, ...] = ()
     is_change: bool = True
 
 

@@ -258,8 +258,8 @@ ROWS = (
         "or buffer it is elsewhere, and deleted it is nowhere: each of these has a version"),
     Row("function", "each function's code has a version of its own (functions that one `def` or `lambda` makes share "
         "it), and so has what is called and is no Python function"),
-    Row("length", "each length has a version of its own, and each version is for a greater one than the version "
-        "before ({lengths})", _grows),
+    Row("length", "each length has a version of its own, and of the versions that look at it each is for a greater one "
+        "than the one before ({lengths})", _grows),
     Row("length", "when it is empty there is a version of its own",
         lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was)),
     Row("length", "each length that occurs needs a version of its own",

@@ -103,7 +103,7 @@ class Sources:
         steps = [(block, each) for _, block, each in path_to(tree, where.line)]
         # (Of `if x.any(): break` both statements are on the line.)
         tests = [(block, each) for block, each in steps if isinstance(each, (ast.If, ast.While))
-                 and each.lineno == where.line and met(broken).kind == "branch"]
+                 and each.lineno == where.line and met(broken).kind.startswith("branch")]
         statement = following = None
         for block, statement in tests[:1] or steps[-1:]:
             following = next(iter(block[block.index(statement) + 1:]), None)

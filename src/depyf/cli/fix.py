@@ -65,10 +65,10 @@ def fix(given: argparse.Namespace) -> int:
             print(found.before.error, file=sys.stderr)
         return refused(found.refused)
     before, after = found.before, found.after
-    rows = [("graph breaks", before.breaks, after.breaks), ("skipped functions", before.skipped, after.skipped),
-            ("recompiles", before.recompiles, after.recompiles)]
-    print("\n".join(f"# {what}: {old} -> {new}" for what, old, new in rows))
-    print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
+    old, new = before.totals, after.totals
+    print(f"# graph breaks: {old.breaks} -> {new.breaks}\n# skipped functions: {old.skipped} -> {new.skipped}\n"
+          f"# recompiles: {old.recompiles} -> {new.recompiles}\n"
+          f"# compile time: {old.seconds:.1f} s -> {new.seconds:.1f} s; {found.runs} runs of the program")
     if found.taken:
         print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.verdict}")
     print("".join(dict.fromkeys(_account(each) for each in found.taken)), end="")  # (made at several places)

@@ -19,6 +19,7 @@ from ..capture.torch_private.hooks import Undo
 from ..model.folding import fold
 from ..records.model import SourceLocation
 from ..values import frozen
+from ..views.markdown import some
 from .results import RunningResult
 
 if TYPE_CHECKING:
@@ -207,9 +208,8 @@ class Checked:
             lines.append(f"call {first.number}, {first.title}:")
             lines += [part for line in str(first.result).split("\n") for part in _wrapped(f"  {line}")]
             if others:
-                numbers = ", ".join(str(each.number) for each in others[:_SHOWN])
-                more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-                lines += _wrapped(f"  likewise {'call' if len(others) == 1 else 'calls'} {numbers}{more}")
+                numbers = some([str(each.number) for each in others], _SHOWN)
+                lines += _wrapped(f"  likewise {'call' if len(others) == 1 else 'calls'} {numbers}")
             lines.append("")
         if len(groups) > _SHOWN:
             lines.append(f"and {sum(map(len, groups[_SHOWN:]))} calls more that are different")

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
 from ..capture.torch_private import compiled_callables, pipeline
+from ..views.markdown import some
 from .diagnosis import Diagnosis
 from .locating import Located
 from .outcome import Disagreement, Outcome, disagreements
@@ -55,8 +56,8 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
     if drawn and not findings.differing and searched:
         with contextlib.suppress(ChildFailed):
             findings = _with_draws_of_eager(call, actual, findings)
-            remade = (f"{_listed(drawn)}: compared in a compilation made afresh that draws the random numbers of eager "
-                      "Python (fallback_random), as the versions that exist draw their own")
+            remade = (f"{some([each.place for each in drawn], 3)}: compared in a compilation made afresh that draws "
+                      "the random numbers of eager Python (fallback_random), as the versions that exist draw their own")
     result = replace(result, differing=tuple(map(str, findings.differing)), remade=remade, not_judged=tuple(
         f"{each.place}: {why}" for each, why in findings.not_judged),
         max_difference=max((each.distance for each in findings.differing), default=0.0))
@@ -81,11 +82,6 @@ def _with_draws_of_eager(call: JudgedCall, actual: Outcome, findings: Findings) 
     not_judged = [(each, why if why != OWN_DRAWS else unlike) for each, why in findings.not_judged
                   if why != OWN_DRAWS or each.place in others]
     return Findings((), (*not_judged, *again.not_judged), findings.largest)
-
-
-def _listed(places: Sequence[Disagreement]) -> str:
-    names = [each.place for each in places]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:

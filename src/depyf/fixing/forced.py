@@ -16,40 +16,21 @@ from typing import Any
 from ..advice import Advice
 
 _HELPER = "__depyf_force__"
-#: By file, the texts of the tests that choose between two sides.
-Conditions = Mapping[str, Sequence[str]]
+#: By file, the tests that choose between two sides, each as the old and the new text have it.
+Conditions = Mapping[str, Sequence[tuple[str, ...]]]
 
 
-def conditions_of(advices: Iterable[Advice]) -> dict[str, list[str]]:
+def conditions_of(advices: Iterable[Advice]) -> dict[str, list[tuple[str, ...]]]:
     """Return the conditions of changes by the real path of their files."""
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, dict[tuple[str, ...], None]] = {}
     for advice in advices:
         for edit in advice.edits if advice.condition else ():
-            test = ast.parse(advice.condition, mode="eval").body
-            found.setdefault(os.path.realpath(edit.filename), {})[_text(test)] = None
-    return {path: list(texts) for path, texts in sorted(found.items())}
+            found.setdefault(os.path.realpath(edit.filename), {})[tuple(map(_text, advice.condition))] = None
+    return {path: list(tests) for path, tests in sorted(found.items())}
 
 
-class _Logical(ast.NodeTransformer):
-    """Makes conditions on tensors and on the numbers in them alike: `a & (b != 0)` and `a.item() and b`."""
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        node = self.generic_visit(node)
-        match node:
-            case ast.BinOp(left, ast.BitAnd() | ast.BitOr() as operator, right):
-                return ast.BoolOp(ast.And() if isinstance(operator, ast.BitAnd) else ast.Or(), [left, right])
-            case ast.UnaryOp(ast.Invert(), operand):
-                return ast.UnaryOp(ast.Not(), operand)
-            case ast.Compare(left) if ast.unparse(node).endswith(" != 0"):
-                return left
-            case ast.Call(ast.Attribute(inner, "item" | "long"), [], []) | ast.Call(
-                    ast.Name("int" | "float" | "bool"), [inner], []):
-                return inner
-        return node
-
-
-def _text(test: ast.expr) -> str:
-    return ast.unparse(_Logical().visit(ast.parse(ast.unparse(test), mode="eval").body))
+def _text(test: str | ast.expr) -> str:
+    return ast.unparse(ast.parse(test, mode="eval") if isinstance(test, str) else test)
 
 
 class Forcing:
@@ -63,7 +44,8 @@ class Forcing:
 
     def __init__(self, conditions: Conditions) -> None:
         count = itertools.count()
-        self._numbers = {path: dict(zip(tests, count)) for path, tests in conditions.items()}
+        self._numbers = {path: {text: number for texts, number in zip(tests, count) for text in texts}
+                         for path, tests in conditions.items()}
         self.choices: list[Mapping[int, bool]] = [{}, *(
             {number: side} for number in range(next(count)) for side in (True, False))]
         self.to: Mapping[int, bool] = {}

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from ..records.model import Capture, Compilation
+from ..records.model import Capture
 from ..values import frozen
-from ..views.findings import lost_functions
+from ..views.findings import Totals
 from ..views.markdown import count
+from ..views.run_index import RunIndex
 from .forced import Conditions
 
 #: The autograd function that a tensor prints: another one may compute the same.
@@ -74,40 +76,21 @@ class Outcome:
     status: int | None = 0
     error: str = ""
 
-    @property
-    def _compilations(self) -> tuple[Compilation, ...]:
-        return self.capture.compilations if self.capture is not None else ()
-
-    @property
-    def breaks(self) -> int:
-        """The number of graph breaks."""
-        return sum(len(each.breaks) for each in self._compilations)
+    @cached_property
+    def totals(self) -> Totals:
+        """The numbers of breaks, skipped functions and recompiles, as all views have them."""
+        return Totals.of(RunIndex(self.capture or Capture()))
 
     @property
     def broken_at(self) -> set[tuple[str, str]]:
         """The kinds of graph breaks, with the lines that they are at."""
         return {(broken.registry_id or broken.reason, broken.location.text if broken.location else "")
-                for each in self._compilations for broken in each.breaks}
-
-    @property
-    def skipped(self) -> int:
-        """The number of functions that torch gave up or failed to compile, each once."""
-        return len(lost_functions(self._compilations))
-
-    @property
-    def recompiles(self) -> int:
-        """The number of recompiles, without those that torch refused at the limit, which count as lost."""
-        return sum(bool(each.guard_failures) and each.outcome != "limit" for each in self._compilations)
+                for each in (self.capture or Capture()).compilations for broken in each.breaks}
 
     @property
     def operations(self) -> int:
         """The number of operations in graphs."""
-        return sum(each.counts.get("operations", 0) for each in self._compilations)
-
-    @property
-    def seconds(self) -> float:
-        """The compile time."""
-        return sum(each.seconds for each in self._compilations)
+        return sum(each.counts.get("operations", 0) for each in (self.capture or Capture()).compilations)
 
     @property
     def weight(self) -> int:
@@ -115,12 +98,7 @@ class Outcome:
 
         (Recompiles of a function that torch gave up may only show when it is compiled.)
         """
-        return 3 * self.skipped + 2 * self.breaks + self.recompiles
-
-    @property
-    def problems(self) -> int:
-        """The number of breaks, skipped functions and recompiles."""
-        return self.breaks + self.skipped + self.recompiles
+        return 3 * self.totals.skipped + 2 * self.totals.breaks + self.totals.recompiles
 
     def difference(self, before: Outcome) -> str:
         """Return in words where this run differs from one before; ``""``: nowhere."""
@@ -175,7 +153,7 @@ def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
     """
     from ..comparing.reachable import MOST
 
-    tests = [test for texts in conditions.values() for test in texts]
+    tests = [texts[0] for tests in conditions.values() for texts in tests]
     calls, ended, taken, unjudged = 0, False, set[tuple[int, bool]](), dict[str, None]()
     in_time = not any(each.input == MORE for each in (*old, *new))
     before, after = ({each.key: each for each in calls_ if each.input != MORE} for calls_ in (old, new))

@@ -66,6 +66,7 @@ PLAIN_STANCES = {
     "force_eager": "all calls of compiled functions ran in plain Python; nothing counts them",
     "eager_on_recompile":
         "torch compiled nothing, and calls that no version fits ran in plain Python; nothing counts them",
+    "fail_on_recompile": "torch compiled nothing, and what it would have compiled raised `RuntimeError`",
     "eager_then_compile": "the first call of each function ran in plain Python",
 }
 

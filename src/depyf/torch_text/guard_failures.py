@@ -30,6 +30,7 @@ _CAUSE = r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+
 _HINT = r"(?s)\s*\(HINT: (?P<hint>.*)\)\s*$"
 
 _TYPE_ID = r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expected>[^']*)'>)?"
+_DICT_TYPE = r"TYPE_MISMATCH\((?P<source>.*)\)"  # (of a dictionary's class: ``DictGuardManager``)
 _OBJECT_ID = r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>[^']*)'>)?"
 _TENSOR = r"(?s)tensor '(?P<source>.*?)' (?P<rest>.*)"
 _NO_TENSOR = r"(?s)expected type of '(?P<source>.*?)' to be a tensor type,?\W*but found (?P<seen>.*)"
@@ -393,6 +394,7 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
     (_NO_TENSOR, lambda match, seen: Comparison(
         f"type({match['source']})", "a tensor", re.sub(r"(?s)^<class '([^']*)'>.*", r"\1", match["seen"].strip()))),
     (_TYPE_ID, _of_type),
+    (_DICT_TYPE, lambda match, seen: _now(f"type({match['source']})", "the same type of dict", seen)),
     (_OBJECT_ID, _of_object),
     (_NO_FUNCTION, _of_no_function),
     (_GONE, lambda match, seen: Comparison(match["source"], SAME_OBJECT, _NO_OBJECT)),

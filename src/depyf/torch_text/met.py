@@ -26,11 +26,13 @@ class Kind:
     event: str  # its name in the rules of advice; "" where there is no rule
     ids: str  # in the registry
     headings: tuple[str, ...]  # how its headings begin
+    call: str = ""  # the function or method that it is of, where torch names none
 
 
 #: Of headings that begin alike the longer one comes first.
 KINDS: Mapping[str, Kind] = {
     "branch": Kind("branch", "GB0170 GB0035", ("Data-dependent branching", "Data-dependent jump")),
+    "branch on a symbol": Kind("symbol", "", ()),
     "assertion": Kind("assertion", "GB0034", ("Data-dependent assertion",)),
     "data": Kind("", "", ("Data-dependent",)),
     "item": Kind("item", "GB0124", ("Unsupported Tensor.item()",)),
@@ -55,7 +57,8 @@ KINDS: Mapping[str, Kind] = {
         "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped")),
     "method": Kind("skipped", "GB0156", ("Unsupported method call",)),
     "reconstruction": Kind("", "GB0092", ("Reconstruction failure",)),
-    "sort": Kind("skipped", "GB0207", ("sort with non-constant keys",)),
+    "sort": Kind("skipped", "GB0207", ("sort with non-constant keys",), "sorted"),
+    "handle": Kind("skipped", "GB0013", ("Attempted to represent unregistered RemovableHandle",), "remove"),
     "numpy": Kind("skipped", "GB0294", ("attempted to trace numpy function",)),
     "function": Kind("", "", ("Unsupported function call",)),
     "method in C": Kind("", "", ("vectorcall_maybe on C method descriptor",)),
@@ -65,7 +68,9 @@ KINDS: Mapping[str, Kind] = {
     "context": Kind("context", "GB0142", ("Unsupported context manager",)),
     "iterator": Kind("iterator", "GB0811", ("missing tp_iter",)),
     "next": Kind("iterator", "GB4347", ("Missing tp_iternext",)),
-    "attribute": Kind("", "GB0467", ("setattr() on unsupported type",)),
+    "attribute": Kind("skipped", "GB0467", ("setattr() on unsupported type",)),
+    "in place": Kind("skipped", "GB0148 GB0247", (
+        "Unsupported function call (delayed)", "Shape mismatch with out= tensor variant")),
     "exception": Kind("exception", "GB0088", ("Observed exception",)),
     "string": Kind("exception", "GB0021", ("BUILD_STRING type error",)),
     "fails": Kind("fails", "GB4315", ("RuntimeError when making fake tensor call",)),
@@ -92,6 +97,8 @@ _IN_CONTEXT = (
     re.compile(r"method: <Logger .*>\.(?P<name>\w+), args: "),
     re.compile(r"unsupported operator: (?P<name>\S+)"),
     re.compile(r"(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)$"),
+    re.compile(r"source: AttrSource\(.* member='(?P<name>\w+)'\)$"),
+    re.compile(r"fn=<built-in method (?P<name>\w+) of type object at "),
 )
 _IN_EXPLANATION = (
     re.compile(r"[Ff]unction `?<function (?P<name>[\w.<>]+) at"),
@@ -162,8 +169,10 @@ def met(broken: GraphBreak) -> Met:
                   for form in forms if (match := form.search(text))), {})
     known = _BY_ID.get(broken.registry_id)
     kind = known or next((kind for kind, of in KINDS.items() if broken.reason.startswith(of.headings)), "")
-    if kind == "sort":  # (It names the type of a key.)
-        named = {"name": "sorted"}
+    if kind and KINDS[kind].call:
+        named = {"name": KINDS[kind].call}
+    if kind == "branch" and "SymNodeVariable" in context:  # (a size or number without a value, no tensor)
+        kind = "branch on a symbol"
     account = explanation.strip() or context
     method, types = _METHOD.search(explanation), _first_match(explanation, _TYPES)
     tested = _first_match(broken.reason, _TESTED)

@@ -123,7 +123,7 @@ class Adviser:
             of, breaks = "of its caller", self._breaks_of_call(compilation)
         else:
             return ""
-        where = next((broken.location for broken in breaks if broken.location is not None), None)
+        where = next(filter(None, (self.run.source.site(broken).where or broken.location for broken in breaks)), None)
         return f"the graph {of} breaks at {code(self.run.short_place(where))}" if where is not None else ""
 
     def _breaks_of_call(self, called: Compilation) -> list[GraphBreak]:

@@ -54,7 +54,7 @@ def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
     """Return what runs in plain Python in the line, as Markdown: ``loss.item()``; ``""`` where not known."""
     text, node = _parsed(broken, whole_statement)
     found = met(broken)
-    if found.kind == "branch":
+    if found.kind.startswith("branch"):
         tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
         return f"the choice by {code(ast.get_source_segment(text, tests[0]) or '')}" if len(tests) == 1 else ""
     calls = _calls(found, node)
@@ -172,6 +172,8 @@ def _text(broken: GraphBreak, found: Met) -> str:
 #: What there is to say of each kind of break, with the names that torch reports.
 _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "branch": "which branch is taken depends on values in a tensor, and a graph has none while it is captured",
+    "branch on a symbol": "which branch is taken depends on a size or number, which has no value while the graph is "
+                          "captured",
     "item": "`.item()` needs a value out of a tensor, and a graph has none while it is captured",
     "backward": "torch does not trace `.backward()`",
     "operator": lambda broken, found: "it takes numbers out of a tensor, and a graph has none while it is captured" * (

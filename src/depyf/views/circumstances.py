@@ -18,6 +18,7 @@ from ..advice.recompiles import Facts, ValueChange, setters_of
 from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..records.store import UNDER_STANCE
 from ..torch_text.global_names import resumed_function
 from ..torch_text.guard_failures import are_numbers, number
 from ..torch_text.met import met
@@ -66,7 +67,7 @@ class Circumstances:
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            spares=not besides and not self._computes_numbers and _spares(
+            spares=not besides and not self._leaves_out and _spares(
                 change, [*versions.opened.get(subject, {}).values()]),
             others=some(others, MOST) if others else "",
             equal_at_first=self._equal_at_first(compilation, change, versions.are_broken),
@@ -102,8 +103,13 @@ class Circumstances:
                 "a size that is fixed has a version of its own") if said else ""
 
     @cached_property
-    def _computes_numbers(self) -> bool:
-        """Whether torch skipped code after a number out of a tensor; with symbols it may compile that code."""
+    def _leaves_out(self) -> bool:
+        """Whether torch skipped code after a number out of a tensor, which it may compile with symbols, or calls.
+
+        (A call that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.)
+        """
+        if any(note.startswith(f"{UNDER_STANCE}`fail_on_recompile`") for note in self.run.capture.notes):
+            return True
         members = self.run.capture.compilations
         gives_number = any(met(broken).event in ("item", "operator") for each in members for broken in each.breaks)
         return gives_number and any(

@@ -225,7 +225,7 @@ def _fate_of(run: SectionContext, place: SourceLocation, called: str) -> str:
 #: Lines of an explanation that are shown.
 _EXPLAINED = 13
 #: Kinds of breaks that a branch itself makes.
-_IN_BRANCH = ("branch", "assertion", "data", "item")
+_IN_BRANCH = ("branch", "branch on a symbol", "assertion", "data", "item")
 
 
 def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compilation) -> bool:
