@@ -206,6 +206,14 @@ def test_what_differs_between_two_runs(tmp_path):
     assert any("sin" in line for line in changed.lines)
 
 
+def test_a_call_through_a_private_decorator_has_the_name_of_the_function(tmp_path):
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    with depyf.prepare_debug(str(tmp_path)):
+        program.run_decompositions()
+    (graph,) = store.read(str(tmp_path)).graphs
+    assert (graph.name, graph.call.function) == ("run_decompositions_1", "run_decompositions")
+
+
 @pytest.mark.torch_since((2, 10), "a strict export compiles a frame, which has its own graph")
 def test_strict_export_is_no_unfinished_compilation(tmp_path):
     """Dynamo traces for the call, without a frame: torch reports neither begin nor end of a compilation."""
