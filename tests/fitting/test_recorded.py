@@ -72,6 +72,7 @@ CALLS = [
     ("0/1 --args x=f16[1,4] n=3.0 --same --state grad_mode=False", 1),
     ("forward --args x=f32[2,4] --same --state grad_mode=True default_dtype=torch.float32 --sizes x.0=1,2,8 x.1=4,5 n=3",
      1),
+    ("forward --args x=f32[2,4] --same --sizes x.0=1,2", 1),
     ("__resume_at_20_1", 0),
     ("Encoder", 2),
     ("forward --args y", 2),

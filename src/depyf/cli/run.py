@@ -16,7 +16,6 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from ..program import options, start
-from ..records.run_directory import DirectoryError, check_directory
 from .terminal import refused
 
 DIRECTORY = "depyf_output"
@@ -49,6 +48,8 @@ def run(given: argparse.Namespace) -> int:
     """Run ``depyf run``. On Unix it does not return."""
     if not sys.executable:
         return refused("it is not known which Python this is, so no program can be run")
+    from ..records.run_directory import DirectoryError, check_directory
+
     try:
         check_directory(given.output)
     except DirectoryError as error:
