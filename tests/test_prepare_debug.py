@@ -298,9 +298,9 @@ def test_what_runs_later_cannot_be_decorated():
 
 
 def test_wrong_arguments():
-    with pytest.raises(TypeError, match="prepare_debug"):
+    with pytest.raises(TypeError, match="which None is not"):
         depyf.prepare_debug()
-    with pytest.raises(TypeError, match="not a int"):
+    with pytest.raises(TypeError, match="which 3 is not"):
         depyf.prepare_debug(3)
     with pytest.raises(ValueError, match="caches"):
         depyf.prepare_debug("d", caches="never")
