@@ -190,6 +190,7 @@ def test_dump_src_without_a_session():
         torch.manual_seed(seed)
         compiled(torch.randn(10), torch.randn(10))
     text = depyf.explain.dump_src(compiled)
+    assert "in a file beside this one" not in text and "are written by depyf.prepare_debug only" in text
     compile(text, "full", "exec")
     assert "torch.abs(" in text and "def compiled_toy_example(a, b)" in text
 
