@@ -109,6 +109,16 @@ def test_a_version_that_contradicts_nothing_is_taken_for_the_same(dump, capsys):
     assert "self" not in text
 
 
+def test_that_two_globals_are_one_object_is_no_state_of_torchs_and_stays_the_same():
+    one, other = (version(number, rows, ("", "2 <= L['x'].size()[0]"), *more) for number, rows, more in (
+        (0, 8, ()), (1, None, [("", "G['torch'].nn is G['__import_nn']")])))
+    frame = a_frame((one, other))
+    call = described_call(frame, arguments(["x=f32[4,4]"]), {})
+    assert fit(frame, call, same=True).version == "0/1"
+    (undecided,) = [each.undecided for each in fit(frame, call).versions if each.name == "0/1"]
+    assert dict(undecided) == {"torch's state": 1, "globals": 1}
+
+
 def test_what_cannot_be_written_is_asked_in_the_program():
     """Which object something is no text can tell: then nothing is asked for that would not help."""
     from depyf.fitting.conditions import Finding
