@@ -207,11 +207,12 @@ def test_what_differs_between_two_runs(tmp_path):
 
 
 def test_a_call_through_a_private_decorator_has_the_name_of_the_function(tmp_path):
-    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
     with depyf.prepare_debug(str(tmp_path)):
-        program.run_decompositions()
-    (graph,) = store.read(str(tmp_path)).graphs
+        torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)).run_decompositions()
+    exported, graph = store.read(str(tmp_path)).graphs
+    assert exported.name == "export_1"
     assert (graph.name, graph.call.function) == ("run_decompositions_1", "run_decompositions")
+    assert "1 graph by direct calls of a compiler, 1 exported program; no function" in (tmp_path / "index.md").read_text()
 
 
 @pytest.mark.torch_since((2, 10), "a strict export compiles a frame, which has its own graph")
