@@ -1,6 +1,8 @@
 """``frozen`` is ``dataclass(frozen=True)`` to whom compares, hashes, shows and replaces; what several views need is made once."""
 
 import dataclasses
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -71,3 +73,11 @@ def test_guards_are_put_into_words_once_for_all_views(tmp_path, monkeypatch):
         compiled(torch.ones(3, 3))
     assert len(calls) == 1
     assert len(list((tmp_path / "d").glob("guards_*.py"))) == 2
+
+
+def test_no_generator_of_ours_is_closed_at_the_end_of_the_interpreter():
+    """Closing one runs code, which a debugger's trace function does not survive then (pdb prints a traceback)."""
+    code = ("import gc, types, depyf.views.dump.files; print([each for each in gc.get_objects() "
+            "if isinstance(each, types.GeneratorType) and 'depyf' in each.gi_code.co_filename])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

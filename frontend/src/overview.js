@@ -307,7 +307,7 @@ function cost(run) {
       h("span", { class: "track" }, bar(h("span", { class: "mark done" }), 0, (100 * value) / most)),
       h("span", { class: "much" }, seconds(value))))),
     run.caches.length ? h("p", {}, "Torch's caches: ", run.caches.slice(0, 12).map(([cache, outcome, reason, times], index) => [
-      index ? ", " : "", code(cache), ` ${outcome} ${times > 1 ? `${times} times` : ""}`, reason ? [" (", short(reason, 160), ")"] : ""])) : null);
+      index ? ", " : "", code(cache), ` ${outcome}${times > 1 ? ` ${times} times` : ""}`, reason ? [" (", short(reason, 160), ")"] : ""])) : null);
 }
 
 function notes(run) {

@@ -401,11 +401,10 @@ def _arguments(args: tuple[Any, ...], directory: Any, *flags: bool) -> tuple[str
     rest = list(args[1:] if args and callable(args[0]) else args)
     if directory is None and rest:
         directory = rest.pop(0)
-    if directory is None or len(rest) > len(flags) or not all(isinstance(flag, int) for flag in rest):
+    if len(rest) > len(flags) or not all(isinstance(flag, int) for flag in rest):
         raise TypeError(f"prepare_debug got {len(args)} positional arguments of the wrong kind; {usage}")
     if not isinstance(directory, (str, os.PathLike)):
-        raise TypeError(
-            f"prepare_debug needs the name of a directory, not a {type(directory).__name__}; {usage}")
+        raise TypeError(f"prepare_debug needs the name of a directory, which {directory!r:.60} is not; {usage}")
     path = os.fspath(directory)
     if not isinstance(path, str) or not path:
         raise ValueError(f"prepare_debug needs the name of a directory, not {path!r}; {usage}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import reprlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -58,14 +58,20 @@ def _getter(names: list[str]) -> Callable[[object], tuple[Any, ...]]:
 _known: ContextVar[dict[Hashable, Any] | None] = ContextVar("depyf_remembered", default=None)
 
 
-@contextlib.contextmanager
-def remembered() -> Iterator[None]:
-    """Inside of it, :func:`once` makes things once; afterwards they are released."""
-    token = _known.set({})
-    try:
-        yield
-    finally:
-        _known.reset(token)
+class remembered(contextlib.ContextDecorator):
+    """Inside of it, :func:`once` makes things once; afterwards they are released.
+
+    No generator: that of a decorator is closed when the interpreter ends, where a debugger's trace function fails.
+    """
+
+    def _recreate_cm(self) -> remembered:
+        return remembered()  # (for each call of a decorated function)
+
+    def __enter__(self) -> None:
+        self._token = _known.set({})
+
+    def __exit__(self, *raised: object) -> None:
+        _known.reset(self._token)
 
 
 def once(key: Hashable, make: Callable[[], T]) -> T:

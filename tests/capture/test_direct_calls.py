@@ -206,6 +206,15 @@ def test_what_differs_between_two_runs(tmp_path):
     assert any("sin" in line for line in changed.lines)
 
 
+def test_a_call_through_a_private_decorator_has_the_name_of_the_function(tmp_path):
+    with depyf.prepare_debug(str(tmp_path)):
+        torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)).run_decompositions()
+    exported, graph = store.read(str(tmp_path)).graphs
+    assert exported.name == "export_1"
+    assert (graph.name, graph.call.function) == ("run_decompositions_1", "run_decompositions")
+    assert "1 graph by direct calls of a compiler, 1 exported program; no function" in (tmp_path / "index.md").read_text()
+
+
 @pytest.mark.torch_since((2, 10), "a strict export compiles a frame, which has its own graph")
 def test_strict_export_is_no_unfinished_compilation(tmp_path):
     """Dynamo traces for the call, without a frame: torch reports neither begin nor end of a compilation."""

@@ -90,7 +90,7 @@ def test_the_user_s_own_sitecustomize_is_run(project, tmp_path):
 def test_what_cannot_be_done_is_said_before_the_program_runs(project):
     (project / "file").write_text("")
     done = run("-m", "depyf", "run", "-o", "file", "program.py", cwd=project)
-    assert (done.returncode, done.stdout) == (2, "") and "file is a file" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and "file': it is a file" in done.stderr
     assert run("-m", "depyf", "run", cwd=project).returncode == 2
     assert run("-m", "depyf", "run", "--stage", "nosuch", "program.py", cwd=project).returncode == 2
 
@@ -392,6 +392,15 @@ def test_a_program_that_python_cannot_start(project, command):
         "depyf: Python did not start the program, so nothing was run"), done.stderr
 
 
+def test_a_directory_that_cannot_be_made_is_refused_before_the_program_runs(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "program.py").write_text("print('ran')")
+    done = run("-m", "depyf", "run", "-o", os.path.join("file", "inner", "dump"), "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("depyf: cannot write to ") and len(done.stderr.splitlines()) == 1
+    assert sorted(os.listdir(tmp_path)) == ["file", "program.py"]
+
+
 def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):
     (compiled / "taken").mkdir(exist_ok=True)
     program = "import os; os.rmdir('taken'); open('taken', 'w').close()\n" + COMPILES
@@ -399,6 +408,7 @@ def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):
     done = run("-m", "depyf", "run", "-o", "taken", "spoils.py", cwd=compiled, python=torch_python())
     assert done.returncode == 0 and done.stdout.count("tensor") == 4
     assert "it is a file" in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.count("this process was not watched") == 2, "when it is tried, and at the end"
 
 
 @pytest.mark.parametrize("shows", [True, False])

@@ -72,6 +72,7 @@ CALLS = [
     ("0/1 --args x=f16[1,4] n=3.0 --same --state grad_mode=False", 1),
     ("forward --args x=f32[2,4] --same --state grad_mode=True default_dtype=torch.float32 --sizes x.0=1,2,8 x.1=4,5 n=3",
      1),
+    ("forward --args x=f32[2,4] --same --sizes x.0=1,2", 1),
     ("__resume_at_20_1", 0),
     ("Encoder", 2),
     ("forward --args y", 2),
@@ -106,6 +107,16 @@ def test_a_version_that_contradicts_nothing_is_taken_for_the_same(dump, capsys):
     text = capsys.readouterr().out
     assert "[0/1]  fits if 1 condition holds on what was not given: 1 on torch's state" in text
     assert "self" not in text
+
+
+def test_that_two_globals_are_one_object_is_no_state_of_torchs_and_stays_the_same():
+    one, other = (version(number, rows, ("", "2 <= L['x'].size()[0]"), *more) for number, rows, more in (
+        (0, 8, ()), (1, None, [("", "G['torch'].nn is G['__import_nn']")])))
+    frame = a_frame((one, other))
+    call = described_call(frame, arguments(["x=f32[4,4]"]), {})
+    assert fit(frame, call, same=True).version == "0/1"
+    (undecided,) = [each.undecided for each in fit(frame, call).versions if each.name == "0/1"]
+    assert dict(undecided) == {"torch's state": 1, "globals": 1}
 
 
 def test_what_cannot_be_written_is_asked_in_the_program():

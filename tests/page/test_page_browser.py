@@ -331,6 +331,11 @@ def test_stages_and_kernels_say_their_direction(page_of, visit):
     assert " 2" not in words.partition("forward:")[2].replace("kernel calls", "").partition("passes")[2][:3]
 
 
+def test_outcomes_of_caches_are_a_list(page_of, visit):
+    words = visit(page_of("training"), "overview").get_by_text("Torch's caches:").text_content()
+    assert ", " in words and " ," not in words
+
+
 def test_what_failed_is_shown_as_failed(page_of, visit):
     tab = visit(page_of("shapes"), "guards/0/%5B0%2F0%5D")
     failed = tab.locator(".card.warn .conditions li")

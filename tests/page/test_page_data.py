@@ -470,6 +470,13 @@ def test_stages_and_kernels_know_their_direction(captures):
         ("forward kernels", "forward"), ("backward kernels", "backward")]
 
 
+def test_without_a_backward_all_that_was_made_of_a_graph_is_of_the_forward(captures):
+    run = run_data(captures("shapes")[""])
+    made = [(doc.get("stage") if doc["kind"] == "graph" else doc["shown"], doc["direction"]) for doc in run["docs"]
+            if doc["kind"] in ("graph", "kernel")]
+    assert {("forward graph", "forward"), ("after Inductor's passes", "forward"), ("kernels", "forward")} <= set(made)
+
+
 def test_a_compilation_is_at_the_function_that_the_user_means():
     wrapper, function = SourceLocation("/lib/generic.py", 1019, "wrapper"), SourceLocation("/me/model.py", 4, "forward")
     compilation = Compilation(CompileId(0, 0), "wrapper", wrapper, outcome="skipped",

@@ -27,8 +27,8 @@ LATER = """class GraphModule(torch.nn.Module):
 """
 
 
-def lines(*where):
-    stages = (GraphStage("Captured_Graph", 0, CAPTURED), GraphStage("Forward_graph", 0, LATER.format(*where)))
+def lines(*where, later=LATER):
+    stages = (GraphStage("Captured_Graph", 0, CAPTURED), GraphStage("Forward_graph", 0, later.format(*where)))
     provenance = Provenance(CompiledGraph("__compiled_fn_1", "__compiled_fn_1", CompileId(0, 0), "inductor", stages))
     origins = provenance.stage("Forward_graph").origins
     return [(place and (place.filename, place.line), origin.captured)
@@ -49,6 +49,30 @@ def test_the_lines_are_those_of_now(where):
 
 
 def test_a_line_that_is_not_there_any_more_is_no_line():
-    first, (place, _) = lines("/home/you/old.py", 3, 4, "return torch.cos(x)")
+    first, (place, _) = lines("/home/you/old.py", 3, 4, "return torch.cos(x)",
+                              later=LATER.replace("return (cos,)", "return (cos, sin)"))
     assert first == HOME[0]
     assert place in (None, HOME[0][0]), "at most the neighbour's, as for any node without a line"
+
+
+def test_a_result_without_a_line_is_the_captured_result():
+    assert lines("/home/you/old.py", 3, 4, "return torch.cos(x)") == HOME
+
+
+def test_what_a_pass_of_inductors_put_in_the_place_of_a_result():
+    """A number that is open becomes a conversion and a product without a line, which the line before did not compute."""
+    later = LATER.replace("return (cos,)", """
+        # No stacktrace found for following nodes
+        convert: "f32[]" = torch.ops.prims.convert_element_type.default(primals_2, torch.float32)
+        mul: "f32[3]" = torch.ops.aten.mul.Tensor(cos, convert)
+        return (mul,)""")
+    captured = CAPTURED.replace("return (cos,)", """
+         # File: /home/me/new.py:14 in toy, code: return y * n
+        y: "f32[3]" = cos * n;  cos = n = None
+        return (y,)""").replace('L_a_: "f32[3]"', 'L_a_: "f32[3]", n: "Sym(n)"')
+    stages = (GraphStage("Captured_Graph", 0, captured),
+              GraphStage("Forward_graph", 0, later.format("/home/me/new.py", 12, 13, "return x.cos()")))
+    provenance = Provenance(CompiledGraph("__compiled_fn_1", "__compiled_fn_1", CompileId(0, 0), "inductor", stages))
+    origins = provenance.stage("Forward_graph").origins
+    assert [origins[name].location.line for name in ("cos", "convert", "mul")] == [13, 14, 14]
+    assert origins["mul"].captured == "y"

@@ -114,6 +114,10 @@ def test_no_link_to_a_file_that_is_not_there():
     assert links(index(dataclasses.replace(whole, functions=(function,), graphs=(graph,)))) == []
 
 
+def test_a_function_of_which_only_compilations_are_recorded_counts():
+    assert "1 function compiled, 1 version in all, 0 graphs" in index(capture_of(compilation()))
+
+
 def test_nothing_was_compiled():
     text = index(Capture())
     check(text)

@@ -63,10 +63,10 @@ def fits(given: argparse.Namespace) -> int:
     except (RecordsError, NoSuchFunction, NotAValue, ValueError, OSError) as error:
         return refused(error)
     print(dataclasses.replace(answer, sizes=sizes), end="")
-    hint = "" if sizes else advice(answer, answer if given.same else fit(frame, call, same=True))
+    asked = [each.served for answers in sizes.values() for each in answers.values()] or [answer.served]
+    hint = advice(answer, answer if given.same else fit(frame, call, same=True)) if None in asked else ""
     if hint:
         print(f"\n{hint}")
     if GUARDS_OF_FILE in capture.notes:
         print(f"\n{GUARDS_OF_FILE[:1].upper()}{GUARDS_OF_FILE[1:]}.")
-    asked = [each.served for answers in sizes.values() for each in answers.values()] or [answer.served]
     return NOT_SERVED if False in asked else UNDECIDED if None in asked else DONE

@@ -48,8 +48,12 @@ def run(given: argparse.Namespace) -> int:
     """Run ``depyf run``. On Unix it does not return."""
     if not sys.executable:
         return refused("it is not known which Python this is, so no program can be run")
-    if os.path.exists(given.output) and not os.path.isdir(given.output):
-        return refused(f"{given.output} is a file; give the name of a directory: depyf run -o DIR ...")
+    from ..records.run_directory import DirectoryError, check_directory
+
+    try:
+        check_directory(given.output)
+    except DirectoryError as error:
+        return refused(str(error).removeprefix("depyf "))
     environment = dict(os.environ)
     environment[start.DIRECTORY] = os.path.abspath(given.output)
     environment[start.OPTIONS] = options.Options.of(given).text

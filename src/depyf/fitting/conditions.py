@@ -87,7 +87,9 @@ def tried(guard: Guard, given: Given) -> Finding:
 
 
 def _subject_of(guard: Guard) -> str:
-    return user_expression(guard.source) if guard.source else "torch's state"
+    if guard.source:
+        return user_expression(guard.source)
+    return min(frame_roots(guard.expression), default="torch's state")
 
 
 def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:

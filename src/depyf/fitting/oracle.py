@@ -21,7 +21,7 @@ from ..model.guards import Equals, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Frame, Guard, GuardFailure, SourceLocation
 from ..torch_text.parsed import literal
-from ..torch_text.user_expressions import is_global, user_expression
+from ..torch_text.user_expressions import frame_roots, is_global, user_expression
 from ..values import frozen
 from .changes import Change, smallest_change
 from .conditions import Finding, state_of, tried
@@ -153,8 +153,10 @@ def _grouped(undecided: Iterable[Finding]) -> tuple[tuple[str, int], ...]:
 
 
 def _owner(missing: str, guard: Guard) -> str:
-    if not guard.source or is_global(guard.source):
-        return "globals" if guard.source else "torch's state"
+    if is_global(guard.source or guard.expression):
+        return "globals"
+    if not guard.source and not frame_roots(guard.expression):
+        return "torch's state"
     if missing.endswith(")"):
         return missing
     # (``type(self.attn).forward.__defaults__`` is of ``self.attn``.)
@@ -169,13 +171,20 @@ def _agreed(entries: Sequence[CacheEntry]) -> frozenset[str]:
     for entry in entries:
         sources: dict[str, set[str]] = {}
         for guard in entry.guards:
-            sources.setdefault(guard.source, set()).add(guard.expression)
+            sources.setdefault(_about(guard), set()).add(guard.expression)
         by_source.append(sources)
     contradicted = {
         expression for one in by_source for other in by_source if one is not other
         for source, expressions in one.items() if source in other and other[source] != expressions
         for expression in expressions - other[source] if other[source] - expressions}
     return frozenset(guard.expression for entry in entries for guard in entry.guards) - contradicted
+
+
+def _about(guard: Guard) -> str:
+    """Return what a condition is on: its source, or itself where it says that two globals are one object."""
+    if guard.source or not is_global(guard.expression) or " is " not in guard.expression:
+        return guard.source
+    return guard.expression.replace(" is not ", " is ")
 
 
 def _agreed_state(entries: Sequence[CacheEntry]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Watch:
     def _begin(self) -> None:
         """Enter :class:`Recording`."""
         with self._lock:
-            if self._recording is not None or self._ended:
+            if self._recording is not None or self._trouble or self._ended:
                 return
             from ..run_files import choice_of
             from .recording import Recording

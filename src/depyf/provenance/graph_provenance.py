@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..model.folding import fold
-from ..model.graph import Graph, Node, is_gradient
+from ..model.graph import Graph, Node, is_gradient, is_in_place
 from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.naming import AROUND
@@ -35,8 +36,9 @@ class Origin(NamedTuple):
         captured: name of the captured node; ``""`` if none fits. Names in an inner graph begin with the name of that:
             ``"wrap_body_0.linear"``.
         module: index of the module call in ``GraphStage.modules`` of the captured graph; -1: none.
-        location: the user's line: the node's own or, where torch names none, that of the nearest node which gives
-            or takes its value; of a node without values (``_set_grad_enabled``), that of the node before it.
+        location: the user's line: the node's own or, where torch names none, of a result that of the captured one,
+            else of the nearest node which gives or takes its value; of a node without values
+            (``_set_grad_enabled``), that of the node before it.
         inferred: aligned; torch does not say it.
     """
 
@@ -205,21 +207,40 @@ class Provenance:
                             trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
             if stage.record.stage == "Forward_graph":
                 forward = aligned  # the backward graph names saved values as this one does
-            locations = _locations(stage.graph)
+            results = self._results(stage)
+            locations = _locations(stage.graph, {
+                name: origin.location for name, origin in results.items() if origin.location is not None})
             for name, node in stage.nodes():
-                captured = aligned.captured.get(name, "")
+                captured = aligned.captured.get(name) or results.get(name, Origin()).captured
                 captured = "" if captured in self._gradients_of_several_lines else captured
                 stage.origins[name] = Origin(
                     captured, aligned.within.get(name, self._module_of.get(captured, -1)),
                     self.callers.get(captured) or node.location or locations.get(name))
 
+    def _results(self, stage: StageNodes) -> dict[str, Origin]:
+        """Return the origins of results without a line: those of the captured results, where these are as many.
 
-def _locations(graph: Graph) -> dict[str, SourceLocation]:
-    """Return a line for each call node that has none: that of its first input with one, else of its first user."""
-    known = {node.name: node.location for node in graph.nodes if node.location is not None}
-    result: dict[str, SourceLocation] = {}
+        A pass of Inductor's that replaces the last node leaves no line. (After changes in place the order differs.)
+        """
+        captured, graph = self.captured, stage.graph
+        if captured is None or stage.is_backward or len(graph.results) != len(captured.graph.results) or any(
+                is_in_place(node.target) for _, node in captured.nodes() if node.is_call):
+            return {}
+        origins = zip(graph.results, map(captured.origins.get, captured.graph.results))
+        without = {node.name for node in graph.nodes if node.is_call and node.location is None}
+        return {name: origin for name, origin in origins if name in without and origin is not None}
+
+
+def _locations(graph: Graph, given: Mapping[str, SourceLocation] = MappingProxyType({})) -> dict[str, SourceLocation]:
+    """Return a line for each call node that has none: that of its first input with one, else of its first user.
+
+    Args:
+        given: nodes of which the line is known.
+    """
+    result = dict(given)
+    known = result | {node.name: node.location for node in graph.nodes if node.location is not None}
     for node in graph.nodes:
-        if node.is_call and node.location is None:
+        if node.is_call and node.name not in known:
             place = next((known[name] for name in node.inputs if name in known), None)
             if place is not None:
                 result[node.name] = known[node.name] = place

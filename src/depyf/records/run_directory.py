@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -152,9 +153,7 @@ def run_directory(wanted: str) -> tuple[str, str]:
     Raises:
         DirectoryError: it is a file, or cannot be made or written.
     """
-    path = os.path.abspath(os.fspath(wanted))
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise DirectoryError(f"depyf cannot write to {path!r}: it is a file. Give the name of a directory.")
+    path = _directory(wanted)
     ranks = rank_and_world()
     mark = f"{_WRITTEN_BY}ranks of {launch()}\n" if ranks else _WRITTEN_BY
     try:
@@ -175,10 +174,32 @@ def run_directory(wanted: str) -> tuple[str, str]:
                 f"depyf: {path} contains an earlier run, which is not overwritten; this one is written to {run}")
             return mine, notice
     except OSError as error:
-        raise DirectoryError(
-            f"depyf cannot write to {path!r} ({error.strerror or error}). Give a directory that can be "
-            "made and written.") from error
+        raise _refused(path, error) from error
     raise AssertionError("itertools.count does not end")
+
+
+def check_directory(wanted: str) -> None:
+    """Raise what :func:`run_directory` raises for a directory that cannot be made or written; leave nothing there."""
+    path = place = _directory(wanted)
+    while not os.path.exists(place):
+        place = os.path.dirname(place)
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise _refused(path, error) from error
+
+
+def _directory(wanted: str) -> str:
+    path = os.path.abspath(os.fspath(wanted))
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise DirectoryError(f"depyf cannot write to {path!r}: it is a file. Give the name of a directory.")
+    return path
+
+
+def _refused(path: str, error: OSError) -> DirectoryError:
+    return DirectoryError(
+        f"depyf cannot write to {path!r} ({error.strerror or error}). Give a directory that can be made and written.")
 
 
 def _claimed(run: str, mark: str, shared: bool) -> bool:

@@ -47,6 +47,7 @@ from .libraries import (
     is_of_dynamo,
     is_of_export,
     is_polyfill,
+    is_public,
     torch_folder,
 )
 from .met import FRAME, IN_LOOP
@@ -260,7 +261,7 @@ class EventReader:
                       and (os.path.basename(place.filename), place.function) not in _RUN_COMPILED), len(stack))
         last = max((number for number, place in enumerate(stack[:begin]) if not self._is_torchs(place.filename)),
                    default=-1)
-        called = next((place.function for place in stack[last + 1 :] if not place.function.startswith("_")), "program")
+        called = next((place.function for place in stack[last + 1 :] if is_public(place.function)), "program")
         return replace(stack[last], function=called) if last >= 0 else SourceLocation("", 0, called)
 
     def compilations(self) -> tuple[Compilation, ...]:

@@ -23,6 +23,11 @@ def is_generated(filename: str) -> bool:
     return filename.startswith("<eval_with_key>")
 
 
+def is_public(function: str) -> bool:
+    """Return whether a function of torch's has a name that a program calls; that of a decorator's wrapper is none."""
+    return not function.startswith("_") and function != "wrapper"
+
+
 def is_polyfill(filename: str) -> bool:
     """Return whether a path is of the functions that torch traces in the place of those of C, as ``any``."""
     return "/torch/_dynamo/polyfills/" in _with_slashes(filename)

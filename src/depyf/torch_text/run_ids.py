@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _IDS = re.compile(
     r"0x[0-9a-f]+|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?\b|\b[a-z0-9]{40,}\b|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?"
     r"|(?<=__builtins_dict__)_\d+|(?<=__resume_at_)\d+_\d+")
+#: Types of sizes have them or not (torch's two printers): ``3 - (Mod(s0, 3))``.
+_IN_PARENTHESES = re.compile(r"(?<!\w)\((Mod\([^()]*\))\)")
 #: Differences between ranks that run the same program: addresses, devices, streams, numbers of graphs, ids of objects
 #: (not the digits of a fraction).
 IDS_OF_RANK = (
@@ -34,7 +36,7 @@ _OBJECT = re.compile(r"(?<![\w.])\d{12,}\b(?!\.)")
 _DICT_VERSION = re.compile(r"(\bdict_version\(.*\) == )\d+")
 #: The contents of a set or a dictionary.
 _SET = re.compile(r"\{([^{}]*)\}")
-_COMMUTES = re.compile(r" [+*] |[\w)\]]\*|\bm(?:ax|in)\(")
+_COMMUTES = re.compile(r" [+*>] | >= |[\w)\]]\*|\bm(?:ax|in)\(")
 #: Lines of a generated module with its path, or the time it was made.
 _OF_THIS_RUN = re.compile(r"^\s*(#|//).*|.*\b(kernel_path|compile_id|AOT ID)\b.*")
 _COUNTER = re.compile(r"(?<=.)(?:_\d+)+$")
@@ -43,7 +45,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 
 def without_run_ids(text: str) -> str:
     """Return a text with ``_`` for the differences between two runs."""
-    return _IDS.sub("_", text)
+    return _IDS.sub("_", _IN_PARENTHESES.sub(r"\1", text))
 
 
 def without_rank_ids(text: str) -> str:
@@ -124,6 +126,9 @@ class _Sorted(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        turned = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}.get(type(node.ops[0]))  # (the order depends on the cache, too)
+        if len(node.ops) == 1 and turned:
+            node.left, node.ops, node.comparators = node.comparators[0], [turned()], [node.left]
+        elif len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
             node.left, node.comparators[0] = sorted((node.left, node.comparators[0]), key=ast.unparse)
         return node

@@ -205,7 +205,7 @@ class Totals:
         compilations = [each for summary in summaries for each in summary.compilations]
         breaks = [broken for each in compilations for broken in each.breaks]
         return cls(
-            sum(bool(summary.function and (not summary.compilations or summary.done)) for summary in summaries),
+            sum(bool(summary.done or summary.function and not summary.compilations) for summary in summaries),
             sum(each.outcome == "compiled" for each in compilations),
             len(run.graphs_of(summaries)),
             len(breaks),

@@ -10,7 +10,7 @@ from itertools import dropwhile, takewhile
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from ...torch_text.libraries import is_generated
+from ...torch_text.libraries import is_generated, is_public
 from ...values import frozen
 from . import private_api
 
@@ -258,7 +258,7 @@ def current() -> CompilerCall:
         return CompilerCall(_name(caller) if caller is not None else "program", *_place(caller))
     called = stack[outermost]
     for frame in takewhile(lambda each: each is not caller, stack[outermost:]):
-        if _is_of_torch(_module(frame)) and not _name(frame).rpartition(".")[2].startswith("_"):
+        if _is_of_torch(_module(frame)) and is_public(_name(frame)):
             called = frame
     return CompilerCall(_name(called), *_place(caller), True, stack[outermost].f_locals, aot_number())
 
@@ -282,9 +282,9 @@ def _compiles(module: str) -> bool:
 def _name(frame: FrameType) -> str:
     """Return the name of the public function that a frame is of: ``aot_function`` for what that returned."""
     name = str(getattr(frame.f_code, "co_qualname", frame.f_code.co_name))
-    maker = name.partition(".<locals>")[0].removesuffix(".__call__").replace("<module>", "module")
+    maker = name.partition(".<locals>")[0].removesuffix(".__call__").rpartition(".")[2].replace("<module>", "module")
     own = name.rpartition(".")[2]
-    return own if maker.startswith("_") and own.isidentifier() and not own.startswith("_") else maker
+    return own if maker.startswith("_") and own.isidentifier() and is_public(own) else maker
 
 
 def _place(frame: FrameType | None) -> tuple[str, int]:

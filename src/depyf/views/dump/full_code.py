@@ -60,7 +60,7 @@ PREAMBLE = '''\
 Read from the top: the original function; for each compiled version what a call must satisfy to be served by it, its
 graph, and the transformed code, which runs instead of the original; at the end of each section the function that
 chooses between the versions. Functions called __resume_at_... continue after a graph break; their sections follow.
-All conditions of a version are in a file beside this one, guards_<n>_for_<function>.py.
+{files}
 {more}{lacks}"""
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ from __future__ import annotations
 {imports}import torch
 from torch import device, inf, nan
 '''
+_FILES = "All conditions of a version are in a file beside this one, guards_<n>_for_<function>.py."
+_NO_FILES = "The files of guards and graphs that are named below are written by depyf.prepare_debug only."
 _LIKE = f"A graph of {SHORT} statements or more that is much like one above it is shown by what differs."
 #: (torch/_dynamo/resume_execution.py)
 _NESTED = """\
@@ -95,8 +97,9 @@ def full_code(function: CompiledFunction, capture: Capture) -> str:
     body = "\n\n\n".join(parts).rstrip()
     used = [f"import {name}\n" for name in ("math", "re") if occurs(rf"{name}\.", r"\w.", body)]
     used += filter(None, [global_names.operator_imports(body)])
+    written = any(entry.guards_file for frame in function.frames for entry in frame.entries)
     head = PREAMBLE.format(
-        name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
+        name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks, files=_FILES if written else _NO_FILES,
         more=f"{_NESTED}\n" * ("__nested_resume_fns" in body)
         + f"{_LIKE}\n" * ("\n# the statements of " in body),
         imports="".join([*used, "\n" * bool(used)]))

@@ -183,12 +183,13 @@ def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) 
         if not stage.record.internal:
             stages[stage.key] = _stage(run, number, graph, provenance, stage, captured)
             indices[stage.key] = {name: index for index, (name, _) in enumerate(stage.nodes())}
-    directions = {stage.key: direction_of(stage.record) for stage in provenance.stages}
+    records = {stage.key: stage.record for stage in provenance.stages}
     kernels = []
     for kernel in provenance.kernels:
         known_nodes = indices.get(kernel.stage, {})
-        direction = directions.get(kernel.stage, "")
-        shown = f"{direction} kernels" if direction else f"kernels {kernel.index}" if kernel.index else "kernels"
+        record = records.get(kernel.stage)
+        which = direction(record) if record else ""
+        shown = f"{which} kernels" if which else f"kernels {kernel.index}" if kernel.index else "kernels"
         text = plain_lines(kernel.text)
         lines = text.split("\n")
         calls = [[call.name, call.kind, call.line, _end(lines, call.line), call.call_line,
@@ -196,7 +197,8 @@ def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) 
                  for call in kernel.calls]
         kernels.append(run.document(
             "kernel", f"{graph.name}.kernel_{kernel.index}", f"{shown} of {graph.name}", text, shown=shown,
-            direction=direction, graph=number, stage=stages.get(kernel.stage, -1), calls=calls, file=kernel.file))
+            direction=direction_of(record) if record else "", graph=number, stage=stages.get(kernel.stage, -1),
+            calls=calls, file=kernel.file))
     return {"name": graph.name, "id": "" if graph.call else str(graph.compile_id), "backend": graph.backend,
             "from": [spans(what_called(graph)), run.place(graph.call)] if graph.call is not None else None,
             "stages": list(stages.values()), "kernels": kernels,
@@ -236,9 +238,13 @@ def _stage(
 
 
 def direction_of(stage: GraphStage) -> str:
-    """Return ``"forward"`` or ``"backward"`` of a stage; ``""`` of the captured and joint graphs."""
+    """Return ``"forward"`` or ``"backward"`` of a stage; ``""`` of the captured and joint graphs.
+
+    Where there is no backward graph, what Inductor's passes left is of the forward graph.
+    """
     adjective = ADJECTIVES.get(stage.stage, "")
-    return adjective if adjective in ("forward", "backward") else direction(stage)
+    known = adjective if adjective in ("forward", "backward") else direction(stage)
+    return known or "forward" * (stage.stage == "AFTER_POST_GRAD")
 
 
 def _end(lines: Sequence[str], first: int) -> int:
