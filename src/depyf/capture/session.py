@@ -124,7 +124,7 @@ class Session:
             ("compilation inside compiled frames", hooks.never_compile),
             ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_line))),
             ("resume functions of closures", lambda: resume_code.install(self._report)),
-            ("frames without tensors", lambda: hooks.on_frame(self._safely(self.codes.asked))),
+            ("frames without tensors", lambda: hooks.on_frame(self._safely(self._on_frame))),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: trace_events.on_trace(
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
@@ -524,6 +524,9 @@ class Session:
         self.events.ended(compile_id)
 
     # --- transformed code -------------------------------------------------------------------------
+    def _on_frame(self, code: CodeType, has_tensors: bool) -> None:
+        self.codes.asked(code, has_tensors)
+
     def _on_bytecode(self, original: CodeType, transformed: CodeType) -> CodeType | None:
         ids = self.events.compile_id(*(current_compilation.compile_id() or (-1, self.codes.count(), 0)))
         frame = current_compilation.compiled_frame()
