@@ -37,10 +37,13 @@ def files_named(capture: Capture) -> dict[str, bool]:
     return result
 
 
-def collect(capture: Capture) -> tuple[SourceFile, ...]:
+def collect(capture: Capture, read: Callable[[str], Sequence[str]] = source_lines) -> tuple[SourceFile, ...]:
     """Return the texts of the files that a capture names.
 
     Of a long file that no compiled function is in, functions of which no line was traced have no bodies.
+
+    Args:
+        read: returns the lines of a file with their ends, or none; also of a notebook's cell.
     """
     result = []
     traced: dict[str, set[int]] = {}
@@ -53,7 +56,7 @@ def collect(capture: Capture) -> tuple[SourceFile, ...]:
     for path, has_frame in files_named(capture).items():
         if not has_frame and is_library(path):
             continue
-        text = "".join(source_lines(path))
+        text = "".join(read(path))
         if not has_frame and path in traced and WHOLE < len(text) <= LONGEST:
             text = only_traced(text, traced[path] | broken.get(path, set()))
         if text and len(text) <= LONGEST:
@@ -89,8 +92,8 @@ def of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | None = N
     Else those that are read, where the known lines agree; else what the records have of them, at its place.
 
     Args:
-        read: returns the lines of a file with their ends, or none; ``None`` not to look at the disk. Records may name
-            any file, so that is for those who asked for it.
+        read: as in :func:`collect`; ``None`` not to look at the disk. Records may name any file, so that is for those
+            who asked for it.
     """
     recorded = {source.path: source for source in capture.sources}
     known: dict[str, dict[int, str]] = {}

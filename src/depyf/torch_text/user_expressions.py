@@ -31,8 +31,7 @@ def user_expression(source: str) -> str:
         source = _MEMBER_OF_DICTIONARY.sub(r".\1", source)
     source = source.replace(FROM_NUMPY, "torch.as_tensor(")
     if not _PARSED.search(source):
-        # (A large model has ten thousands of conditions, many on the same paths: only these are parsed, once each.)
-        text = FRAME_PATH.sub(lambda path: _rewritten(path[0]), source)
+        text = FRAME_PATH.sub(lambda path: _path_in_words(path[0]), source)
         if not _OTHER_MEMBER.search(text):
             return text
     return _rewritten(source)
@@ -47,10 +46,22 @@ _KEYWORDS = "|".join(keyword.kwlist)
 FRAME_PATH = re.compile(
     rf"(?<![\w'])[LG]\['[^'\\\n]*'\](?:\.(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*|\[(?:'[^'\\\n]*'|0|[1-9]\d*)\])*")
 _ROOTS = re.compile(r"\b[LG]\['([^'\\]*)'\]")
+_LOCAL = re.compile(rf"L\['(?!(?:{_KEYWORDS})')([A-Za-z_]\w*)'\]")
+_MEMBER = re.compile(
+    rf"\._(?:modules|parameters|buffers)\['(?:(?!(?:{_KEYWORDS})')(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
 #: Forms that have to be parsed as a whole.
 _PARSED = re.compile(r'["\\\n]|dict\(type\(|(?:dict|list)\.__getitem__\(|dict\.keys\(')
 #: Members of modules that are not read by their names, or not from a path.
 _OTHER_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\[")
+
+
+@lru_cache(maxsize=16384)
+def _path_in_words(path: str) -> str:
+    """Return the same for a path: of a local variable without parsing it, as a large model has thousands of them."""
+    local = _LOCAL.match(path)
+    text = "" if local is None else local[1] + _MEMBER.sub(
+        lambda step: f".{step['member']}" if step["member"] else f"[{step['index']}]", path[local.end() :])
+    return text if text and not _OTHER_MEMBER.search(text) else _rewritten(path)
 
 
 @lru_cache(maxsize=65536)
