@@ -107,9 +107,9 @@ def test_what_ran_uncompiled_can_be_compiled_later(session):
 
 
 def test_without_private_names_the_public_stance_does_it(session, monkeypatch):
-    from depyf.capture.torch_private import stance
+    from depyf.capture.torch_private import hooks
 
-    monkeypatch.setattr(stance, "_eager_answer", lambda: None)
+    monkeypatch.setattr(hooks, "_eager_answer", lambda: None)
     backend = Counting()
     compiled = torch.compile(double, backend=backend, dynamic=False)
     compiled(torch.ones(3))

@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 
 from depyf import cli
-from depyf.capture.torch_private import versions
+from depyf.capture.torch_private import private_api as versions
 from depyf.capture.torch_private.private_api import TABLE
 from depyf.cli import doctor
 from depyf.cli.doctor import Finding, Report

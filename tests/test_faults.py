@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
-from depyf.capture.torch_private import hooks, private_api, trace_events, versions  # noqa: E402
+from depyf.capture.torch_private import hooks, private_api, trace_events  # noqa: E402
 from depyf.capture.torch_private.hooks import shared_patch  # noqa: E402
 from depyf.decompiler import errors  # noqa: E402
 from depyf.finishing.frames import read_records  # noqa: E402
@@ -137,7 +137,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def said_nothing(monkeypatch):
-    monkeypatch.setattr(versions, "_warned", set())
+    monkeypatch.setattr(private_api, "_warned", set())
     gc.collect()  # what other tests left lets go of its hooks now, not in between
     before = state_of_torch()
     yield
@@ -184,7 +184,7 @@ def test_torch_without_a_name(name, plain, whole, tmp_path, monkeypatch, capfd):
 
 
 def test_a_line_that_cannot_be_said(plain, tmp_path, monkeypatch):
-    monkeypatch.setattr(versions, "TESTED", ((0, 1),))
+    monkeypatch.setattr(private_api, "TESTED", ((0, 1),))
     closed = open(os.devnull, "w")
     closed.close()
     with warned(0):  # (a warning would go to the same stderr)
@@ -555,7 +555,7 @@ def test_two_sessions_in_two_threads(first_ends_first, caches, plain, whole, tmp
 
 @pytest.mark.parametrize("lacking", ["", "STANCE_ANSWER"])
 def test_two_debug_blocks_that_end_in_the_wrong_order(lacking, tmp_path, monkeypatch):
-    from depyf.capture.torch_private.stance import no_compilation
+    from depyf.capture.torch_private.hooks import no_compilation
 
     if lacking:
         monkeypatch.setattr(private_api, lacking, replace(

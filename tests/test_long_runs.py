@@ -38,7 +38,7 @@ def two(tmp_path, monkeypatch):
         return real(self, recorded)
 
     def ended(self, compile_id, real=events.EventReader.ended):
-        away = self._spill._log._path.startswith(str(tmp_path / "away"))
+        away = self._spill._path.startswith(str(tmp_path / "away"))
         monkeypatch.setattr(events, "AT_HAND", 1 if away else 1000)
         real(self, compile_id)
 

@@ -75,7 +75,7 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
     _check_that_it_can(pause)
     for each in ended_sessions():
         guarded_call(each.get_ready, None, lambda error: warn_of(error, "and breakpoints in the dump may not be hit"))
-    from .capture.torch_private.stance import no_compilation
+    from .capture.torch_private.hooks import no_compilation
 
     _inside.depth = getattr(_inside, "depth", 0) + 1
     try:

@@ -40,4 +40,4 @@ def is_plain_name(name: str) -> bool:
     """Return whether a text names a file in the folder that it is used in, on any system, and nothing else."""
     return bool(name) and name not in (os.curdir, os.pardir) and _NO_NAMES.isdisjoint(name) \
         and harmless(name) == name and "\n" not in name and "\t" not in name \
-        and not any("\ud800" <= character <= "\udfff" for character in name)
+        and name.encode(errors="ignore").decode() == name

@@ -116,13 +116,13 @@ class prepare_debug(contextlib.ContextDecorator):
         if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
             raise ModuleNotFoundError("depyf.prepare_debug needs PyTorch: pip install torch")
         with guarded.paused():
-            from .capture.torch_private import first_compilation, versions
+            from .capture.torch_private import first_compilation, private_api
             from .records.run_directory import run_directory
             from .views.dump.folder import Folder
 
         if self._on:
             raise RuntimeError("this prepare_debug is on already; make another one for a nested block")
-        self._untested = versions.support_status(_torch_version())
+        self._untested = private_api.support_status(_torch_version())
         self.path, notice = run_directory(self.wanted)
         if notice:
             self._put_elsewhere(notice)
@@ -157,7 +157,6 @@ class prepare_debug(contextlib.ContextDecorator):
         # (Warnings of torch's modules that these import may be errors to the program.)
         with unwarned(), guarded.paused():
             from .capture.session import Session
-            from .records.store import RecordLog
 
             linker = self._debug.linker = self._new_linker()
             at_once = linker is not None and not linker.can_wait()
@@ -167,8 +166,8 @@ class prepare_debug(contextlib.ContextDecorator):
 
                 self._folder = Directory(self.path)
         session = Session(
-            RecordLog(self.path, self._folder.record_failed), self._folder, linker,
-            internal_stages=self.internal_stages, caches=self.caches, log_bytecode=self.log_bytecode, at_once=at_once)
+            self._folder, linker, internal_stages=self.internal_stages, caches=self.caches,
+            log_bytecode=self.log_bytecode, at_once=at_once)
         if self._untested:
             session.note(self._untested)
         try:
@@ -212,9 +211,9 @@ class prepare_debug(contextlib.ContextDecorator):
                 session.note(WRONG_RESULTS + checked.sentence())
 
     def _warn_once(self, text: str) -> None:
-        from .capture.torch_private import versions
+        from .capture.torch_private import private_api
 
-        if text and versions.warn_once(text):
+        if text and private_api.warn_once(text):
             self._say(f"depyf: {text}")
 
     def _failed(self, error: Exception) -> None:

@@ -57,6 +57,12 @@ def folder_of(captures: Mapping[str, Capture], path: str, rank: int | None = Non
     raise RecordsError(f"{path} has no rank {rank}")
 
 
+def capture_of(path: str, rank: int | None = None) -> Capture:
+    """Return the records of one process of a run; by default those of the first rank."""
+    captures = captures_of(path, rank)
+    return captures[folder_of(captures, path, rank)]
+
+
 def shown(path: str) -> Capture | list[RankClass]:
     """Return the records of a run as a page shows them, or raise as :func:`captures_of`."""
     from .views import ranks

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.capture import apart
-from depyf.capture.torch_private import cache_entries, forking
+from depyf.capture.torch_private import cache_entries
 from torch_forks import torch_python
 
 pytestmark = pytest.mark.skipif(bool(apart.why_not()), reason="no process can be forked here")
@@ -246,7 +246,7 @@ def test_a_child_tells_why_autograd_refuses(monkeypatch):
     def refuse(*args, **kwargs):
         raise RuntimeError("Unable to handle autograd's threading in combination with fork-based multiprocessing")
 
-    monkeypatch.setattr(forking, "may_lack_backward", lambda: True)
+    monkeypatch.setattr(apart, "_may_lack_backward", lambda: True)
     assert apart.why_no_backward() == "" or "cu" in torch.__version__
     monkeypatch.setattr(torch.Tensor, "backward", refuse)
     assert "after which a forked process can run none" in apart.why_no_backward()

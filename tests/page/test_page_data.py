@@ -31,7 +31,7 @@ from depyf.views.markdown import spans
 from depyf.views.page import assemble as building
 from depyf.views.page.data import run_data
 from depyf.views.page.functions import failed
-from depyf.views.page.run import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
+from depyf.views.page.run import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, FileLines
 
 DUMPS = ("toy", "decoder", "gradient", pytest.param("training", marks=pytest.mark.heavy), "shapes", "ranks", "large")
 
@@ -136,38 +136,38 @@ SOURCE = textwrap.dedent('''\
 ''')
 
 
-def judged(statuses, text=SOURCE):
+def judged(known, text=SOURCE):
     lines = text.split("\n")
-    return {lines[status[0] - 1].strip(): status[1] for status in statuses.of("m.py", text)}
+    return {lines[status[0] - 1].strip(): status[1] for status in known.statuses(text)}
 
 
 def test_what_became_of_lines():
-    statuses = Statuses()
-    statuses.compiled(SourceLocation("m.py", 3))
-    statuses.traced("m.py", [3, 4, 7, 8, 10, 11, 12, 16])
-    statuses.in_graph(SourceLocation("m.py", 10), 0)
-    statuses.in_graph(SourceLocation("m.py", 16), 1)
-    statuses.at_break(SourceLocation("m.py", 12), "print")
-    statuses.in_python(SourceLocation("m.py", 20), "skipped")
-    assert judged(statuses) == {
+    known = FileLines()
+    known.compiled.add(3)
+    known.traced.update([3, 4, 7, 8, 10, 11, 12, 16])
+    known.graphs[10].add(0)
+    known.graphs[16].add(1)
+    known.breaks[12].append("print")
+    known.python[20] = "skipped"
+    assert judged(known) == {
         "n = x.shape[0]": FOLDED, "if n > 3:": FOLDED, "return x + 1": UNREACHED, "z = (x *": GRAPH, "y)": FOLDED,
         "print(z)": BREAK, "return z.sin()": GRAPH, "return x": PYTHON}
 
 
 def test_without_traced_lines_nothing_is_claimed():
-    statuses = Statuses()
-    statuses.compiled(SourceLocation("m.py", 3))
-    statuses.in_graph(SourceLocation("m.py", 10), 0)
-    by_line = judged(statuses)
+    known = FileLines()
+    known.compiled.add(3)
+    known.graphs[10].add(0)
+    by_line = judged(known)
     assert by_line["z = (x *"] == by_line["y)"] == GRAPH
     assert {by_line["n = x.shape[0]"], by_line["return x + 1"], by_line["print(z)"]} == {UNKNOWN}
 
 
 def test_a_file_that_this_python_cannot_read():
-    statuses = Statuses()
-    statuses.in_graph(SourceLocation("m.py", 2), 0)
-    statuses.traced("m.py", [1, 2])
-    assert judged(statuses, "f(: new syntax\nx + 1\n") == {"f(: new syntax": FOLDED, "x + 1": GRAPH}
+    known = FileLines()
+    known.graphs[2].add(0)
+    known.traced.update([1, 2])
+    assert judged(known, "f(: new syntax\nx + 1\n") == {"f(: new syntax": FOLDED, "x + 1": GRAPH}
 
 
 def test_lines_of_the_dumps(page_of):
@@ -367,14 +367,14 @@ class A:
 
 def test_functions_are_found_in_files_of_which_little_was_used():
     """Strings and long decorators do not mislead."""
-    statuses = Statuses()
+    known = FileLines()
     lines = FILE_OF_A_LIBRARY.split("\n")
     body = lines.index("        if x:") + 1
-    statuses.in_graph(SourceLocation("a.py", body, "g"), 0)
-    by_line = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
+    known.graphs[body].add(0)
+    by_line = {number: status for number, status, *_ in known.statuses(FILE_OF_A_LIBRARY)}
     assert by_line == {body: "graph", body + 3: "unknown", body + 4: "unknown"}
-    statuses.compiled(SourceLocation("a.py", lines.index("@decorated(") + 1, "f"))
-    by_line = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
+    known.compiled.add(lines.index("@decorated(") + 1)
+    by_line = {number: status for number, status, *_ in known.statuses(FILE_OF_A_LIBRARY)}
     assert by_line[lines.index("    return x + 1") + 1] == "unknown" and len(by_line) == 4
 
 
@@ -411,20 +411,20 @@ def not_a_function():
 def test_methods_are_found_in_classes_of_which_little_was_used(wanted):
     lines = [line.strip() for line in CLASSES.split("\n")]
     at = lines.index(wanted) + 1
-    statuses = Statuses()
-    statuses.traced("a.py", [at])
+    known = FileLines()
+    known.traced.update([at])
     named = {"return x": "def first(self, x):", "return text": "async def second(self):", "return 3": "def inside():",
              "return inside": "def third(self):"}
-    statuses.compiled(SourceLocation("a.py", lines.index(named[wanted]) + 1))
-    by_line = {line: status for line, status, *_ in statuses.of("a.py", CLASSES)}
+    known.compiled.add(lines.index(named[wanted]) + 1)
+    by_line = {line: status for line, status, *_ in known.statuses(CLASSES)}
     assert by_line.pop(at) == FOLDED
     assert by_line == {at - 3 + k: UNREACHED for k in range(3 if wanted == "return text" else 0)}
 
 
 def test_lines_of_a_class_without_methods_are_no_error():
-    statuses = Statuses()
-    statuses.traced("a.py", [2])
-    assert [row[:2] for row in statuses.of("a.py", CLASSES)] == [[2, FOLDED]]
+    known = FileLines()
+    known.traced.update([2])
+    assert [row[:2] for row in known.statuses(CLASSES)] == [[2, FOLDED]]
 
 
 # --- what comes first -------------------------------------------------------------------------------

@@ -10,13 +10,12 @@ from depyf.model.guards import Tensor
 from depyf.records.model import Guard
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.torch_text.wrapping import WIDTH
-from depyf.views.dump import graph_changes
+from depyf.views.dump import full_code
 from depyf.views.dump.guards import versions as of_versions
 from depyf.views.dump.guards.call import LONGEST, TO_DECIDE, call_guards
 from depyf.views.dump.guards.sizes import open_sizes, range_left, symbol_table
-from depyf.views.dump.guards.versions import as_comment, deciding, of_some
+from depyf.views.dump.guards.versions import as_comment, deciding, of_some, version_differences
 from depyf.views.dump.guards.whole import guards_file
-from depyf.views.version_differences import version_differences
 
 
 def changes(old, new):
@@ -281,7 +280,7 @@ def like_before(text, shown):
     def statements(function):
         return [re.sub(': "[^"]*"', "", line.strip()).partition(";  ")[0] for line in function.splitlines()[1:]]
 
-    return graph_changes.like_before(statements(text), {name: statements(each) for name, each in shown.items()})
+    return full_code.like_before(statements(text), {name: statements(each) for name, each in shown.items()})
 
 
 def test_a_graph_that_differs_in_sizes_is_shown_by_that():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from depyf.records.model import GraphInput
-from depyf.views.dump.graph_changes import like_before
+from depyf.views.dump.full_code import like_before
 from depyf.views.dump.graph_view import graph_view
 
 INPUTS = (GraphInput("L_x_", "L['x']"),)

@@ -10,7 +10,7 @@ from test_ranks import of_rank
 from depyf import page, report
 from depyf.records import store
 from depyf.records.model import CompileId, GraphBreak, SourceFile
-from depyf.torch_text.alike_files import AlikeFiles
+from depyf.torch_text.run_ids import AlikeFiles
 from depyf.views import ranks
 
 

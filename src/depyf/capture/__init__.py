@@ -3,7 +3,7 @@
     torch calls a hook                       torch_private/hooks.py; only torch_private has private names of torch
     which calls the session, guarded         session.py
     events become a record                   graphs.py, codes.py; ../torch_text/events.py: compilations
-    it is appended, its file is written      recorder.py
+    it is appended to records.jsonl          ../records/store.py
 
 When the run ends, ``Session.capture`` returns the whole :class:`~depyf.records.model.Capture`. ``live.py`` makes the
 same of a function that is compiled already, ``trace_log.py`` of a log that torch alone wrote.

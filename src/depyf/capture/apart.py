@@ -7,6 +7,9 @@ the result, pickled, reaches this process.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
+import glob
 import io
 import os
 import pickle
@@ -18,10 +21,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any, TypeVar
 
 from ..guarded import unwarned
-from .torch_private import forking
+from .torch_private import private_api
 
 Result = TypeVar("Result")
 
@@ -37,14 +41,9 @@ class ChildTooSlow(ChildFailed):
     """The child did not end in time."""
 
 
-def why_not() -> str:
-    """Return why no child can be forked here; ``""`` if one can."""
-    return forking.why_not()
-
-
 def why_no_backward() -> str:
     """Return why no child could run a backward pass; ``""`` if one can."""
-    return in_child(forking.why_no_backward) if forking.may_lack_backward() else ""
+    return in_child(_refusal_of_autograd) if _may_lack_backward() else ""
 
 
 def is_apart() -> bool:
@@ -75,7 +74,7 @@ def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool 
         ChildFailed: it raised, ended, or did not end in time.
     """
     state = random.getstate()  # Python's own hook on forks takes a new seed in the child
-    forking.pause_threads()
+    _pause_threads()
     reading, writing = os.pipe()
     before, _judging.on = is_apart(), judging
     parent = os.getpid()
@@ -127,7 +126,7 @@ def _be_child(work: Callable[[], Any], writing: int, state: Any, judging: bool, 
     """Do the work and end without running exit handlers."""
     code = 1
     try:
-        forking.end_with(parent)
+        _end_with(parent)
         random.setstate(state)
         with contextlib.suppress(ValueError):  # (not in a thread)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -135,7 +134,7 @@ def _be_child(work: Callable[[], Any], writing: int, state: Any, judging: bool, 
         for number in (0, 1, 2):
             os.dup2(nowhere, number)
         if judging:
-            forking.settle_child()
+            _settle_child()
         try:
             answer = pickle.dumps((True, work()), protocol=5)
         except BaseException as error:  # noqa: BLE001  (all that can be said of it is said)
@@ -158,3 +157,98 @@ def caught_text() -> Iterator[tuple[io.StringIO, io.StringIO]]:
         yield out, err
     finally:
         sys.stdout, sys.stderr, warnings.showwarning = before
+
+
+# --- a fork of a process that has used torch: conditions for the child to compute with it ------------
+#: ``omp_pause_hard``: OpenMP gives up its threads until they are needed again.
+_PAUSE_HARD = 2
+#: ``prctl``: the signal that a process gets when the thread that forked it ends (linux/prctl.h).
+_PR_SET_PDEATHSIG = 1
+
+
+def why_not() -> str:
+    """Return why no child can be forked here that continues with the state of this process; ``""`` if one can."""
+    import torch
+
+    if not hasattr(os, "fork") or sys.platform == "darwin":
+        return "this system has no safe fork"
+    for device in ("cuda", "xpu", "mps"):
+        module = getattr(torch, device, None)
+        if module is not None and getattr(module, "is_initialized", lambda: False)():
+            return f"{device} is in use, which a forked process cannot go on with"
+    if _pause() is None and torch.get_num_threads() > 1:
+        return "this torch's OpenMP cannot be paused, and a forked process would wait for its threads"
+    return ""
+
+
+def _may_lack_backward() -> bool:
+    """Return whether a child of a process that ran a backward pass may be unable to run one.
+
+    Autograd has a thread for each device that torch was built for, whether there is one or not, and refuses to work in
+    a child of a process that has them (torch/csrc/autograd/engine.cpp, ``track_bad_autograd_forks``).
+    """
+    import torch
+
+    return any(getattr(torch.version, name, None) for name in ("cuda", "hip", "xpu"))
+
+
+def _refusal_of_autograd() -> str:
+    """In a child: return why autograd refuses to work; ``""`` if it works.
+
+    It may start threads, so that no child of this child can run a backward pass.
+    """
+    import torch
+
+    try:
+        with torch.enable_grad():
+            torch.ones((), device="cpu", requires_grad=True).clone().backward()
+    except RuntimeError as error:
+        if "fork" in str(error):
+            return ("the process has run a backward pass, after which a forked process can run none "
+                    "(autograd's threads, in a torch built for GPUs)")
+    return ""
+
+
+def _pause_threads() -> None:
+    """Have OpenMP end its threads until they are needed again: a child has none of them, and would wait for them."""
+    pause = _pause()
+    if pause is not None:
+        pause(_PAUSE_HARD)
+
+
+def _end_with(parent: int) -> None:
+    """In the child: end with the parent, which alone would end a child that takes too long (on Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # (It ended before.)
+        os._exit(1)
+
+
+def _settle_child() -> None:
+    """In the child: compile in this process only (pools of processes are the parent's), and write to no cache."""
+    with contextlib.suppress(private_api.MissingPrivateApi, AttributeError):
+        private_api.INDUCTOR_SETTINGS.get().compile_threads = 1
+    for api in (private_api.FX_CACHE_WRITE, private_api.AOT_CACHE_WRITE, private_api.PROFILE_WRITE):
+        with contextlib.suppress(private_api.MissingPrivateApi):
+            owner = api.owner()
+            nothing = _nothing if isinstance(owner, ModuleType) else staticmethod(_nothing)
+            setattr(owner, api.attribute, nothing)
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    return None
+
+
+@functools.cache
+def _pause() -> Any:
+    """Return the function that pauses OpenMP, of the library that torch has loaded; ``None`` where there is none."""
+    import torch
+
+    here = os.path.dirname(str(torch.__file__))
+    for library in (*glob.glob(os.path.join(here, "lib", "libgomp*")),
+                    *glob.glob(os.path.join(os.path.dirname(here), "torch.libs", "libgomp*")), None):
+        try:
+            return ctypes.CDLL(library).omp_pause_resource_all
+        except (OSError, AttributeError):
+            continue
+    return None

@@ -27,11 +27,10 @@ from ..records.model import (
     TracedCode,
     Unwritten,
 )
-from ..records.naming import FunctionNames, function_identifier
-from ..records.store import Recorded
+from ..records.naming import FileNames, FunctionNames, function_identifier
+from ..records.store import Recorded, RecordLog
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
-from .recorder import Recorder
 from .torch_private import cache_entries, current_compilation, resume_code
 from .torch_private.guards import with_lengths, with_objects
 from .user_function import Meant, of_frame
@@ -54,13 +53,14 @@ class CodeBuilder:
 
 
 class Codes:
-    """All transformed codes of a session; ``attempt`` and ``note`` are the session's."""
+    """All transformed codes of a session; ``log``, ``attempt`` and ``note`` are the session's, ``files`` its names."""
 
     def __init__(
-        self, recorder: Recorder, events: EventReader,
+        self, log: RecordLog, files: FileNames, events: EventReader,
         attempt: Callable[[Callable[[], Any], Any], Any], note: Callable[[str], None],
     ) -> None:
-        self._recorder = recorder
+        self._log = log
+        self._files = files
         self._events = events
         self._attempt = attempt
         self._note = note
@@ -116,14 +116,14 @@ class Codes:
         text_name = self._names.transformed(original.co_name if resume_name else meant.name)
         wrappers = tuple((wrapper, self._number(code)) for wrapper, code in meant.wrappers)
         bytecode = Bytecode(
-            ids, name, text_name, self._recorder.names.of_transformed(text_name, ids, name), self._number(original),
+            ids, name, text_name, self._files.of_transformed(text_name, ids, name), self._number(original),
             MeantFunction(meant.name, self._number(meant.code), wrappers), packed(transformed), shown, graph_names,
             tuple(ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code), resume.parameters,
                                    of_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
             facts, self._traced_code(original, [shown.get(called, called) for called in resumes]))
         builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
         self._of.setdefault((id(original), id(meant.code)), []).append(builder)
-        builder.recorded = self._recorder.append(bytecode)
+        builder.recorded = self._log.append(bytecode)
         return builder, bytecode
 
     def _number(self, code: CodeType) -> int:
@@ -131,7 +131,7 @@ class Codes:
         known = self._numbered.get(id(code))
         if known is None:
             number = len(self._numbered)
-            record = self._recorder.append(CodeObject(number, packed(code)))
+            record = self._log.append(CodeObject(number, packed(code)))
             known = self._numbered[id(code)] = code, number, record
         return known[1]
 
@@ -149,7 +149,7 @@ class Codes:
     def guarded_by(self, ids: CompileId, text: str) -> None:
         """Record torch's printed guard tree, while the frame is being compiled."""
         named = self._attempt(lambda: self._named(text), text)
-        self._guards[ids.key] = self._recorder.append(GuardsOfEntry(ids, named))
+        self._guards[ids.key] = self._log.append(GuardsOfEntry(ids, named))
 
     def _named(self, text: str) -> str:
         frame = current_compilation.compiled_frame()
@@ -172,7 +172,7 @@ class Codes:
         placed = [(each.ids, order.get(id(each.running() or each))) for each in builders]
         tried = tuple((ids, place) for ids, place in placed if place is not None)
         asked = bool(builders) or id(code) in self._asked or self._attempt(lambda: cache_entries.was_asked(code), False)
-        self._orders.append(self._recorder.append(OrderOfEntries(
+        self._orders.append(self._log.append(OrderOfEntries(
             self._number(code), tried, asked, self._asked.get(id(code)) is False)))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
@@ -188,14 +188,14 @@ class Codes:
                 known = self._events.compile_id(*entry.compile_id) if entry.compile_id is not None else None
                 if known is not None and known.key not in self._guards:
                     text = without_ids(str(entry.guard_manager), {}, {})
-                    self._guards[known.key] = self._recorder.append(GuardsOfEntry(known, text))
+                    self._guards[known.key] = self._log.append(GuardsOfEntry(known, text))
         except Exception as error:
             self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
 
     def unwritten(self, recorded: EndOfRecording) -> Unwritten:
         """Return all that functions are made of."""
-        read = self._recorder.read
+        read = self._log.read
         bytecodes = [self._attempt(lambda: read(builder.recorded), None)
                      for builders in self._of.values() for builder in builders]
         return Unwritten(

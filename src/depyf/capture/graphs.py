@@ -22,10 +22,9 @@ from ..records.model import (
     StageOfGraph,
 )
 from ..records.naming import function_identifier, legal_identifier
-from ..records.store import Recorded
+from ..records.store import Recorded, RecordLog
 from ..torch_text.graph_facts import add_facts
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
-from .recorder import Recorder
 from .torch_private import current_compilation, graph_modules
 
 #: A stage and its index in the graph.
@@ -73,16 +72,23 @@ class GraphBuilder:
 
 
 class Graphs:
-    """All graphs of a session; ``attempt`` is the session's."""
+    """All graphs of a session; ``log``, ``writer``, ``linker`` and ``attempt`` are the session's.
 
-    def __init__(self, recorder: Recorder, attempt: Callable[[Callable[[], None], None], None]) -> None:
-        self._recorder = recorder
+    The files that running code names are written, and linked, as soon as the graph has a name.
+    """
+
+    def __init__(
+        self, log: RecordLog, writer: Any, linker: Any, attempt: Callable[[Callable[[], None], None], None],
+    ) -> None:
+        self._log = log
+        self._writer = writer
+        self._linker = linker
         self._attempt = attempt
         self._builders: dict[tuple[int, int, int], list[GraphBuilder]] = {}
         self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
         self._taken: set[str] = set()
         #: By AOTAutograd's number of a compilation: a backward graph that is compiled later has the same.
-        self._of_aot: dict[int, GraphBuilder] = {}
+        self.of_aot_number: dict[int, GraphBuilder] = {}
         #: Those without a frame: by the numbers under which torch traces them, and by the function that showed a graph.
         self._of_call: dict[tuple[int, int, int], GraphBuilder] = {}
         self._shown: dict[tuple[str, str, int], GraphBuilder] = {}
@@ -108,17 +114,13 @@ class Graphs:
 
     def of_aot(self, ids: CompileId, number: int | None) -> GraphBuilder | None:
         """Return the graph that AOTAutograd compiles under a number; ``None`` where it is not known yet."""
-        builder = None if number is None else self._of_aot.get(number)
+        builder = None if number is None else self.of_aot_number.get(number)
         return builder if builder is not None and builder.ids.key == ids.key else None
 
     def begun(self, ids: CompileId) -> GraphBuilder | None:
         """Return the graph of a compilation whose backend is at work; ``None`` where it traces, or is done."""
         builder = next(reversed(self._builders.get(ids.key, [])), None)
         return builder if builder is not None and not builder.name else None
-
-    def compiled_by_aot(self, builder: GraphBuilder, number: int) -> None:
-        """Remember the number under which AOTAutograd compiles a graph."""
-        self._of_aot[number] = builder
 
     def piece(self, whole: GraphBuilder, name: str) -> GraphBuilder:
         """Return a piece of a graph that its backend split; begin it where it is new."""
@@ -141,7 +143,7 @@ class Graphs:
         """
         marked = call.marks.get(self._mark) if call.marks is not None else None
         shown = None if call.marks is not None else (call.filename, call.function, call.line)
-        known = self._of_aot.get(call.aot) if call.aot is not None else self._shown.get(shown) if shown else None
+        known = self.of_aot_number.get(call.aot) if call.aot is not None else self._shown.get(shown) if shown else None
         builder = marked or known or (None if traced else self._only_traced(call))
         if builder is None:
             ids = CompileId(-1, sum(key[1] < 0 for key in self._builders))
@@ -153,7 +155,7 @@ class Graphs:
         if call.marks is not None:
             call.marks[self._mark] = builder
         if call.aot is not None:
-            self._of_aot[call.aot] = builder
+            self.of_aot_number[call.aot] = builder
         if shown is not None:
             self._shown[shown] = builder
         return builder
@@ -202,7 +204,7 @@ class Graphs:
     # --- what is in them --------------------------------------------------------------------------
     def has(self, builder: GraphBuilder, stage: str, text: str) -> bool:
         """Return whether a graph has this text of a stage already."""
-        return any(self._recorder.read(known).stage.text == text
+        return any(self._log.read(known).stage.text == text
                    for key, known in builder.stages.items() if key[0] == stage)
 
     def add_stage(
@@ -220,11 +222,11 @@ class Graphs:
 
         def record() -> None:
             python = not shown_as or not legal_graph(text).startswith(NOT_PYTHON)
-            named = replace(unnamed, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
+            named = replace(unnamed, file=self._writer.names.of_stage(builder.name, *key, is_python=python))
             builder.stages[key] = StageOfGraph(builder.name, named)  # (remains where it cannot be recorded)
-            builder.stages[key] = self._recorder.append(StageOfGraph(builder.name, named))
-            if self._recorder.writer.writes:
-                self._recorder.writer.graph(builder.name, named, self.inputs(builder))
+            builder.stages[key] = self._log.append(StageOfGraph(builder.name, named))
+            if self._writer.writes:
+                self._writer.graph(builder.name, named, self.inputs(builder))
 
         builder.when_named(record)
 
@@ -233,7 +235,7 @@ class Graphs:
         add_facts(builder.facts, facts)
 
         def record() -> None:
-            self._recorder.append(self._head(builder))
+            self._log.append(self._head(builder))
 
         builder.when_named(record)
 
@@ -241,14 +243,18 @@ class Graphs:
         """Return the inputs of a graph, as far as they are known."""
         if builder.inputs_of is None:
             return ()
-        return self._recorder.read(builder.stages[builder.inputs_of]).stage.inputs
+        return self._log.read(builder.stages[builder.inputs_of]).stage.inputs
 
     def runs(self, builder: GraphBuilder, stage: str, target: Any) -> None:
         """Link what runs of the last text of a stage to its file."""
         key = builder.last(stage)
         if key is not None:
-            builder.when_named(lambda: self._recorder.link(
-                builder.name, stage, target, self._recorder.names.of_stage(builder.name, *key)))
+            builder.when_named(lambda: self._link(
+                builder, stage, target, self._writer.names.of_stage(builder.name, *key)))
+
+    def _link(self, builder: GraphBuilder, stage: str, target: Any, file: str) -> None:
+        if self._linker is not None:
+            self._linker.link_graph(builder.name, stage, target, self._writer.path_of(file))
 
     def add_kernel(self, builder: GraphBuilder, text: str, path: str, module: Any) -> None:
         """Add a module that Inductor generated, with the path of torch's own file, unless the graph has it."""
@@ -258,20 +264,20 @@ class Graphs:
         builder.kernels[path] = KernelOfGraph(builder.name, kernel)
 
         def record() -> None:
-            named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
+            named = replace(kernel, file=self._writer.names.of_kernel(builder.name, kernel.index))
             builder.kernels[path] = KernelOfGraph(builder.name, named)
-            builder.kernels[path] = self._recorder.append(KernelOfGraph(builder.name, named))
-            if self._recorder.writer.writes:
-                self._recorder.writer.kernel(named)
-            self._recorder.link(builder.name, f"kernel_{kernel.index}", module, named.file)
+            builder.kernels[path] = self._log.append(KernelOfGraph(builder.name, named))
+            if self._writer.writes:
+                self._writer.kernel(named)
+            self._link(builder, f"kernel_{kernel.index}", module, named.file)
 
         builder.when_named(record)
 
     def record(self, builder: GraphBuilder) -> CompiledGraph:
         """Return the whole graph."""
         return replace(
-            self._head(builder), stages=tuple(self._recorder.read(each).stage for each in builder.stages.values()),
-            kernels=tuple(self._recorder.read(each).kernel for each in builder.kernels.values()))
+            self._head(builder), stages=tuple(self._log.read(each).stage for each in builder.stages.values()),
+            kernels=tuple(self._log.read(each).kernel for each in builder.kernels.values()))
 
     def running(self) -> Iterator[tuple[str, str, str]]:
         """Yield ``(graph, stage, backend)`` of what runs of the graphs that transformed code calls.
@@ -308,7 +314,7 @@ class Graphs:
         if builder.whole is None:
             builder.torch_name = torch_name
             self.names[torch_name] = shown
-        self._recorder.append(self._head(builder))
+        self._log.append(self._head(builder))
         waiting, builder.waiting = builder.waiting, ()
         for action in waiting:
             self._attempt(action, None)

@@ -1,6 +1,6 @@
 """A session: all that is on while ``prepare_debug`` is on.
 
-A session builds records of what the hooks of ``torch_private`` report. Each goes to the recorder as soon as it is
+A session builds records of what the hooks of ``torch_private`` report. Each is appended to the log as soon as it is
 complete, so that a killed run leaves what it had. It keeps no object of torch's alive but code objects; an error in
 here is reported once and never reaches the program.
 """
@@ -48,7 +48,6 @@ from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
 from .graphs import GraphBuilder, Graphs
 from .import_hook import when_imported
-from .recorder import Recorder
 from .torch_private import (
     compiled_callables,
     current_compilation,
@@ -74,8 +73,8 @@ class Session:
     """Watches from :meth:`start` to :meth:`end`; :meth:`capture` has the records until :meth:`close`.
 
     Args:
-        log: takes each record as it is complete.
-        writer, linker: as of :class:`.recorder.Recorder`.
+        writer: a :class:`depyf.views.dump.directory.Directory`; a ``Folder`` where all files are made later.
+        linker: a :class:`depyf.link.linker.Linker`; ``None`` to link nothing.
         internal_stages: record torch's internal graphs, too.
         caches: ``"separate"`` (default) separates entries of torch's compile caches that are made under the tool, so
             that they always contain the graphs (and uses no cache up to torch 2.8, whose entries do not);
@@ -86,7 +85,7 @@ class Session:
     """
 
     def __init__(
-        self, log: RecordLog, writer: Any, linker: Any = None, *, internal_stages: bool = False,
+        self, writer: Any, linker: Any = None, *, internal_stages: bool = False,
         caches: str = "separate", log_bytecode: bool = False, at_once: bool = False,
     ) -> None:
         self.at_once = at_once or log_bytecode
@@ -102,11 +101,11 @@ class Session:
         self.undo: list[hooks.Undo] = []
         self.on: set[str] = set()  # what could be switched on
         self.lacking: list[private_api.PrivateApi] = []
-        self.recorder = Recorder(log, writer, linker, self.attempt)
+        self.log = RecordLog(writer.path, self._unrecorded)
         full_path = trace_events.FullPaths(lambda: self.codes.known_files())
-        self.events = events.EventReader(trace_events.interned_string, full_path, self.recorder)
-        self.graphs = Graphs(self.recorder, self.attempt)
-        self.codes = Codes(self.recorder, self.events, self.attempt, self.note)
+        self.events = events.EventReader(trace_events.interned_string, full_path, self.log)
+        self.graphs = Graphs(self.log, writer, linker, self.attempt)
+        self.codes = Codes(self.log, writer.names, self.events, self.attempt, self.note)
         #: While Dynamo traces, by ``CompileId.key``: the attempt, and the lines that it came to, by file.
         self.tracing: dict[tuple[int, int, int], tuple[int, dict[str, set[int]]]] = {}
         self.process = os.getpid()
@@ -122,7 +121,7 @@ class Session:
         Hooks on what only some backends use are installed when torch imports that.
         """
         for what, install in (
-            ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
+            ("compilation inside compiled frames", hooks.never_compile),
             ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_line))),
             ("resume functions of closures", lambda: resume_code.install(self._report)),
             ("frames without tensors", lambda: hooks.on_frame(self._safely(self._on_frame))),
@@ -195,14 +194,14 @@ class Session:
             for graph in self.graphs.all():
                 self.attempt(lambda: self._print_uncompiled(graph), None)
             self.graphs.name_the_rest()
-            note = self.attempt(lambda: events.unread_note(map(self.recorder.read, self.unread)), "")
+            note = self.attempt(lambda: events.unread_note(map(self.log.read, self.unread)), "")
             if note:
                 self.note(note)
             self._complete(options)
 
     def close(self) -> None:
         """Close the file of records."""
-        self.recorder.close()
+        self.log.close()
 
     def note(self, text: str) -> None:
         """Add a line to the notes of the run, unless it is there."""
@@ -243,6 +242,12 @@ class Session:
             self.warned = True
             warn_of(error, "the dump lacks what was being written")
 
+    def _unrecorded(self, error: Exception) -> None:
+        """Note that a record could not be appended; where the disk is not the reason, report that."""
+        self.writer.records_lack = True
+        if not isinstance(error, OSError):
+            self._report(error)
+
     def _on_line(self, filename: str, line: int) -> None:
         ids = self._compile_id()
         if ids is None:
@@ -273,7 +278,7 @@ class Session:
         if graph.module is not None and not graph.name and not new:  # its backend is at work
             graph = self.attempt(lambda: self._piece(graph), graph)
         if number is not None:
-            self.graphs.compiled_by_aot(graph, number)
+            self.graphs.of_aot_number[number] = graph
         return graph
 
     def _piece(self, whole: GraphBuilder) -> GraphBuilder:
@@ -491,9 +496,9 @@ class Session:
         self._unread_count += 1
         event = events.unread_event(name, metadata, payload, ids, self._unread_count)
         if graph is None:
-            self.unread.append(self.recorder.append(event))
+            self.unread.append(self.log.append(event))
             return
-        graph.when_named(lambda: self.unread.append(self.recorder.append(replace(event, graph=graph.name))))
+        graph.when_named(lambda: self.unread.append(self.log.append(replace(event, graph=graph.name))))
         if self.internal_stages:
             self.graphs.add_stage(graph, naming.shown_stage(name), event.text, True, shown_as=naming.shown_name(name))
 
@@ -606,9 +611,9 @@ class Session:
         files = dict.fromkeys([*self.codes.own_files(), *self.events.files, *self.graphs.callers()])
         self._sources = self.attempt(lambda: own_sources(files), ())
         for source in self._sources:
-            self.recorder.append(source)
+            self.log.append(source)
         self._ending = EndOfRecording(self.attempt(lambda: trace_events.cut_paths(files), {}), options)
-        self.attempt(lambda: self.recorder.end(self._ending, self.notes), None)
+        self.attempt(lambda: self.log.end(self._ending, self.notes), None)
 
     def capture(self) -> Capture:
         """Return the records of a run that has ended. One that cannot be read is not in it, and is reported."""
@@ -617,7 +622,7 @@ class Session:
             (), tuple(filter(None, graphs)), tuple(self.notes), self.attempt(environment, {}),
             self.attempt(self.events.compilations, ()), self._sources,
             self.attempt(lambda: self.codes.unwritten(self._ending), None),
-            self.attempt(lambda: tuple(map(self.recorder.read, self.unread)), ()))
+            self.attempt(lambda: tuple(map(self.log.read, self.unread)), ()))
 
 
 def own_sources(names: Iterable[str]) -> tuple[SourceFile, ...]:

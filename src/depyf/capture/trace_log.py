@@ -40,7 +40,6 @@ from ..records.model import (
     UnreadEvent,
 )
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
-from ..torch_text.alike_files import AlikeFiles
 from ..torch_text.events import (
     EventReader,
     phases,
@@ -52,6 +51,7 @@ from ..torch_text.events import (
 from ..torch_text.global_names import resumed_function, without_ids
 from ..torch_text.graph_facts import add_facts, graph_facts
 from ..torch_text.guards import GuardReader
+from ..torch_text.run_ids import AlikeFiles
 from ..torch_text.trace_table import (
     DDP_PIECE,
     Has,

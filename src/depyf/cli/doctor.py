@@ -68,8 +68,7 @@ def add(commands: Any) -> None:
 
 def examine() -> Report:
     """Look at the torch that would be imported here."""
-    from ..capture.torch_private import versions
-    from ..capture.torch_private.private_api import TABLE
+    from ..capture.torch_private import private_api
 
     if importlib.util.find_spec("torch") is None:
         return Report(None, "torch is not installed (pip install torch): depyf decompile and depyf.decompile work, "
@@ -80,11 +79,11 @@ def examine() -> Report:
     except Exception as error:  # half an installation fails in any way
         return Report(None, f"torch is installed and cannot be imported ({type(error).__name__}: {error}).")
     try:
-        note = versions.support_status(version)
-    except versions.TorchTooOld as error:
+        note = private_api.support_status(version)
+    except private_api.TorchTooOld as error:
         note = str(error)
     with unwarned():
-        return Report(version, note, tuple(Finding(api, *api.state()) for api in TABLE))
+        return Report(version, note, tuple(Finding(api, *api.state()) for api in private_api.TABLE))
 
 
 def render(report: Report, width: int) -> str:

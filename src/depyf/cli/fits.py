@@ -43,12 +43,11 @@ def fits(given: argparse.Namespace) -> int:
     from ..fitting.given import NoSuchFunction, described_call, frame_of, known_names, known_state
     from ..fitting.oracle import advice, fit
     from ..fitting.written import NotAValue, NotGiven, answers_by_size, arguments
-    from ..recorded_runs import captures_of, folder_of
+    from ..recorded_runs import capture_of
     from ..records.store import GUARDS_OF_FILE, RecordsError
 
     try:
-        captures = captures_of(given.path, given.rank)
-        capture = captures[folder_of(captures, given.path, given.rank)]
+        capture = capture_of(given.path, given.rank)
         frame = frame_of(capture, given.function)
         call = described_call(
             frame, known_names(frame, arguments(given.args)), known_state(frame, arguments(given.state)))

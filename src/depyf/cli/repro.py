@@ -32,15 +32,13 @@ def add(commands: Any) -> None:
 
 def repro(given: argparse.Namespace) -> int:
     """Run ``depyf repro``."""
-    from ..recorded_runs import captures_of, folder_of
+    from ..recorded_runs import capture_of
     from ..records.store import RecordsError
     from ..views.repro import NotReproducible
     from ..views.repro import repro as program
 
     try:
-        captures = captures_of(given.path, given.rank)
-        capture = captures[folder_of(captures, given.path, given.rank)]
-        text = program(capture, given.compilation, given.backend)
+        text = program(capture_of(given.path, given.rank), given.compilation, given.backend)
         name = given.output or f"repro_{given.compilation.strip('[]').replace('/', '_')}.py"
         if name == "-":
             sys.stdout.write(text)

@@ -38,7 +38,7 @@ class Located:
 
     def first(self, wanted: Sequence[StageResult]) -> dict[str, Difference]:
         """Return the first difference of each stage that differs: that of an earlier stage where there is one."""
-        hooks.never_compile("depyf")
+        hooks.never_compile()
         found: dict[str, Difference] = {}
         search = Search(self._call.tolerance)
         with pipeline.isolated_compile():
@@ -53,7 +53,7 @@ class Located:
 
         ``None`` also where an input of the graph has a value that eager Python never had: the fault is before it.
         """
-        hooks.never_compile("depyf")
+        hooks.never_compile()
         with pipeline.isolated_compile():
             first = self._own("captured", Search(self._call.tolerance))
         return first if first is not None and not self._begins_with_other_values(first) else None

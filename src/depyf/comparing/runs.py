@@ -21,8 +21,8 @@ import torch
 
 from ..capture import apart
 from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline
+from ..capture.torch_private.hooks import no_compilation
 from ..capture.torch_private.operations import without_side_effects
-from ..capture.torch_private.stance import no_compilation
 from ..records.model import Guard
 from ..torch_text.global_names import resumed_function
 from ..torch_text.guards import parse_guards
@@ -201,7 +201,7 @@ class JudgedCall:
         """
         def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
             before()
-            hooks.never_compile("depyf")
+            hooks.never_compile()
             missed: list[CodeType] = []
             ran: list[CodeType] = []
 
@@ -236,7 +236,7 @@ class JudgedCall:
             settings: makes the context in which torch compiles.
         """
         def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-            hooks.never_compile("depyf")
+            hooks.never_compile()
             with settings(), make() as (backend, ask):
                 if self.here:
                     compiled = compiled_copy(self.function, backend, dynamic)

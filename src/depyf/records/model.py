@@ -49,7 +49,7 @@ class CompileId:
         """The key of a compilation, whatever its attempts."""
         return self.resets, self.frame, self.recompile
 
-    @property
+    @cached_property
     def frame_key(self) -> tuple[int, int]:
         """The key of a frame, for all its compilations."""
         return self.resets, self.frame

@@ -23,25 +23,6 @@ from .. import budgets
 from ..reading import json_value, opened
 from ..reading import lines as lines_of
 from . import model, run_directory
-from .model import (
-    AlikeRank,
-    Bytecode,
-    Capture,
-    CodeObject,
-    Compilation,
-    CompiledFunction,
-    CompiledGraph,
-    EndOfRecording,
-    GraphStage,
-    GuardsOfEntry,
-    Kernel,
-    KernelOfGraph,
-    OrderOfEntries,
-    SourceFile,
-    StageOfGraph,
-    UnreadEvent,
-    Unwritten,
-)
 from .run_directory import SCHEMA, environment, first_line, last_lines, line_of
 
 FILE = run_directory.FILE
@@ -77,12 +58,13 @@ class RecordsError(ValueError):
 
 #: Kinds of lines and their records.
 _KINDS: dict[str, type] = {
-    "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "source": SourceFile,
-    "event": UnreadEvent, "rank": AlikeRank,
+    "compilation": model.Compilation, "function": model.CompiledFunction, "graph": model.CompiledGraph,
+    "source": model.SourceFile, "event": model.UnreadEvent, "rank": model.AlikeRank,
     # while the run is in progress
-    "stage": StageOfGraph, "kernel": KernelOfGraph, "code": CodeObject, "bytecode": Bytecode, "guards": GuardsOfEntry,
+    "stage": model.StageOfGraph, "kernel": model.KernelOfGraph, "code": model.CodeObject, "bytecode": model.Bytecode,
+    "guards": model.GuardsOfEntry,
     # at its end, where the texts are still to be written
-    "order": OrderOfEntries, "recorded": EndOfRecording}
+    "order": model.OrderOfEntries, "recorded": model.EndOfRecording}
 _KIND_OF = {cls: kind for kind, cls in _KINDS.items()}
 
 
@@ -96,7 +78,7 @@ def line(record: Any, known: dict[int, Any] | None = None) -> str:
     return line_of({"record": _KIND_OF[type(record)], **_plain(record, {} if known is None else known)})
 
 
-def lines(capture: Capture) -> Iterator[str]:
+def lines(capture: model.Capture) -> Iterator[str]:
     """Yield the lines of the file in its final form, which replaces the one written before."""
     yield first_line(capture.environment)
     known: dict[int, Any] = {}
@@ -106,17 +88,15 @@ def lines(capture: Capture) -> Iterator[str]:
     yield from last_lines(capture.notes)
 
 
-#: Types of values that JSON has as they are.
+#: Types of values that JSON has as they are, as most are.
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 def _plain(value: Any, known: dict[int, Any]) -> Any:
     """Return a value as JSON has it: fields that have their default are left out."""
     kind: Any = type(value)
-    if kind in _ATOMS:  # (most values; asking whether such a one is a record would take half of the time)
-        return value
     if kind in (tuple, list):
-        return [_plain(item, known) for item in value]
+        return [item if type(item) in _ATOMS else _plain(item, known) for item in value]
     if kind is dict:
         return {str(key): _plain(item, known) for key, item in value.items()}
     if not dataclasses.is_dataclass(value):
@@ -127,7 +107,7 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
         for name, default in _defaults(kind):
             item = getattr(value, name)
             if item != default or type(item) is not type(default):
-                fields[name] = _plain(item, known)
+                fields[name] = item if type(item) in _ATOMS else _plain(item, known)
     return fields
 
 
@@ -139,7 +119,7 @@ def _defaults(kind: Any) -> list[tuple[str, Any]]:
 
 
 # --- reading --------------------------------------------------------------------------------------
-def read(path: str) -> Capture:
+def read(path: str) -> model.Capture:
     """Read the records of a file, or of the directory of a run.
 
     A file that ends early (the process was killed) gives what was complete; a note says so. Functions whose texts are
@@ -207,7 +187,7 @@ def checked(record: Any) -> Any:
         raise RecordsError(f"not a {type(record).__name__}: {error}") from error
 
 
-def filled(capture: Capture, streamed: Capture) -> Capture:
+def filled(capture: model.Capture, streamed: model.Capture) -> model.Capture:
     """Return the capture completed by what was written while the run was in progress."""
     graphs = {graph.name for graph in capture.graphs}
     compilations = {_identity(each, b""): each for each in (*streamed.compilations, *capture.compilations)}
@@ -218,7 +198,7 @@ def filled(capture: Capture, streamed: Capture) -> Capture:
         compilations=tuple(compilations[key] for key in sorted(compilations)))
 
 
-def _read(path: str, file: Iterable[bytes]) -> Capture:
+def _read(path: str, file: Iterable[bytes]) -> model.Capture:
     environment: dict[str, str] = {}
     notes: list[str] = []
     by_kind: dict[str, dict[Any, Any]] = {kind: {} for kind in _KINDS}
@@ -249,7 +229,7 @@ def _read(path: str, file: Iterable[bytes]) -> Capture:
         elif kind in _KINDS:
             try:
                 record = build(_KINDS[kind], value)
-                if isinstance(record, CompiledFunction) and not record.frames:
+                if isinstance(record, model.CompiledFunction) and not record.frames:
                     raise ValueError("it has no frames")
             except (TypeError, ValueError, KeyError) as error:
                 raise RecordsError(f"{path}:{number}: this {kind} cannot be read ({error}).") from error
@@ -260,17 +240,17 @@ def _read(path: str, file: Iterable[bytes]) -> Capture:
         notes.append(NOT_ENDED)
     records = {kind: tuple(known.values()) for kind, known in by_kind.items()}
     end = next(iter(records["recorded"]), None)
-    unwritten = Unwritten(records["code"], records["bytecode"], records["guards"], records["order"], end)
-    return Capture(
+    unwritten = model.Unwritten(records["code"], records["bytecode"], records["guards"], records["order"], end)
+    return model.Capture(
         records["function"], _complete_graphs(records), tuple(dict.fromkeys(notes)), environment,
         records["compilation"], records["source"], None if ended else unwritten, records["event"],
         records["rank"])
 
 
-def _complete_graphs(records: Mapping[str, tuple[Any, ...]]) -> tuple[CompiledGraph, ...]:
+def _complete_graphs(records: Mapping[str, tuple[Any, ...]]) -> tuple[model.CompiledGraph, ...]:
     """Return the graphs with the stages and kernels that were appended while the run continued."""
-    stages: dict[str, dict[Any, GraphStage]] = {}
-    kernels: dict[str, list[Kernel]] = {}
+    stages: dict[str, dict[Any, model.GraphStage]] = {}
+    kernels: dict[str, list[model.Kernel]] = {}
     for each in records["stage"]:
         stages.setdefault(each.graph, {})[each.stage.stage, each.stage.index] = each.stage
     for each in records["kernel"]:
@@ -285,9 +265,9 @@ def _identity(record: Any, text: bytes) -> Any:
 
     Of several lines with a key the last one counts (a compilation gets its backward later); equal lines count once.
     """
-    if isinstance(record, CompiledGraph):
+    if isinstance(record, model.CompiledGraph):
         return record.name
-    if isinstance(record, Compilation):
+    if isinstance(record, model.Compilation):
         return record.compile_id.key
     return hash(text)
 
@@ -391,7 +371,7 @@ class RecordLog:
         failed: called with the reason why a record could not be written.
     """
 
-    def __init__(self, folder: str, failed: Callable[[OSError], None]) -> None:
+    def __init__(self, folder: str, failed: Callable[[Exception], None]) -> None:
         self._path = os.path.join(folder, FILE)
         self._failed = failed
         self._lock = threading.Lock()
@@ -402,21 +382,21 @@ class RecordLog:
 
     def append(self, record: R) -> Recorded[R]:
         """Write a record as a line and return its place; the record itself where that cannot be done."""
-        data = line(record).encode()  # (before the file is created)
         try:
+            data = line(record).encode()  # (before the file is created)
             with self._lock:
                 place = self._written(data)
                 self._recent[place] = record, len(data)
                 self._size += len(data)
                 while self._size > RECENT:
                     self._size -= self._recent.pop(next(iter(self._recent)))[1]
-        except OSError as error:
+        except Exception as error:
             self._complete = False
             self._failed(error)
             return record
         return place
 
-    def end(self, record: EndOfRecording, notes: Iterable[str]) -> None:
+    def end(self, record: model.EndOfRecording, notes: Iterable[str]) -> None:
         """Write the notes on the run and its end; where a record is missing no end, so that the file says so."""
         lines = [line_of({"record": "note", "text": note}) for note in notes]
         if self._complete:

@@ -8,7 +8,7 @@
     cpp_fused_relu_0(in_out_ptr0)                              generated.py: a Launch, with what it reads and writes
     {"dynamo_start": {...}, "frame_id": 0, ...}                events.py: a Compilation
     {"aot_forward_graph": {}, ...}                             trace_table.py: a text, of the stage Forward_graph
-    two ranks that say the same                                alike_files.py: found without parsing
+    two ranks that say the same                                run_ids.py: found without parsing
 
 ``met`` reads what torch met at a graph break; ``modules`` reads stacks of modules, and lookups in caches;
 ``run_ids`` removes the differences between two runs of one program;

@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..reading import json_value
 from ..records.model import (
@@ -55,6 +55,7 @@ from .modules import cache_bypass_reason, cache_key_parts
 from .trace_table import BUNDLED, OF_A_COMPILATION, kind_of
 
 if TYPE_CHECKING:
+    from ..records.store import RecordLog
     from .guard_failures import Seen
 
 #: Fields of an event's metadata that say which compilation of a frame it is of.
@@ -127,16 +128,6 @@ def unread_note(events: Iterable[UnreadEvent]) -> str:
         if names else ""
 
 
-class Spill(Protocol):
-    """A file of complete records (:class:`depyf.records.store.RecordLog`)."""
-
-    def append(self, record: Any) -> Any:
-        """Write a record, and return its place."""
-
-    def read(self, recorded: Any) -> Any:
-        """Return the record at a place."""
-
-
 class _Builder:
     """A compilation while its events arrive.
 
@@ -194,7 +185,7 @@ class EventReader:
 
     def __init__(
         self, string_of: Callable[[int], str] | None = None, full_path: Callable[[str], str] = str,
-        spill: Spill | None = None,
+        spill: RecordLog | None = None,
     ) -> None:
         self._string_of = string_of
         self._strings: dict[int, str] = {}

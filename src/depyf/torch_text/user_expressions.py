@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from ..decompiler.dynamo.global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, MODULE_DICTIONARIES, module_of_import
@@ -29,10 +29,12 @@ def user_expression(source: str) -> str:
     """
     if ".__dict__[" in source:
         source = _MEMBER_OF_DICTIONARY.sub(r".\1", source)
-    if FROM_NUMPY in source:
-        source = source.replace(FROM_NUMPY, "torch.as_tensor(")
-    plain = _plain(source)
-    return _rewritten(source) if plain is None else plain
+    source = source.replace(FROM_NUMPY, "torch.as_tensor(")
+    if not _PARSED.search(source):
+        text = FRAME_PATH.sub(lambda path: _path_in_words(path[0]), source)
+        if not _OTHER_MEMBER.search(text):
+            return text
+    return _rewritten(source)
 
 
 #: The call of torch's helper of guards by which it takes an array of numpy's for a tensor.
@@ -44,54 +46,22 @@ _KEYWORDS = "|".join(keyword.kwlist)
 FRAME_PATH = re.compile(
     rf"(?<![\w'])[LG]\['[^'\\\n]*'\](?:\.(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*|\[(?:'[^'\\\n]*'|0|[1-9]\d*)\])*")
 _ROOTS = re.compile(r"\b[LG]\['([^'\\]*)'\]")
-_SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
-_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
-#: Forms that have to be parsed.
-_PARSED = ('"', "\\", "\n", "dict(type(", "dict.__getitem__(", "list.__getitem__(", "dict.keys(")
+_LOCAL = re.compile(rf"L\['(?!(?:{_KEYWORDS})')([A-Za-z_]\w*)'\]")
+_MEMBER = re.compile(
+    rf"\._(?:modules|parameters|buffers)\['(?:(?!(?:{_KEYWORDS})')(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
+#: Forms that have to be parsed as a whole.
+_PARSED = re.compile(r'["\\\n]|dict\(type\(|(?:dict|list)\.__getitem__\(|dict\.keys\(')
 #: Members of modules that are not read by their names, or not from a path.
 _OTHER_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\[")
 
 
-def _plain(source: str) -> str | None:
-    """Return the expression in the user's words without parsing it; ``None`` where that could go wrong.
-
-    (A large model has ten thousands of conditions, many on the same objects.)
-    """
-    for form in _PARSED:
-        if form in source:
-            return None
-    parts: list[str] = []
-    at = 0
-    for path in FRAME_PATH.finditer(source):
-        words = _plain_path(path[0])
-        if words is None:
-            return None
-        parts += source[at : path.start()], words
-        at = path.end()
-    parts.append(source[at:])
-    text = "".join(parts)
-    return None if _OTHER_MEMBER.search(text) else text
-
-
 @lru_cache(maxsize=16384)
-def _plain_path(path: str) -> str | None:
-    """Return the same for a path that is read from a frame step by step."""
-    scope = _SCOPE.match(path)
-    assert scope is not None
-    members = path[scope.end() :]
-    if any(keyword.iskeyword(match["member"] or "") for match in _MEMBER.finditer(members)):
-        return None
-    members = _MEMBER.sub(lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
-    name, builtin = scope["name"], scope["builtin"]
-    if scope["scope"] == "G":
-        if builtin and name.startswith(BUILTINS_PREFIX):
-            return builtin + members
-        name = module_of_import(name) or name
-    elif "." in name:
-        return None
-    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
-        return None
-    return (f"{name}['{builtin}']" if builtin else name) + members
+def _path_in_words(path: str) -> str:
+    """Return the same for a path: of a local variable without parsing it, as a large model has thousands of them."""
+    local = _LOCAL.match(path)
+    text = "" if local is None else local[1] + _MEMBER.sub(
+        lambda step: f".{step['member']}" if step["member"] else f"[{step['index']}]", path[local.end() :])
+    return text if text and not _OTHER_MEMBER.search(text) else _rewritten(path)
 
 
 @lru_cache(maxsize=65536)
@@ -225,7 +195,8 @@ def stack_value(source: str) -> str:
     return text if _STACK_VALUE.fullmatch(text) else ""
 
 
-def known_on_stack(stack: Sequence[str]) -> dict[str, str]:
+@lru_cache(maxsize=1024)
+def known_on_stack(stack: tuple[str, ...]) -> Mapping[str, str]:
     """Return the known values of the stack at a graph break, by torch's names: ``{"___stack1": "y.sum()"}``."""
     return {f"___stack{number}": expression for number, expression in enumerate(stack) if expression}
 

@@ -16,10 +16,10 @@ from ..torch_text.parsed import parsed_expression
 from .causes import path_from_frame
 from .changes import Change
 from .circumstances import Circumstances, value_change
+from .dump.guards.versions import MOST
 from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost
-from .version_differences import MOST
 
 #: Functions that ask what an object is like: torch knows their results.
 _OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
@@ -193,12 +193,9 @@ def _comes_of_break(change: Change) -> bool:
     parsed = parsed_expression(change.subject) if change.on_stack else None
     nodes = list(ast.walk(parsed)) if parsed is not None else []
     calls = [node.func for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) not in _OF_OBJECTS]
-    return bool(calls) and all(node in calls or node.attr in _OF_TENSOR or not _has_call(node.value)
-                               for node in nodes if isinstance(node, ast.Attribute))
-
-
-def _has_call(node: ast.expr) -> bool:
-    return any(isinstance(each, ast.Call) for each in ast.walk(node))
+    return bool(calls) and all(
+        node in calls or node.attr in _OF_TENSOR or not any(isinstance(each, ast.Call) for each in ast.walk(node.value))
+        for node in nodes if isinstance(node, ast.Attribute))
 
 
 def _subject_text(change: Change) -> str:

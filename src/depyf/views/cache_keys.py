@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ..advice.model import Advice
 from ..model.graph import TensorType
 from ..model.graph_text import read_graph
 from ..records.model import CacheLookup, Capture, CompileId
@@ -137,12 +136,6 @@ def _in_words(names: Sequence[str]) -> str:
     return listed([_WORDS.get(name) or code(name) for name in names])
 
 
-def _advice(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> list[str]:
-    advice = on_key(names, before.options, after.options)
-    return ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
-            f"* cost: {prose(advice.cost)}"]
-
-
 # --- Advice on a part of a key -----------------------------------------------------------------------
 _LOST = "nothing; a cache that is shared has to be filled once more"
 _CHANGES = {
@@ -165,23 +158,24 @@ _CHANGES = {
 }
 
 
-def on_key(differing: Collection[str], before: Collection[str] = (), after: Collection[str] = ()) -> Advice:
-    """Return the advice on a graph that was looked up under another key than before.
+def _advice(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> list[str]:
+    """Return the advice on a graph that was looked up under another key than before, as lines of Markdown.
 
     Args:
-        differing: names of the parts of the key that differ (:class:`depyf.records.model.CacheKeyPart`); "numbers":
-            nothing but numbers among the inputs.
-        before, after: the options of Inductor at the two lookups that were not at their default.
+        names: of the parts of the key that differ (:class:`depyf.records.model.CacheKeyPart`); "numbers": nothing but
+            numbers among the inputs.
     """
-    for name, (change, why, cost) in _CHANGES.items():
-        if name in differing:
-            return Advice("cache", change, why, cost)
-    if "inductor_config" in differing:
-        return Advice("cache", "set the same options of `torch._inductor.config` in both runs",
-                      "; ".join(_changed(before, after))
-                      or "an option differs (some are set by environment variables, `TORCHINDUCTOR_…`)", _LOST)
-    named = ", ".join(f"`{name}`" for name in sorted(differing))
-    return Advice("cache", f"make {named} the same in both runs", f"{named} is part of the key", _LOST)
+    listed = ", ".join(f"`{name}`" for name in sorted(names))
+    change, why, cost = f"make {listed} the same in both runs", f"{listed} is part of the key", _LOST
+    if "inductor_config" in names:
+        change = "set the same options of `torch._inductor.config` in both runs"
+        why = "; ".join(_changed(before.options, after.options)) \
+            or "an option differs (some are set by environment variables, `TORCHINDUCTOR_…`)"
+    for name in _CHANGES:
+        if name in names:
+            change, why, cost = _CHANGES[name]
+            break
+    return ["", f"* **change**: {prose(change)}", f"* because {prose(why)}", f"* cost: {prose(cost)}"]
 
 
 def _changed(before: Collection[str], after: Collection[str]) -> list[str]:

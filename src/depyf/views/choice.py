@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..provenance.sources import collect
@@ -32,14 +32,11 @@ class Choice:
     backends: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.include or self.exclude or self.backends or self.stages)
-
     def of(self, capture: Capture) -> Capture:
         """Return the part of a run that is chosen. A note says that there was more."""
-        if not self:
-            return capture
-        kept = [summary for summary in RunIndex(capture).summaries if self._fits(summary)]
+        kept = [summary for summary in RunIndex(capture).summaries
+                if (not self.include or any(fits(pattern, summary) for pattern in self.include))
+                and not any(fits(pattern, summary) for pattern in self.exclude)]
         functions = {id(summary.function) for summary in kept}
         compilations = {compilation.compile_id.key for summary in kept for compilation in summary.compilations}
         entries = {entry.compile_id.key for summary in kept if summary.function
@@ -58,10 +55,6 @@ class Choice:
         named = {each.path for each in collect(chosen)}
         return replace(
             chosen, notes=(note, *chosen.notes), sources=tuple(each for each in chosen.sources if each.path in named))
-
-    def _fits(self, summary: FunctionSummary) -> bool:
-        return (not self.include or any(fits(pattern, summary) for pattern in self.include)) \
-            and not any(fits(pattern, summary) for pattern in self.exclude)
 
     def _graph(self, graph: CompiledGraph) -> CompiledGraph:
         if self.backends and graph.backend not in self.backends:
@@ -83,8 +76,7 @@ def fits(pattern: str, summary: FunctionSummary) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for name in names)
 
 
-def _words(what: str, items: Iterable[str]) -> str:
-    items = list(items)
+def _words(what: str, items: Sequence[str]) -> str:
     return f"{what} {', '.join(items)}" if items else ""
 
 

@@ -25,12 +25,11 @@ from ..torch_text.met import met
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
+from .dump.guards.versions import MOST, Version, version_differences
 from .dump.guards.versions import Change as VersionChange
-from .dump.guards.versions import Version
 from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import fixed_symbols, holds_at
-from .version_differences import MOST, version_differences
 
 
 @dataclass

@@ -22,8 +22,8 @@ _ALIKE = 0.01
 def collectives(capture: Capture) -> list[str]:
     """Return the section on collectives of the index; none where the generated code calls none."""
     names = graph_names(capture)
-    rows = [(names[graph.name], _row(graph.collectives), _estimate(graph))
-            for graph in capture.graphs if graph.collectives]
+    rows = [(names[graph.name], _in_order([code(plain_operation(each)) for each in graph.collectives]),
+             _estimate(graph)) for graph in capture.graphs if graph.collectives]
     order = _in_order([code(name) for name in executed(capture.events)])
     lines = ["## Collectives", "", "In the order in which the generated code calls them. Times are Inductor's "
              "estimates of one call of the graph.", "", *table(("graph", "collectives", "estimated"), rows[:_ROWS]),
@@ -42,10 +42,6 @@ def graph_names(capture: Capture) -> dict[str, str]:
 def plain_operation(name: str) -> str:
     """Return the name of a collective without what all have: ``all_reduce_``."""
     return name.removeprefix("torch.ops.").removeprefix("_c10d_functional.").removesuffix(".default")
-
-
-def _row(names: Sequence[str]) -> str:
-    return _in_order([code(plain_operation(name)) for name in names])
 
 
 def _in_order(names: Sequence[str]) -> str:

@@ -40,73 +40,64 @@ class Finding:
     amount: float = 1
 
 
-def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in summary.compilations:
-        for broken in compilation.breaks:
-            yield Finding("breaks", summary.title, run.name_of(compilation), broken.location, prose(cause(broken)),
-                          str(compilation.compile_id))
+#: The cause of a finding in a compilation, its amount, and its place, where that is not the function's.
+_Found = tuple[str, float, "SourceLocation | None"]
 
 
-def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in summary.recompiles:
-        changes = run.changes(compilation)
-        why = changes[0].sentence() if changes else "no version matched a call"
-        yield _of(run, compilation, summary, "recompiles", why)
+def _breaks(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
+    for broken in compilation.breaks:
+        yield prose(cause(broken)), 1, broken.location
 
 
-def _skipped(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in lost_functions(summary.compilations):
-        failure, broken = compilation.failure, break_given_up_at(compilation)
-        place = failure and failure.location or broken and broken.location
-        yield Finding("skipped", summary.title, run.name_of(compilation), place or _place(compilation, summary),
-                      why_plain(run, compilation), str(compilation.compile_id))
+def _why_again(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
+    changes, first = run.changes(compilation), not compilation.guard_failures
+    yield changes[0].sentence() if changes else "the first version" if first else "no version matched a call", 1, None
 
 
-def _versions(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in summary.done:
-        changes = run.changes(compilation)
-        yield _of(run, compilation, summary, "versions", changes[0].sentence() if changes else "the first version")
+def _skipped(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
+    failure, broken = compilation.failure, break_given_up_at(compilation)
+    place = failure.location if failure is not None else None
+    yield why_plain(run, compilation), 1, place or (broken.location if broken is not None else None)
 
 
-def _graphs(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in summary.done:
-        operations = compilation.counts.get("operations")
-        for name in run.graph_names(compilation):
-            what = f" has {count(operations, 'operation')}" if operations else ""
-            yield _of(run, compilation, summary, "graphs", f"{code(name)}{what}")
+def _graphs(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
+    operations = compilation.counts.get("operations")
+    for name in run.graph_names(compilation):
+        yield code(name) + (f" has {count(operations, 'operation')}" if operations else ""), 1, None
 
 
-def _guards(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in summary.done:
-        entry = run.entry(compilation)
-        number = len(entry.guards) if entry is not None and entry.guards else compilation.counts.get("guards", 0)
-        if number:
-            yield _of(run, compilation, summary, "guards", f"the version has {count(number, 'guard')}", number)
+def _guards(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
+    entry = run.entry(compilation)
+    number = len(entry.guards) if entry is not None and entry.guards else compilation.counts.get("guards", 0)
+    if number:
+        yield f"the version has {count(number, 'guard')}", number, None
 
 
-def _kernels(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in summary.done:
-        for graph in run.with_pieces(run.graph_names(compilation)):
-            calls = sum(len(kernel.calls) for kernel in graph.kernels)
-            if calls:
-                yield _of(run, compilation, summary, "kernels",
-                          f"the generated code of {code(graph.name)} has {count(calls, 'kernel call')}", calls)
+def _kernels(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
+    for graph in run.with_pieces(run.graph_names(compilation)):
+        calls = sum(len(kernel.calls) for kernel in graph.kernels)
+        if calls:
+            yield f"the generated code of {code(graph.name)} has {count(calls, 'kernel call')}", calls, None
 
 
-def _seconds(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in sorted(summary.compilations, key=lambda each: -each.seconds):
-        if compilation.seconds:
-            yield _of(run, compilation, summary, "seconds", f"it took {compilation.seconds:.2f} s to compile",
-                      compilation.seconds)
+def _seconds(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
+    if compilation.seconds:
+        yield f"it took {compilation.seconds:.2f} s to compile", compilation.seconds, None
 
 
 @frozen
 class Kind:
-    """A kind of finding; ``at_line``: it is at the line of its place, not in the function that begins there."""
+    """A kind of finding.
+
+    Attributes:
+        among: the compilations of a function that there may be such findings of.
+        at_line: it is at the line of its place, not in the function that begins there.
+    """
 
     one: str
     many: str
-    of: Callable[[RunIndex, FunctionSummary], Iterator[Finding]]
+    of: Callable[[RunIndex, Compilation], Iterator[_Found]]
+    among: Callable[[FunctionSummary], Iterable[Compilation]] = lambda summary: summary.done
     at_line: bool = False
 
     def number(self, amount: float) -> str:
@@ -118,21 +109,24 @@ class Kind:
 
 #: By the name that options, markers and JSON have for them.
 KINDS = {
-    "breaks": Kind("graph break", "graph breaks", _breaks, True),
-    "recompiles": Kind("recompile", "recompiles", _recompiles),
-    "skipped": Kind("skipped function", "skipped functions", _skipped),
-    "versions": Kind("version", "versions", _versions),
+    "breaks": Kind("graph break", "graph breaks", _breaks, lambda summary: summary.compilations, True),
+    "recompiles": Kind("recompile", "recompiles", _why_again, lambda summary: summary.recompiles),
+    "skipped": Kind("skipped function", "skipped functions", _skipped, lambda each: lost_functions(each.compilations)),
+    "versions": Kind("version", "versions", _why_again),
     "graphs": Kind("graph", "graphs", _graphs),
     "guards": Kind("guard", "guards", _guards),
     "kernels": Kind("kernel call", "kernel calls", _kernels),
-    "seconds": Kind("s", "s of compiling", _seconds),
+    "seconds": Kind("s", "s of compiling", _seconds, lambda summary: summary.compilations),
 }
 
 
 def findings(run: RunIndex, kind: str, summary: FunctionSummary | None = None) -> list[Finding]:
     """Return what there is of a kind, in one function or in the whole run."""
-    of = KINDS[kind].of
-    found = [each for one in ([summary] if summary else run.summaries) for each in of(run, one)]
+    of = KINDS[kind]
+    found = [Finding(kind, one.title, run.name_of(each), place if of.at_line else place or each.place or one.location,
+                     why, str(each.compile_id), amount)
+             for one in ([summary] if summary else run.summaries) for each in of.among(one)
+             for why, amount, place in of.of(run, each)]
     return sorted(found, key=lambda each: -each.amount) if kind == "seconds" else found
 
 
@@ -164,16 +158,6 @@ def _first_of_each(compilations: Iterable[Compilation]) -> list[Compilation]:
     for each in compilations:
         first.setdefault((each.compile_id.frame_key, each.user_function), each)
     return list(first.values())
-
-
-def _of(run: RunIndex, compilation: Compilation, summary: FunctionSummary, kind: str, why: str,
-        amount: float = 1) -> Finding:
-    return Finding(kind, summary.title, run.name_of(compilation), _place(compilation, summary), why,
-                   str(compilation.compile_id), amount)
-
-
-def _place(compilation: Compilation, summary: FunctionSummary) -> SourceLocation | None:
-    return compilation.place or summary.location
 
 
 # --- Totals ------------------------------------------------------------------------------------------

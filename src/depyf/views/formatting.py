@@ -70,7 +70,7 @@ def never_called(compilation: Compilation | None) -> list[str]:
 COMPUTED = "computed up to the graph break"
 
 
-def on_stack(stack: Sequence[str], text: str) -> list[str]:
+def on_stack(stack: tuple[str, ...], text: str) -> list[str]:
     """Return ``___stack1: y.sum()`` for each value from the stack that is known and that a text uses."""
     uses = stack_values_in(text)
     return [f"{name}: {expression}" for name, expression in known_on_stack(stack).items()

@@ -39,7 +39,8 @@ class NumberForText:
     Attributes:
         where: what is set to it, ``"self.msg"``; ``""`` where it is returned or passed on.
         text: the f-string, as in the program.
-        piece: the part of an f-string with a graph break for which the number is passed on, ``"{n}"``; else ``""``.
+        piece: the part of an f-string with a graph break for which the number is passed on, which raises, ``"{n}"``;
+            else ``""``.
     """
 
     where: str
@@ -47,11 +48,6 @@ class NumberForText:
     text: str
     place: SourceLocation
     piece: str = ""
-
-    @property
-    def raises(self) -> bool:
-        """Whether an exception comes of it."""
-        return bool(self.piece)
 
     @property
     def sentence(self) -> str:

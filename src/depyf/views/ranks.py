@@ -1,7 +1,7 @@
 """Ranks of a run: classes of those that did the same, and ``index.md`` over all ranks.
 
 Of a thousand ranks nearly all do the same. Their files of records are compared as text
-(:mod:`depyf.torch_text.alike_files`), and of those that are alike one is read::
+(:class:`depyf.torch_text.run_ids.AlikeFiles`), and of those that are alike one is read::
 
     RankClass(numbers=(0, 1, 2, 4, ... 1023), ...)     1022 ranks
     RankClass(numbers=(3,), ...)                       differs in the graph breaks of `f`
@@ -42,10 +42,9 @@ from ..records.model import (
     Kernel,
 )
 from ..records.run_directory import RANK, rank_folders
-from ..torch_text.alike_files import AlikeFiles
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.graph_facts import executed
-from ..torch_text.run_ids import guard_text, module_lines, without_rank_ids
+from ..torch_text.run_ids import AlikeFiles, guard_text, module_lines, without_rank_ids
 from ..values import frozen
 from . import cache_keys, collectives
 from .dump.folder import Folder

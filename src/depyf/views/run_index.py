@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -30,14 +30,13 @@ from ..torch_text.user_expressions import known_on_stack, sources_in_words, user
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
-from .dump.guards.versions import Version, nearest, versions
+from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
 from .formatting import files_of, on_branch, short_names
 from .function_summary import FunctionSummary, tell_apart
 from .markdown import code
 from .pieces import Again, compiled_again, pieces_of
 from .size_conditions import condition_of_inductor
 from .user_source import UserSource
-from .version_differences import as_row, keywords, version_differences
 
 
 class RunIndex:
@@ -64,8 +63,7 @@ class RunIndex:
         self.source = UserSource(capture.sources)
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
-        self._pairs: dict[tuple[int, int, int], tuple[Version, Version] | None] = {}
-        self._differences: dict[tuple[int, int, int], list[VersionChange]] = {}
+        self._known_changes: dict[tuple[int, int, int], tuple[Version, Version, list[VersionChange]] | None] = {}
         self._match()
         self.short = short_names(files_of(capture))
 
@@ -197,7 +195,7 @@ class RunIndex:
         """
         return {name: text for name, text in self.values_on_stack(compilation).items() if number(text) is None}
 
-    def values_on_stack(self, compilation: Compilation) -> dict[str, str]:
+    def values_on_stack(self, compilation: Compilation) -> Mapping[str, str]:
         """Return the same with constants: ``{"___stack0": "self.log.append", "___stack1": "7"}``."""
         frame = self.frame_of(compilation)
         return known_on_stack(frame.stack) if frame is not None else {}
@@ -282,10 +280,8 @@ class RunIndex:
 
     def version_of(self, compile_id: CompileId | None) -> Version | None:
         """Return the version with an id, with its guards; ``None`` where it is not known."""
-        if compile_id is None or compile_id.key not in self.entries:
-            return None
-        frame, entry = self.entries[compile_id.key]
-        return next((each for each in self._versions_of(frame) if each.entry is entry), None)
+        frame, entry = self.entries.get(compile_id.key, (None, None)) if compile_id is not None else (None, None)
+        return next((each for each in self._versions_of(frame) if each.entry is entry), None) if frame else None
 
     def versions_beside(self, compilation: Compilation) -> Sequence[Version]:
         """Return all versions of the frame that was compiled, in the order in which they were compiled."""
@@ -297,31 +293,31 @@ class RunIndex:
             self._versions[id(frame)] = versions(frame, self.capture)
         return self._versions[id(frame)]
 
-    def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
-        """Return the version that a recompile is compared with, as in the full code, and what was compiled then."""
+    def _compared(self, compilation: Compilation) -> tuple[Version, Version, list[VersionChange]] | None:
+        """Return the version that a recompile is compared with, as in the full code, what was compiled, and changes."""
         key = compilation.compile_id.key
-        if key not in self._pairs:  # (each version is compared with all before it)
+        if key not in self._known_changes:  # (each version is compared with all before it)
             new = self.version(compilation)
             old = nearest(new, self._versions_of(new.frame)) if new is not None and compilation.guard_failures else None
-            self._pairs[key] = (old, new) if new is not None and old is not None else None
-        return self._pairs[key]
+            self._known_changes[key] = (old, new, version_differences(old, new, self.stack_names(compilation))) \
+                if new is not None and old is not None else None
+        return self._known_changes[key]
 
     def differences(self, compilation: Compilation) -> list[VersionChange]:
         """Return in what a version differs from the earlier one that is most like it."""
-        key = compilation.compile_id.key
-        if key not in self._differences:
-            pair = self._before(compilation)
-            self._differences[key] = version_differences(*pair, self.stack_names(compilation)) if pair else []
-        return self._differences[key]
+        compared = self._compared(compilation)
+        return compared[2] if compared else []
 
     def besides(self, compilation: Compilation) -> str:
         """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
-        pair, names = self._before(compilation), self.stack_names(compilation)
+        compared, names = self._compared(compilation), self.stack_names(compilation)
+        if compared is None:
+            return ""
         # (A variable of a closure has its name in a change, and its place in the guards.)
         reported = {subject for change in self.changes(compilation) for subject in (
             change.subject, *(in_words(failure.subject, names) for failure in change.failures))}
-        return as_row(*pair, [each for each in self.differences(compilation) if each.subject not in reported]
-                      ) if pair else ""
+        old, new, differences = compared
+        return as_row(old, new, [each for each in differences if each.subject not in reported])
 
     def range_of(self, compilation: Compilation, source: str) -> Interval:
         """Return the range that the guards of the compiled code leave for something open."""

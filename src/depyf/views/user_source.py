@@ -32,7 +32,7 @@ class UserSource(Sources):
 
     def _of(self, filename: str) -> list[Definition]:
         if filename not in self._definitions:
-            self._definitions[filename] = list(_definitions(self.tree(filename)))
+            self._definitions[filename] = list(definitions(self.tree(filename)))
         return self._definitions[filename]
 
     def function_at(self, place: SourceLocation) -> Definition | None:
@@ -80,7 +80,8 @@ class UserSource(Sources):
         return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
 
-def _definitions(tree: ast.Module | None) -> Iterator[Definition]:
+def definitions(tree: ast.Module | None) -> Iterator[Definition]:
+    """Yield the functions of a file; none of one that this Python cannot read."""
     pending: list[tuple[ast.AST, str]] = [(tree, "")] if tree is not None else []
     while pending:
         node, owner = pending.pop()
@@ -92,7 +93,16 @@ def _definitions(tree: ast.Module | None) -> Iterator[Definition]:
             inner = f"{name}."
         elif isinstance(node, ast.ClassDef):
             inner = f"{owner}{node.name}."
-        pending += [(child, inner) for child in ast.iter_child_nodes(node)]
+        pending += [(child, inner) for child in inner_statements(node)]
+
+
+def inner_statements(node: ast.AST) -> list[ast.stmt]:
+    """Return the statements in a module or statement (only they contain functions; expressions are most of a tree)."""
+    result: list[ast.stmt] = []
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for item in getattr(node, name, ()):
+            result += item.body if isinstance(item, (ast.ExceptHandler, ast.match_case)) else [item]
+    return result
 
 
 def nodes_within(function: _Function) -> Iterator[ast.AST]:

@@ -64,8 +64,8 @@ def _numbers_for_text(run: RunIndex) -> list[str]:
         entry = run.entry(compilation)
         for each in numbers_for_text(entry, compilation, run.source) if entry is not None else ():
             found.setdefault((run.name_of(compilation), each), []).append(code(str(compilation.compile_id)))
-    return [f"{name} {'raises a `TypeError` that' if each.raises else 'gives another value than'} plain Python"
-            f"{' does not' if each.raises else ''} in {some(ids, 3)}: it {each.sentence} "
+    return [f"{name} {'raises a `TypeError` that' if each.piece else 'gives another value than'} plain Python"
+            f"{' does not' if each.piece else ''} in {some(ids, 3)}: it {each.sentence} "
             f"({code(run.short_place(each.place))}). That is an error of torch's; what `str.format` makes stays text."
             for (name, each), ids in found.items()]
 

@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Generic, TypeVar
@@ -86,7 +86,6 @@ def leave_traceback(error: BaseException) -> None:
 
 
 BYTECODE_LOGGER = private_api.BYTECODE_LOG.key
-_never_compiled: set[str] = set()
 
 
 def missing() -> list[private_api.PrivateApi]:
@@ -94,16 +93,14 @@ def missing() -> list[private_api.PrivateApi]:
     return [api for api in private_api.TABLE if api.loses and api.imported() and not api.present()]
 
 
-def never_compile(package: str) -> None:
-    """Make Dynamo run functions of the package as they are.
+@functools.cache
+def never_compile() -> None:
+    """Make Dynamo run our functions as they are.
 
     A backward graph may be compiled inside a compiled frame, and our hooks with it. Once for each process: torch adds
     to a list, and looks through all of it for each file.
     """
-    add = private_api.NEVER_COMPILE.get()
-    if package not in _never_compiled:
-        add(package)
-        _never_compiled.add(package)
+    private_api.NEVER_COMPILE.get()("depyf")
 
 
 def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
@@ -163,6 +160,17 @@ def replaced(api: private_api.PrivateApi, around: Callable[..., Any]) -> Undo:
     return shared_patch((owner, name)).acquire(around, install)
 
 
+def _after(api: private_api.PrivateApi, hook: Callable[..., None]) -> Undo:
+    """``hook(result, *args, **kwargs)`` after each call of a function of torch's."""
+
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        hook(result, *args, **kwargs)
+        return result
+
+    return replaced(api, around)
+
+
 def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, Any], None]) -> Undo:
     """``before(graph module, backend)`` and ``after(graph module, what the backend returned)``."""
 
@@ -177,12 +185,7 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
 
 def on_traced_line(hook: Callable[[str, int], None]) -> Undo:
     """``hook(file, line)`` for each line that Dynamo reaches while it traces: thousands for a model."""
-
-    def set_current_loc(original: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
-        original(filename, lineno, *args, **kwargs)
-        hook(filename, lineno)
-
-    return replaced(private_api.TRACED_LINE, set_current_loc)
+    return _after(private_api.TRACED_LINE, lambda _, filename, lineno, *args, **kwargs: hook(filename, lineno))
 
 
 def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
@@ -190,24 +193,12 @@ def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
 
     Where it does not, it leaves the frame alone.
     """
-
-    def has_tensor_in_frame(original: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-        found = original(frame, *args, **kwargs)
-        hook(frame.f_code, bool(found))
-        return found
-
-    return replaced(private_api.HAS_TENSOR, has_tensor_in_frame)
+    return _after(private_api.HAS_TENSOR, lambda found, frame, *args, **kwargs: hook(frame.f_code, bool(found)))
 
 
 def on_stance(hook: Callable[[str], None]) -> Undo:
     """``hook("eager_on_recompile")`` each time that a stance is set, also when one is restored."""
-
-    def set_stance(original: Any, stance: Any) -> Any:
-        prior = original(stance)
-        hook(str(getattr(stance, "stance", "default")))
-        return prior
-
-    return replaced(private_api.SET_STANCE, set_stance)
+    return _after(private_api.SET_STANCE, lambda _, stance: hook(str(getattr(stance, "stance", "default"))))
 
 
 def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str, Any, Any], None]) -> Undo:
@@ -324,3 +315,85 @@ def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
         return loaded
 
     return replaced(private_api.KERNEL_MODULE, load_by_key_path)
+
+
+# --- compiled code runs, nothing is compiled ---------------------------------------------------------
+# Before compiled code runs, a function of torch's decides what to do with a frame that has no fitting cache entry
+# (``private_api.STANCE``); here its answer is "run the frame as it is". Without it torch's public stance
+# ``eager_on_recompile`` does the same, but does not report which function ran uncompiled. Without that one, too, torch
+# compiles what does not fit.
+@contextlib.contextmanager
+def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
+    """Have frames that fit no cache entry run their original code; yield whether ``on_miss`` is called for each."""
+    answer = _eager_answer()
+    if answer is None:
+        with _public_stance():
+            yield False
+        return
+
+    release = shared_patch("the answer to a miss").acquire(on_miss, functools.partial(_answer_misses, answer))
+    try:
+        yield True
+    finally:
+        release()
+
+
+def _answer_misses(answer: Callable[[], Any], users: SharedPatch[Callable[[CodeType], None]]) -> Undo:
+    is_skipped = private_api.IS_SKIPPED.get()
+    owner, name = private_api.STANCE.owner(), private_api.STANCE.attribute
+    previous = private_api.STANCE.get()
+
+    def callback_without_compiling(callback: Any) -> Any:
+        if previous(callback) in (None, False):  # disabled, or already "run only"
+            return previous(callback)
+
+        def run_original(frame: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_skipped(frame.f_code):
+                for on_miss in users.wanted:
+                    on_miss(frame.f_code)
+            return answer()
+
+        # Cache entries belong to a backend, which torch finds by following this attribute.
+        setattr(run_original, private_api.BACKEND_CHAIN.key, callback)
+        return run_original
+
+    setattr(owner, name, callback_without_compiling)
+
+    def undo() -> None:
+        if getattr(owner, name, None) is callback_without_compiling:
+            setattr(owner, name, previous)
+
+    return undo
+
+
+@contextlib.contextmanager
+def _public_stance() -> Iterator[None]:
+    """Set torch's stance once for all sessions: torch's own goes wrong where the first to begin is the first to end."""
+    set_stance = private_api.PUBLIC_STANCE.get_or(None)
+    if set_stance is None:
+        yield
+        return
+
+    def make(_: SharedPatch[None]) -> Undo:
+        stance = set_stance("eager_on_recompile")
+        stance.__enter__()
+        return lambda: stance.__exit__(None, None, None)
+
+    release = shared_patch("the public stance").acquire(None, make)
+    try:
+        yield
+    finally:
+        release()
+
+
+def _eager_answer() -> Callable[[], Any] | None:
+    """Return a function that makes torch's answer to run a frame, and what it calls, as it is; ``None`` without one."""
+    try:
+        private_api.STANCE.get()
+        private_api.IS_SKIPPED.get()
+        make, action = private_api.STANCE_ANSWER.get(), private_api.FRAME_ACTION.get()
+        strategy = private_api.EXECUTION_STRATEGY.get()(action.DEFAULT, action.RUN_ONLY)
+        make(frame_exec_strategy=strategy, apply_to_code=False)
+    except (AttributeError, TypeError):
+        return None
+    return lambda: make(frame_exec_strategy=strategy, apply_to_code=False)

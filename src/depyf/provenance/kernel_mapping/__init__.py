@@ -6,7 +6,7 @@ Torch says it in comments above Triton kernels, for their first call. For the re
 1. Calls of library kernels are nodes of the graph, by operation, known inputs, shape of the result, and torch's source
    nodes (:func:`match_libraries`).
 2. Each argument and result of such a call, and each result of the module, is thereby a node (``flow``).
-3. A fused kernel computes what is between the nodes of the values that it writes and reads (``fused``).
+3. A fused kernel computes what is between the nodes of the values that it writes and reads (:class:`.flow.Fused`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from ...model.graph import CALLED, VIEWS, Graph, Node, bare_name
 from ...model.graph_text import read_graph
 from ...records.model import CompiledGraph, GraphStage, Kernel, KernelCall
 from ...torch_text.generated import Launch, Module, read_module
-from .flow import Flow, elements
-from .fused import Fused
+from .flow import Flow, Fused, elements
 
 
 def graph_kernels(graph: CompiledGraph, captured_of: Mapping[str, Mapping[str, str]] | None = None) -> tuple[

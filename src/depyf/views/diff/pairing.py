@@ -211,15 +211,19 @@ def _lines(graph: Graph, indent: str) -> Iterator[str]:
         yield from _lines(inner, f"{indent}    ")
 
 
-def excerpts(first: str, second: str, longest: int = 100) -> tuple[str, str]:
+#: Characters of two different lines that are shown.
+_LONGEST = 100
+
+
+def excerpts(first: str, second: str) -> tuple[str, str]:
     """Cut two different lines so that it can be seen where they differ."""
     common = next((at for at, pair in enumerate(zip(first, second)) if pair[0] != pair[1]),
                   min(len(first), len(second)))
-    begin = max(0, common - longest // 3) if max(len(first), len(second)) > longest else 0
+    begin = max(0, common - _LONGEST // 3) if max(len(first), len(second)) > _LONGEST else 0
 
     def cut(line: str) -> str:
-        return ("... " if begin else "") + line[begin : begin + longest] + (
-            " ..." if len(line) > begin + longest else "")
+        return ("... " if begin else "") + line[begin : begin + _LONGEST] + (
+            " ..." if len(line) > begin + _LONGEST else "")
 
     return cut(first), cut(second)
 

@@ -43,7 +43,7 @@ class Directory(Folder):
 
     def transformed(
         self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
-        branch: Branch | None = None, failed: Sequence[str] = (), stack: Sequence[str] = (),
+        branch: Branch | None = None, failed: Sequence[str] = (), stack: tuple[str, ...] = (),
     ) -> tuple[str, int, str] | None:
         """Write transformed code; return ``(path, line of the file at which the text begins, text of the file)``.
 
@@ -91,7 +91,7 @@ def how_faithful(fidelity: str, note: str) -> list[str]:
 
 def transformed_header(
     code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak], branch: Branch | None,
-    failed: Sequence[str] = (), stack: Sequence[str] = (),
+    failed: Sequence[str] = (), stack: tuple[str, ...] = (),
 ) -> str:
     """Return the text above transformed code: comments and an empty line."""
     fidelity = code.source.fidelity

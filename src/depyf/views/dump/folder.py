@@ -35,6 +35,7 @@ class Folder:
         writes: whether it writes the files that running code names.
         names: of those.
         files: names written, in the order of their first writing.
+        records_lack: whether a record could not be appended: until the run ends it is in memory only.
     """
 
     writes = False
@@ -45,7 +46,7 @@ class Folder:
         self.files: dict[str, None] = {}
         self.lost: dict[str, str] = {}  # names of files that could not be written, with the reasons
         self._lock = threading.Lock()
-        self._records_lack = False
+        self.records_lack = False
 
     def path_of(self, name: str) -> str:
         """Return the path of a file, whether it is written yet or not."""
@@ -55,7 +56,7 @@ class Folder:
         """Take over what another one for this directory wrote, lost and warned of."""
         self.files.update(other.files)
         self.lost.update(other.lost)
-        self._records_lack = other._records_lack
+        self.records_lack = other.records_lack
 
     # --- writing ---
     def write(self, name: str, text: str | bytes) -> str | None:
@@ -92,10 +93,6 @@ class Folder:
             os.unlink(os.path.join(self.path, name))
             self.files.pop(name, None)
 
-    def record_failed(self, error: OSError) -> None:
-        """Note that a record could not be appended: until the run ends it is in memory only."""
-        self._records_lack = True
-
     def _failed(self, name: str, error: OSError) -> None:
         with self._lock:
             self.lost[name] = error.strerror or str(error)
@@ -112,7 +109,7 @@ class Folder:
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         remedy = remedy or (
             f"the records are complete: `depyf report {self.path} -o NEW_DIR` writes all files where there is room"
-            if FILE in self.files or store.is_unwritten(self.path) and not self._records_lack else
+            if FILE in self.files or store.is_unwritten(self.path) and not self.records_lack else
             "the records are incomplete, too: run the program again with a directory that can be written")
         say(f"depyf: missing in {self.path}: {', '.join(lost[:_NAMED])}{more} ({self.lost[lost[0]]}); {remedy}")
 

@@ -34,10 +34,6 @@ class _Block:
     items: list[_Block | Node] = field(default_factory=list)
     inside: list[Node] = field(default_factory=list)  # all that call something, those of inner calls included
 
-    @property
-    def operations(self) -> int:
-        return len(self.inside)
-
 
 @frozen
 class Line:
@@ -200,7 +196,7 @@ def _block(block: _Block, depth: int, names: dict[str, Node], users: dict[str, l
     given = [node for node in block.inside if not inside.issuperset(users.get(node.name, ()))]
     border = _border(taken, given)
     first = min((node.line for node in block.inside), default=1)
-    yield Line(depth, f"{block.path}: {block.cls} ({block.operations}){border}", first, first)
+    yield Line(depth, f"{block.path}: {block.cls} ({len(block.inside)}){border}", first, first)
     yield from _items(block.items, depth + 1, names, users)
 
 

@@ -144,13 +144,9 @@ def _shell(title: str) -> tuple[str, str, str]:
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
     before, after = _asset("shell.html").split("$data")
     before, head, rest = before.rpartition("<script")
-    return (string.Template(before).substitute(policy=policy, title=_ascii(html.escape(one_line(title))), style=style),
+    title = html.escape(one_line(title)).encode("ascii", "xmlcharrefreplace").decode("ascii")
+    return (string.Template(before).substitute(policy=policy, title=title, style=style),
             head + rest, string.Template(after).substitute(script=script))
-
-
-def _ascii(text: str) -> str:
-    """Return the text of HTML with numbers for all letters except ASCII."""
-    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def packed(data: Mapping[str, Any]) -> str:

@@ -59,7 +59,7 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
         broken, compilation = members[0]
         where = broken.location
         if where is not None:
-            run.statuses.at_break(where, broken.reason)
+            run.lines[where.filename].breaks[where.line].append(broken.reason)
         resumes = dict.fromkeys(
             name for _, c in members if c.outcome == "compiled" for name in run.index.resume_names(c))
         places.append({
@@ -216,13 +216,13 @@ def _traced(run: Run) -> None:
     for compilation in run.capture.compilations:
         # (Of what was given up nothing is left: its function runs in plain Python, and what that calls by itself.)
         for traced in compilation.traced if compilation.outcome in ("compiled", "unknown") else ():
-            run.statuses.traced(traced.filename, traced.lines)
+            run.lines[traced.filename].traced.update(traced.lines)
         if compilation.outcome in ("skipped", "failed", "limit") and compilation.location is not None:
-            run.statuses.in_python(compilation.location, compilation.outcome)
+            run.lines[compilation.location.filename].python[compilation.location.line] = compilation.outcome
     for frame in run.capture.frames:
         if frame.location is not None and frame.entries:
             for place in (frame.location, *frame.wrappers):
-                run.statuses.compiled(place)
+                run.lines[place.filename].compiled.add(place.line)
 
 
 def _sources(run: Run) -> dict[str, int]:
@@ -232,5 +232,5 @@ def _sources(run: Run) -> dict[str, int]:
         text = plain_lines(file.text)
         documents[file.path] = run.document(
             "source", short[file.path], short[file.path], text, path=file.path,
-            file=run.file_numbers[file.path], status=run.statuses.of(file.path, text))
+            file=run.file_numbers[file.path], status=run.lines[file.path].statuses(text))
     return documents

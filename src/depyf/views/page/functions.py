@@ -227,7 +227,7 @@ def _stage(
                  int(is_call))
     for key, location in computed.items():
         if location is not None and places[key] >= 0:
-            run.statuses.in_graph(location, number)
+            run.lines[location.filename].graphs[location.line].add(number)
     shown = title(record)
     lines = outline.outline_lines(provenance, stage, view.line)
     return run.document(

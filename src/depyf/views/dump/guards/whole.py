@@ -32,7 +32,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
             than :data:`MOST_LINES` lines, what only one version looks at is counted there, and listed at the end.
     """
     above, below = _differences(version, before, "the end of this file")
-    function = "".join(f"{line}\n" for line in [*above, *(line for line, _ in _function(version))])
+    function = "\n".join([*above, *[line for line, _ in _function(version)], ""])
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
     shortened = [f"{line}\n" for path, short in sorted(files.items(), key=lambda each: each[1])
                  if short != path for line in prose(f"{short}: {path}", "  ", "    ")]
