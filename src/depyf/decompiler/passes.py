@@ -119,7 +119,6 @@ USER_WORDS: Sequence[Pass[words.Readable]] = (
     Pass("name_sizes", words.Readable.name_sizes, "`call_size(x, 1)` becomes `x.size(1)`"),
     Pass("import_globals", words.Readable.import_globals, "globals that Dynamo added become imports"),
     Pass("follow_variables", words.Readable.follow_variables, "variables that are bound once to a known object"),
-    Pass("store_members", words.Readable.store_members, "what fills dictionaries of modules becomes stores"),
     Pass("fold_repeats", words.Readable.fold_repeats, "what repeats from layer to layer is written once"),
     Pass("write_imports", words.Readable.write_imports, "the import statements are put at the beginning"),
 )

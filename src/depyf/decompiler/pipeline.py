@@ -344,8 +344,9 @@ class _Job:
         assert self.facts is not None
         parameters = (*self.code.arguments, *self.code.freevars)
         sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in self.program.ops)
+        stores = {op.arg for op in self.program.ops if op.kind is o.STORE_ATTR}
         self.readable = Readable(
-            tree, self.facts, parameters, self.options.rename, self.constants, sets_entries,
+            tree, self.facts, parameters, self.options.rename, self.constants, sets_entries, stores,
             self.folds and self.tiers.of(self.code) is Tier.READABLE, self.new)
         passes.run(passes.USER_WORDS, self.readable, self.options.trace)
         self.makes_objects = any(isinstance(node, ast.Name) and node.id == self.new for node in nodes_of(tree))

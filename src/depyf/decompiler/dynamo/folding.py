@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -46,36 +47,26 @@ from .live_paths import LivePaths, is_plain_path, text_of
 _SHORTEST = 4
 
 
-def fold_blocks(body: list[ast.stmt], folder: Folder, stores: Collection[int] = ()) -> bool:
+def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
     """Fold what repeats in a body, in place; return whether anything was."""
     elements = dict(_elements(body, folder))
     at, folded = 0, False
     while at < len(body):
-        blocks = _stores(body, at, folder, stores)
-        if blocks:
-            count = sum(map(len, blocks.values()))
-            loop = _loop(blocks, {}, folder) if len(blocks) > 1 and count >= _SHORTEST else None
-            if loop is not None:
-                body[at : at + count] = [loop]
-                folded = True
-            at += 1 if loop is not None else count
-            continue
-        blocks = _blocks(body, at, elements)
+        blocks, names = _blocks(body, at, elements, folder)
         count = sum(map(len, blocks.values()))
-        if len(blocks) < 2 or count < _SHORTEST:
+        held = _held_before(body, at, folder)
+        uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+                   for node in nodes_of(ast.Module(body, [])))
+        loop = None
+        if len(blocks) > 1 and count >= _SHORTEST and names.keys() <= held.keys() and uses == sum(names.values()):
+            loop = _loop(blocks, {name: elements[name] for name in names}, folder)
+        if loop is None:
             at += max(count, 1)
             continue
-        held = {name: index for index in _held_before(body, at, folder) if (name := _bound(body[index])) in blocks}
-        uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in blocks
-                   for node in nodes_of(ast.Module(body, [])))
-        loop = _loop(blocks, elements, folder) if held.keys() == blocks.keys() and uses == count else None
-        if loop is None:
-            at += count
-            continue
         body[at : at + count] = [loop]
-        for index in sorted(held.values(), reverse=True):
+        for index in sorted(map(held.__getitem__, names), reverse=True):
             del body[index]
-        at += 1 - len(held)
+        at += 1 - len(names)
         folded = True
     return folded
 
@@ -98,43 +89,39 @@ def _bound(statement: ast.stmt) -> str:
     return ""
 
 
-def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> list[int]:
-    """Return the indices of the statements that bind variables directly before one, with nothing observable between."""
-    begin = at
-    while begin and folder.paths.of(ast.Name(_bound(body[begin - 1]), ast.Load())) is not None and _bound(
-            body[begin - 1]):
-        begin -= 1
-    return list(range(begin, at))
+def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> dict[str, int]:
+    """Return the variables that are bound directly before a statement, with nothing observable between, and where."""
+    held: dict[str, int] = {}
+    while at and (name := _bound(body[at - 1])) and folder.paths.of(ast.Name(name, ast.Load())) is not None:
+        at -= 1
+        held[name] = at
+    return held
 
 
-def _blocks(body: list[ast.stmt], at: int, elements: dict[str, ast.expr]) -> dict[str, list[ast.stmt]]:
-    """Return the stores in a row of attributes of elements, as blocks of one length by the variable of the element."""
+def _blocks(
+    body: list[ast.stmt], at: int, elements: dict[str, ast.expr], folder: Folder,
+) -> tuple[dict[str, list[ast.stmt]], Counter[str]]:
+    """Return the stores in a row of attributes of elements, or buffers inside them, as blocks of one length.
+
+    Returns:
+        The blocks by the text of what they store to, and how often each variable of an element is stored to.
+    """
     blocks: dict[str, list[ast.stmt]] = {}
+    names: Counter[str] = Counter()
     last = ""
     for statement in body[at:]:
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-        name = target.value.id if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) else ""
-        if name not in elements or name != last and name in blocks:
+        if not isinstance(target, ast.Attribute):
             break
-        blocks.setdefault(name, []).append(statement)
-        last = name
-    return _of_one_length(blocks)
-
-
-def _stores(body: list[ast.stmt], at: int, folder: Folder, stores: Collection[int]) -> dict[str, list[ast.stmt]]:
-    """Return the stores in a row of buffers inside elements, as blocks of one length by the text of the module."""
-    blocks: dict[str, list[ast.stmt]] = {}
-    last = ""
-    for statement in body[at:]:
-        if id(statement) not in stores:
-            break
-        assert isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Attribute)
         owner = text_of(target.value)
-        if owner != last and owner in blocks or not folder.elements_in(target.value):
+        is_inside = folder.paths.stored_buffer(target) is not None and folder.elements_in(target.value)
+        if owner not in elements and not is_inside or owner != last and owner in blocks:
             break
         blocks.setdefault(owner, []).append(statement)
+        names.update([owner] if owner in elements else [])
         last = owner
-    return _of_one_length(blocks)
+    blocks = _of_one_length(blocks)
+    return blocks, Counter({name: len(block) for name, block in blocks.items() if name in names})
 
 
 def _of_one_length(blocks: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
@@ -207,7 +194,7 @@ class Folded(NamedTuple):
     blocks: bool = False
 
 
-def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Collection[int] = ()) -> Folded:
+def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Folded:
     """Fold what repeats in a function, in place.
 
     Returns:
@@ -221,7 +208,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Col
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     has_none = not any(isinstance(node, (ast.For, ast.AsyncFor)) for node in nodes)
-    return Folded(True, folder.has_starred, has_none and fold_blocks(function.body, folder, stores))
+    return Folded(True, folder.has_starred, has_none and fold_blocks(function.body, folder))
 
 
 class Folder(Transformer):

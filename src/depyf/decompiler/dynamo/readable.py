@@ -11,7 +11,7 @@ import builtins
 import collections
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
@@ -20,7 +20,7 @@ from ..nodes import Transformer, copied, free_name, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW, UTILITIES
-from .live_paths import LivePaths, root_name, store_members
+from .live_paths import LivePaths, root_name
 from .written_out import written_out
 
 #: A constant that is a slice of numbers.
@@ -49,13 +49,14 @@ class Readable:
         rename: ``{global name: name in the text}``.
         constants: ``{name of a constant of Dynamo's code: what it is}``.
         sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
-        folds: write what repeats once, and what fills dictionaries of modules as stores.
+        stores: attributes that Dynamo's code stores.
+        folds: write what repeats once.
         new: the word for :data:`.global_names.NEW`.
     """
 
     def __init__(
         self, tree: ast.Module, facts: Facts, parameters: tuple[str, ...], rename: Mapping[str, str],
-        constants: Mapping[str, str], sets_entries: bool, folds: bool = True,
+        constants: Mapping[str, str], sets_entries: bool, stores: Collection[str] = (), folds: bool = True,
         new: str = NEW,
     ) -> None:
         self.new = new
@@ -75,10 +76,9 @@ class Readable:
         names = [node for node in nodes_of(tree) if isinstance(node, ast.Name)]
         bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         self._taken = {node.id for node in names} | set(parameters)
-        self.paths = LivePaths(facts, parameters, self._real, bound)
+        self.paths = LivePaths(facts, parameters, self._real, bound, stores)
         self._imports: list[ast.stmt] = []
         self._sizes = False
-        self._stores: frozenset[int] = frozenset()
         self._folded = Folded()
 
     # --- the passes, in the order in which they run --------------------------------------------------
@@ -133,15 +133,10 @@ class Readable:
                 if path is not None and self.facts.reading(path):
                     self.paths.bind(target.id, path)
 
-    def store_members(self) -> None:
-        """Write what fills dictionaries of modules as stores."""
-        if self.folds:
-            self._stores = store_members(self.function.body, self.paths)
-
     def fold_repeats(self) -> None:
         """Write what repeats from layer to layer once."""
         if self.folds:
-            self._folded = fold(self.tree, self.paths, self._taken | set(self.names), self._stores)
+            self._folded = fold(self.tree, self.paths, self._taken | set(self.names))
 
     def write_imports(self) -> None:
         """Put the import statements at the beginning."""
@@ -160,8 +155,7 @@ class Readable:
         """
         self.paths.meanwhile.clear()
         return written_out(
-            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded,
-            bool(self._stores), self.new)
+            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded, self.new)
 
 
 class _Constants(Transformer):

@@ -26,7 +26,7 @@ from ....bytecode.operations import Op
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg, StackMismatch, entry_depths, reachable
 from ...errors import SIMPLIFY, CannotDecompile
-from ..facts import ALWAYS, MODULES, Facts
+from ..facts import ALWAYS, EPOCHS, Facts
 from ..global_names import NEW
 from .evaluate import PartialEvaluator
 from .loop_invariant_slots import forget_under_cleanups, loop_invariant_slots
@@ -214,6 +214,8 @@ class _Simplifier:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
                           if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
         self.arguments = set(graph.code.arguments)
+        #: Attributes that the code stores itself.
+        self.stores = {op.arg for block in graph.blocks.values() for op in block.ops if op.kind is o.STORE_ATTR}
         #: Loop-invariant stack slots, whose values a block finds by name: block id -> how many.
         self.invariant_slots = loop_invariant_slots(graph, self._joins())
         #: Those values, once a block before it has been run: block id -> values.
@@ -344,7 +346,7 @@ class _Simplifier:
             bound = set(self.arguments) if block.id == self.graph.entry else set(self.always_bound)
             self.happened += 1
             state = State([*reals[: block.floor], *invariant, *reals[block.floor :]], {}, bound,
-                          (self.happened, self.happened))
+                          (self.happened,) * len(EPOCHS))
             plan.entry_stack = reals
         else:
             plan.entry_stack = [v for v in state.stack if isinstance(v, SsaValue) and v.op is None]
@@ -366,12 +368,13 @@ class _Simplifier:
                     self._materialise_changed(value.operands, value.epochs)
             self._materialise_changed(plan.end_operands, plan.end_epochs)
 
-    def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, int], inside: bool = False) -> None:
+    def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, ...], inside: bool = False) -> None:
         """Materialise those operands that something since may have changed, and what these read."""
         for operand in operands:
             if not isinstance(operand, SsaValue) or operand.lasting in ("", ALWAYS):
                 continue  # (what leads to what always lasts does so too)
-            if operand.epochs[operand.lasting == MODULES] != epochs[operand.lasting == MODULES]:
+            epoch = EPOCHS.index(operand.lasting)
+            if operand.epochs[epoch] != epochs[epoch]:
                 operand.lasting = ""
                 operand.elsewhere |= inside  # a variable: what takes it is written elsewhere
                 self._materialise_changed(operand.operands, operand.epochs)

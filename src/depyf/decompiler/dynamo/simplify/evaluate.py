@@ -11,7 +11,7 @@ from ....bytecode.opspec import ONLY_READ, UNOBSERVABLE, effect
 from ....cfg import graph as g
 from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
-from ..facts import ALWAYS, Path
+from ..facts import ALWAYS, EPOCHS, MODULES, PLAIN, Path, lasting
 from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
 from . import objects
 from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value
@@ -58,21 +58,22 @@ class PartialEvaluator:
         result.epochs = self.state.epochs
         self.plan.values.append(result)
         if not unobservable and op.kind not in UNOBSERVABLE:
-            self.happened(op.kind in ONLY_READ)
+            self.happened(PLAIN if op.kind in ONLY_READ else MODULES)
         return result
 
-    def happened(self, only_read: bool) -> None:
-        """Begin a new epoch: something happens that others may observe."""
+    def happened(self, ends: str = MODULES) -> None:
+        """Begin a new epoch: something happens that others may observe, and that ends what lasts so long."""
         number = self.owner.happened = self.owner.happened + 1
-        self.state.epochs = (number, self.state.epochs[1] if only_read else number)
+        ended = EPOCHS.index(ends) + 1
+        self.state.epochs = (number,) * ended + self.state.epochs[ended:]
 
     def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
         """Push an unobservable read and return True; False where the facts do not know it as one."""
-        lasting = self.owner.facts.reading(path) if path is not None else ""
-        if not lasting:
+        kind = lasting(self.owner.facts, path) if path is not None else ""
+        if not kind:
             return False
         result = self.define(op, operands, unobservable=True)
-        result.path, result.lasting, result.optional = path, lasting, True
+        result.path, result.lasting, result.optional = path, kind, True
         self.stack.append(result)
         return True
 
@@ -133,7 +134,7 @@ class PartialEvaluator:
         self.leave()
         self.plan.end_epochs = self.state.epochs
         if self.block.end not in (g.RETURN, g.JUMP):
-            self.happened(only_read=False)
+            self.happened()
 
     def leave(self) -> None:
         """Take what the terminator takes, and leave on the stack what the successors find there."""
@@ -253,8 +254,10 @@ class PartialEvaluator:
         value, owner = self.stack[-2:]
         if isinstance(owner, Container) and objects.set_attribute(self, owner, op.arg, value, generic=True):
             self.pop(2)
-            return
-        self.generic(self.of_cell(op, o.STORE_DEREF) or op)
+        elif objects.store_plainly(self, owner, op.arg, value, op):
+            self.pop(2)
+        else:
+            self.generic(self.of_cell(op, o.STORE_DEREF) or op)
 
     def op_STORE_FAST(self, op: Op) -> None:
         """Note the value of a local; the store is left only where code reads it that is not followed."""
@@ -352,7 +355,7 @@ class PartialEvaluator:
     def hashing(self, op: Op) -> None:
         """Leave a dictionary display whose keys have hashes of their own: to the proof, these may change anything."""
         self.generic(op)
-        self.happened(only_read=False)
+        self.happened()
 
     def op_LIST_TO_TUPLE(self, op: Op) -> None:
         """Make a tuple of a list, a virtual one of a virtual one."""

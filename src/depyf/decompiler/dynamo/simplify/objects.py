@@ -54,11 +54,11 @@ def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
     if not role:
         if path is None or not evaluator.owner.facts.builtin_method(path, name):
             return False
-        role = ("bound",)
+        role = ("bound", name)
     evaluator.pop(1)
     result = evaluator.define(op, [owner], unobservable=True)
     result.optional, result.lasting, result.role = True, facts.ALWAYS, role
-    if role == ("bound",) and isinstance(owner, SsaValue) and owner.lasting:
+    if role[0] == "bound" and isinstance(owner, SsaValue) and owner.lasting:
         result.lasting, result.epochs = owner.lasting, owner.epochs
     evaluator.stack.append(result)
     return True
@@ -106,6 +106,8 @@ def call(evaluator: PartialEvaluator, op: Op, function: SsaValue, operands: Sequ
         return _NONE
     if kind == "ancestor method":
         return _fill(function.role[1], function.role[2], operands)
+    if kind == "bound" and function.role[1] == "update" and len(operands) == 1:
+        return _update(evaluator, op, function, operands[0])
     return _call_known(evaluator, op, function, operands)
 
 
@@ -119,7 +121,7 @@ def _call_known(evaluator: PartialEvaluator, op: Op, function: SsaValue, operand
     if known == facts.SIZE and len(operands) == 2:
         size = evaluator.define(op, [function, *operands], unobservable=True)
         size.role = ("size",)
-        evaluator.happened(only_read=True)
+        evaluator.happened(facts.PLAIN)
         return size
     if known == facts.TYPE and len(operands) == 1:
         return first.items[0] if _is_virtual(first, "object") else _class_of(evaluator, op, function, first)
@@ -161,14 +163,7 @@ def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: s
     if _is_virtual(owner, "object"):
         put(owner, ("attr", name), value)
         return _NONE
-    known = evaluator.owner.facts
-    seen = owner.built if isinstance(owner, Container) else owner
-    path = evaluator.path_of(owner)
-    kind = known.class_path(path) if path is not None else None
-    if isinstance(seen, SsaValue) and seen.role[:1] == ("instance",) and seen.block == evaluator.block.id:
-        kind = seen.role[1]  # (The proof knows the class of what was made in the same block only.)
-    if kind is not None and known.stores_plainly(kind, name, True):
-        evaluator.define(Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler), [value, owner])
+    if store_plainly(evaluator, owner, name, value, op):
         return _NONE
     value = evaluator.escape(value)
     entries = evaluator.define(Op(o.LOAD_GLOBAL, global_names.ENTRIES, op.offset, op.line), (), unobservable=True)
@@ -177,6 +172,21 @@ def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: s
     dictionary = evaluator.define(call, [entries, owner], unobservable=True)
     evaluator.define(Op(o.SETITEM, None, op.offset, op.line, -1, op.handler), [value, dictionary, Const(name)])
     return _NONE
+
+
+def store_plainly(evaluator: PartialEvaluator, owner: Value, name: str, value: Value, op: Op) -> bool:
+    """Leave ``owner.name = value``, and return True, if that only makes an entry in the owner's dictionary."""
+    known = evaluator.owner.facts
+    seen = owner.built if isinstance(owner, Container) else owner
+    path = evaluator.path_of(owner)
+    kind = known.class_path(path) if path is not None else None
+    if isinstance(seen, SsaValue) and seen.role[:1] == ("instance",) and seen.block == evaluator.block.id:
+        kind = seen.role[1]  # (The proof knows the class of what was made in the same block only.)
+    if kind is None or not known.stores_plainly(kind, name, True):
+        return False
+    evaluator.define(Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler), [value, owner], unobservable=True)
+    evaluator.happened(facts.ended_by(known, name))
+    return True
 
 
 def set_attribute(evaluator: PartialEvaluator, owner: Container, name: str, value: Value, generic: bool) -> bool:
@@ -214,6 +224,33 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
         raise CannotDecompile(SIMPLIFY, "a dictionary is filled with what is not known")
     else:
         return None
+    return _NONE
+
+
+def _update(evaluator: PartialEvaluator, op: Op, function: SsaValue, entries: Value) -> Value | None:
+    """Write ``module._buffers.update({'name': value})`` as stores to attributes, and other updates as they are.
+
+    ``None`` where such a call may do more than make entries.
+    """
+    dictionary, known = function.operands[0], evaluator.owner.facts
+    path = evaluator.path_of(dictionary)
+    if path is None or not known.builtin_method(path, "setdefault") or not _is_virtual(entries, "dict") \
+            or not entries.items:
+        return None
+    names = list(map(_constant, entries.items[::2]))
+    if not all(type(name) is str for name in names):
+        return None
+    if not isinstance(dictionary, SsaValue) or not all(
+            name.isidentifier() and name not in evaluator.owner.stores
+            and known.stores_member((*path, ("item", name))) for name in names):
+        result = evaluator.define(op, [function, entries], unobservable=True)
+        for name in names:
+            evaluator.happened(facts.ended_by(known, name))
+        return result
+    for name, value in zip(names, entries.items[1::2]):
+        store = Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler)
+        evaluator.define(store, [value, dictionary.operands[0]], unobservable=True)
+        evaluator.happened(facts.ended_by(known, name))
     return _NONE
 
 

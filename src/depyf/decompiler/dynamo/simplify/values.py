@@ -77,7 +77,7 @@ class SsaValue(Value):
         self.path: Path | None = None
         self.role: tuple[Any, ...] = ()
         self.lasting = ""
-        self.epochs = (0, 0)
+        self.epochs: tuple[int, ...] = (0, 0, 0)
         self.graph_item = False
 
 
@@ -107,13 +107,13 @@ class State:
     """Stack and known locals at a point of the program.
 
     Attributes:
-        epochs: numbers of the last things that may have changed the contents of plain objects, and those of modules.
+        epochs: numbers of the last things that may have changed what each of :data:`.facts.EPOCHS` lasts for.
     """
 
     stack: list[Value]
     variables: dict[str, Value]  # locals whose value is known: name -> value
     bound: set[str]  # locals that certainly have a value
-    epochs: tuple[int, int] = (0, 0)
+    epochs: tuple[int, ...] = (0, 0, 0)
 
     def copy(self) -> State:
         """Return a copy for one of several successors: containers are copied, and shared ones are still shared."""
@@ -177,7 +177,7 @@ class BlockPlan:
         verbatim: whether the block is copied unchanged.
     """
 
-    end_epochs: tuple[int, int] = (0, 0)
+    end_epochs: tuple[int, ...] = (0, 0, 0)
     values: list[SsaValue] = field(default_factory=list)
     entry_stack: list[SsaValue] = field(default_factory=list)
     end_operands: list[Value] = field(default_factory=list)

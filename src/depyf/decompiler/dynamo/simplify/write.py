@@ -10,7 +10,7 @@ from ....bytecode.operations import Op
 from ....bytecode.opspec import UPDATES, effect
 from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
-from ..facts import ALWAYS, MODULES
+from ..facts import ALWAYS, PLAIN
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .objects import is_key
 from .values import BlockPlan, Const, Local, Namer, SsaValue, Value
@@ -168,7 +168,7 @@ class BlockWriter:
         # (the contents of modules do not change while things are only read)
         of_modules = [at for at in changes if not self.only_reads(operands[at])]
         return any(isinstance(value, SsaValue) and value.lasting not in ("", ALWAYS) and value.op is not None
-                   and at < max(of_modules if value.lasting == MODULES else changes, default=-1)
+                   and at < max(changes if value.lasting == PLAIN else of_modules, default=-1)
                    for at, value in enumerate(operands))
 
     def only_builds(self, value: Value) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from ....bytecode import operations as o
 from ....bytecode.operations import Op, Program
 from ....bytecode.opspec import CANNOT_RAISE, KEPT, NO_FALL_THROUGH, ON_CELLS, ON_LOCALS, ONLY_READ, effect
-from ...dynamo.facts import Facts, Path
+from ...dynamo.facts import EPOCHS, PLAIN, Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
 from .merge import merge
@@ -193,7 +193,7 @@ class Prover:
         if kind in (o.RETURN, o.RAISE, o.RERAISE):
             return False
         self.events += 1
-        self.passed(left, right, kind)
+        self.passed(left, right, a)
         if kind is o.BRANCH:
             self._branch(left, right, a, b)
         elif kind is o.FOR_ITER:
@@ -233,6 +233,9 @@ class Prover:
     def _produce(self, state: State, event: Event) -> None:
         """Take the operands of an event off the stack, and leave its results there."""
         op = event.op
+        if event.entries is not None and len(event.entries.items) > 2:
+            del event.entries.items[:2]
+            return
         popped, pushed = effect(op)
         start = len(state.stack) - popped
         state.stack[start:] = self.results(event, pushed, state.stack[start:])
@@ -244,15 +247,12 @@ class Prover:
             state.locals.pop(op.arg, None)
             state.maybe.discard(op.arg)
 
-    def passed(self, left: State, right: State, kind: str) -> None:
-        """Note that an event may have changed the contents of objects and, unless it only reads, those of modules."""
-        modules = left.epochs[1]
-        if kind in _READS:
-            if self.paths:
-                self.notes.add(MODULES_NOTE)
-        else:
-            modules = self.events
-        left.epochs = right.epochs = (self.events, modules)
+    def passed(self, left: State, right: State, event: Event) -> None:
+        """Note what an event may have changed."""
+        if event.kind in _READS and self.paths:
+            self.notes.add(MODULES_NOTE)
+        ended = EPOCHS.index(PLAIN if event.kind in _READS else event.ends) + 1
+        left.epochs = right.epochs = (self.events,) * ended + left.epochs[ended:]
 
     def swallowed(self, event: Event) -> bool:
         """Return whether an event is the test of a ``with`` that torch entered again, before a mere ``raise None``."""
@@ -315,7 +315,7 @@ class Prover:
             other.stack.append(Symbol(("exception", self.events)))
             other.at = handler.target
             other.turns = 0
-            other.epochs = (self.events, self.events)
+            other.epochs = (self.events,) * len(EPOCHS)
             states.append(other)
         # A handler is reached from many events: a merge point by itself, with the exception as a fresh value.
         if merge(self, states[0], states[1]):
