@@ -70,7 +70,6 @@ SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
     Pass("leave_user_part", simplify.leave_user_part,
          "the part of a resume function that is the user's own is left as it is, at its places"),
     Pass("update_at_once", simplify.update_at_once, "a loop that fills a dictionary is read as one call of update"),
-    Pass("telling_names", simplify.name_loop_variables, "the variables of such a loop get telling names"),
     Pass("evaluate", simplify.evaluate, "lists that are built, read and dropped here leave nothing"),
 )
 

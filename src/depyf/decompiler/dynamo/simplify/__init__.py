@@ -24,13 +24,12 @@ from collections.abc import Mapping, Sequence
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....cfg import graph as g
-from ....cfg.graph import Block, Cfg, StackMismatch, entry_depths, reachable
-from ...errors import SIMPLIFY, CannotDecompile
+from ....cfg.graph import Block, Cfg, entry_depths, reachable
 from ..facts import ALWAYS, EPOCHS, Facts
 from ..global_names import NEW
+from .cleanups import forget_under_cleanups
 from .evaluate import PartialEvaluator
-from .loop_invariant_slots import forget_under_cleanups, loop_invariant_slots
-from .objects import as_one_call, with_telling_names
+from .filling import as_calls, as_loops
 from .user_part import ordinary_with, user_part
 from .values import BlockPlan, Container, Namer, SsaValue, State, Value, is_torch_name
 from .write import BlockWriter
@@ -55,8 +54,6 @@ class Simplification:
     ) -> None:
         self.graph = graph
         self.new = new
-        #: A graph that may be simplified in place of :attr:`graph`; not every one can be.
-        self.bolder: Cfg | None = None
         #: Blocks of the user's own in a resume function: they are copied unchanged.
         self.authored: frozenset[int] = frozenset()
         self.parameter_names = parameter_names or {}
@@ -109,20 +106,10 @@ def leave_user_part(work: Simplification) -> None:
 
 
 def update_at_once(work: Simplification) -> None:
-    """Offer the graph with each loop that fills a dictionary as one call, if there are facts.
-
-    Such a call can be simplified where this code makes the dictionary.
-    """
-    if work.facts is not None and not work.authored:
-        called = as_one_call(work.graph)
-        if called is not work.graph:
-            work.bolder = _straighten(called, {})
-
-
-def name_loop_variables(work: Simplification) -> None:
-    """Name the variables of loops that fill a dictionary by what they are, if there are facts."""
-    if work.facts is not None and not work.authored:
-        work.graph = with_telling_names(work.graph)
+    """Read each loop that fills a dictionary as one call."""
+    called = as_calls(work.graph)
+    if called is not work.graph:
+        work.graph = _straighten(called, {})
 
 
 def evaluate(work: Simplification) -> None:
@@ -132,12 +119,6 @@ def evaluate(work: Simplification) -> None:
         CannotDecompile: with facts, they cannot be used.
         StackMismatch: the graph is of no code that an interpreter could run.
     """
-    if work.bolder is not None:
-        try:
-            work.graph = work.evaluated(work.bolder)
-            return
-        except (CannotDecompile, StackMismatch):
-            pass  # what is filled is not made here: the loop remains
     work.graph = work.evaluated(work.graph)
 
 
@@ -216,10 +197,6 @@ class _Simplifier:
         self.arguments = set(graph.code.arguments)
         #: Attributes that the code stores itself.
         self.stores = {op.arg for block in graph.blocks.values() for op in block.ops if op.kind is o.STORE_ATTR}
-        #: Loop-invariant stack slots, whose values a block finds by name: block id -> how many.
-        self.invariant_slots = loop_invariant_slots(graph, self._joins())
-        #: Those values, once a block before it has been run: block id -> values.
-        self.invariant_values: dict[int, list[Value]] = {}
         self.stored = {op.arg for b in graph.blocks.values() for op in b.ops
                        if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)} - restored
         #: Stores that give a variable its own value, by name.
@@ -256,15 +233,6 @@ class _Simplifier:
         if origin.id in self.verbatim or origin.end == g.FOR_ITER:
             return False
         return block.floor <= origin.floor
-
-    def _joins(self) -> set[int]:
-        """Return the blocks whose state is not simply that of the block before, and not a handler's."""
-        blocks = self.graph.blocks
-        return {
-            id for id, sources in self.predecessors.items()
-            if sources and id not in self.verbatim and id not in self.handlers and id != self.graph.entry
-            and not any(p in self.verbatim or self._follows(id, blocks[p]) for p in sources)
-        }
 
     def _kept_names(self) -> set[str]:
         """Return the locals that are read in a block other than along the path on which they were stored."""
@@ -307,7 +275,6 @@ class _Simplifier:
         graph = self.graph
         pending: list[tuple[int, State | None]] = [(graph.entry, None)]
         pending += [(id, None) for id in graph.blocks]
-        postponed = 0
         while pending:
             id, state = pending.pop(0)
             if id in self.plans:
@@ -317,12 +284,6 @@ class _Simplifier:
                 self._follows(id, graph.blocks[p]) for p in self.predecessors[id]
             ):
                 pending.append((id, None))  # its predecessor comes first
-                continue
-            if id in self.invariant_slots and id not in self.invariant_values:
-                postponed += 1
-                if postponed > len(graph.blocks) ** 2:
-                    raise CannotDecompile(SIMPLIFY, "a loop that is entered in more than one place")
-                pending.append((id, None))
                 continue
             after = self._run_block(block, state)
             for successor in block.successors:
@@ -341,11 +302,10 @@ class _Simplifier:
             plan.verbatim = True
             return None
         if state is None:
-            invariant = self.invariant_values.get(block.id, [])
-            reals = [SsaValue(None, (), block.id) for _ in range(self.depths[block.id] - len(invariant))]
+            reals = [SsaValue(None, (), block.id) for _ in range(self.depths[block.id])]
             bound = set(self.arguments) if block.id == self.graph.entry else set(self.always_bound)
             self.happened += 1
-            state = State([*reals[: block.floor], *invariant, *reals[block.floor :]], {}, bound,
+            state = State(list(reals), {}, bound,
                           (self.happened,) * len(EPOCHS))
             plan.entry_stack = reals
         else:
@@ -442,4 +402,4 @@ class _Simplifier:
             if end is not None:
                 end = Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
             blocks[id] = Block(id, ops, block.end, block.successors, block.arg, end, block.region)
-        return Cfg(self.graph.code, blocks, self.graph.entry)
+        return as_loops(Cfg(self.graph.code, blocks, self.graph.entry), self.namer.taken)

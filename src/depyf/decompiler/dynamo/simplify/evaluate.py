@@ -12,7 +12,7 @@ from ....cfg import graph as g
 from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, EPOCHS, MODULES, PLAIN, Path, lasting
-from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
+from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS, UPDATE
 from . import objects
 from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value
 
@@ -110,6 +110,13 @@ class PartialEvaluator:
         self.state.replace(value, built)
         return built
 
+    def settle(self, taken: Sequence[Value]) -> None:
+        """Have all values computed before a loop, which takes some of them: its turns are the same to the proof."""
+        for value in [*self.stack, *self.state.variables.values(), *taken]:
+            seen = self.escape(value)
+            if isinstance(seen, SsaValue) and not seen.lasting and seen.op is not None:
+                seen.block, seen.pure, seen.graph_item = -1, False, False  # (as if another block had made it)
+
     def step(self, op: Op) -> None:
         """Run one operation: by its rule ``op_KIND``, or as any operation."""
         self.op = op
@@ -162,52 +169,7 @@ class PartialEvaluator:
                 return
             self.plan.end_operands = [*reals, *[self.escape(v) for v in tested]]
             return
-        self.take_invariant_slots()
         self.plan.end_operands = [self.escape(v) for v in [*list(self.stack), *tested]]
-
-    def take_invariant_slots(self) -> None:
-        """Take the loop-invariant stack slots off the stack: the successors find these values by name."""
-        owner, block = self.owner, self.block
-        counts = {owner.invariant_slots.get(s, 0) for s in block.successors}
-        if len(counts) != 1:
-            raise CannotDecompile(SIMPLIFY, "the ways on disagree about what lies on the stack")
-        (count,) = counts
-        if not count:
-            return
-        base = block.floor
-        count_before = len(self.plan.values)
-        for slot in range(base, base + count):
-            self.materialise(self.stack[slot])
-        self.move_before_the_rest(count_before, self.stack[base + count :])
-        values = self.stack[base : base + count]
-        del self.stack[base : base + count]
-        for successor in block.successors:
-            known = owner.invariant_values.setdefault(successor, values)
-            if not all(map(_same_value, known, values)):
-                raise CannotDecompile(SIMPLIFY, "the ways into a block bring different values")
-
-    def materialise(self, value: Value) -> None:
-        """Materialise a value that other blocks take; slices and tuples of constants are not built."""
-        if isinstance(value, SsaValue) and value.op is None:
-            raise CannotDecompile(SIMPLIFY, "a value that is on the stack already")
-        if isinstance(value, Local) and value.name in self.owner.stored:
-            self.materialise_local(value.name)
-        elif not _is_constant(value):
-            self.escape(value)
-
-    def move_before_the_rest(self, start: int, rest: Sequence[Value]) -> None:
-        """Move what was made last before the values that remain on the stack, if it needs none of them.
-
-        An iterator has no name: nothing may come between making it and its loop.
-        """
-        values = self.plan.values
-        latest, staying = values[start:], {id(value) for value in rest}
-        place = next((i for i, result in enumerate(values[:start]) if id(result) in staying), start)
-        while 0 < place < start and any(values[place - 1] is operand for operand in values[place].operands):
-            place -= 1
-        later = {id(result) for result in values[place:start]}
-        if not any(id(operand) in later for result in latest for operand in result.operands):
-            self.plan.values[:] = [*values[:place], *latest, *values[place:start]]
 
     # --- constants, locals ---
     def op_CONST(self, op: Op) -> None:
@@ -515,8 +477,8 @@ class PartialEvaluator:
         result = self.stack[-1]
         assert isinstance(result, SsaValue)
         (owner,) = result.operands
-        if isinstance(owner, SsaValue) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
-                and op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
+        if op.arg == UPDATE or isinstance(owner, SsaValue) and owner.op is not None \
+                and owner.op.kind is o.LOAD_GLOBAL and op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
             result.optional = True
 
     def op_INPLACE(self, op: Op) -> None:
@@ -589,25 +551,6 @@ def known_truth(value: Value) -> bool | None:
             value.optional = owner.optional = True
             return False
     return None
-
-
-def _is_constant(value: Value) -> bool:
-    """Return whether a value is a constant, or a slice or tuple of constants."""
-    if isinstance(value, Container):
-        return value.kind in ("slice", "tuple") and all(map(_is_constant, value.items))
-    return isinstance(value, Const)
-
-
-def _same_value(left: Value, right: Value) -> bool:
-    """Return whether two predecessors bring the same value."""
-    if isinstance(left, Const) and isinstance(right, Const):
-        return left.value is right.value
-    if isinstance(left, Local) and isinstance(right, Local):
-        return left.name == right.name
-    if isinstance(left, Container) and isinstance(right, Container):
-        return left.kind == right.kind and len(left.items) == len(right.items) and all(
-            map(_same_value, left.items, right.items))
-    return left is right
 
 
 def _locals_named(state: State, name: str) -> list[Local]:

@@ -17,14 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
-from ....cfg import graph as g
-from ....cfg.graph import Block, Cfg
 from ...errors import SIMPLIFY, CannotDecompile
-from ...nodes import free_name
 from .. import facts, global_names
 from ..facts import ALWAYS, GETATTR, MODULES, Path
 from ..global_names import MODULE_DICTIONARIES, UPDATE
-from .values import Const, Container, SsaValue, Value, is_torch_name
+from .values import Const, Container, SsaValue, Value
 
 if TYPE_CHECKING:
     from .evaluate import PartialEvaluator
@@ -49,8 +46,6 @@ def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
         role = ("ancestor method", owner.role[1], name)
     elif path is not None:
         role = _role(evaluator, path, name)
-    if name == global_names.UPDATE and not role:
-        raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
     if not role:
         if path is None or not evaluator.owner.facts.builtin_method(path, name):
             return False
@@ -104,8 +99,12 @@ def call(evaluator: PartialEvaluator, op: Op, function: SsaValue, operands: Sequ
     if kind == "set attribute" and len(operands) == 3 and isinstance(first, Container) and is_key(operands[1]) \
             and set_attribute(evaluator, first, _constant(operands[1]), operands[2], generic=False):
         return _NONE
+    if kind == "ancestor method" and (done := _fill(function.role[1], function.role[2], operands)) is not None:
+        return done
+    if function.op is not None and function.op.arg == UPDATE:
+        return _fill_entry_by_entry(evaluator, op, function, operands)
     if kind == "ancestor method":
-        return _fill(function.role[1], function.role[2], operands)
+        return None
     if kind == "bound" and function.role[1] == "update" and len(operands) == 1:
         return _update(evaluator, op, function, operands[0])
     return _call_known(evaluator, op, function, operands)
@@ -205,8 +204,6 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
     owner = operands[0] if operands else None
     if not isinstance(owner, Container) or owner.kind != "object" or owner.built is not None \
             or owner.slots[0][1] != ("list" if kind == "list" else "dict"):
-        if name == global_names.UPDATE:
-            raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
         return None
     if name == "clear" and len(operands) == 1:
         kept = [at for at, slot in enumerate(owner.slots) if slot[0] in ("class", "attr")]
@@ -220,8 +217,6 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
     elif name == "extend" and isinstance(operands[1], Container) and operands[1].kind in ("list", "tuple"):
         owner.items += operands[1].items
         owner.slots += [("element", 0)] * len(operands[1].items)
-    elif name == global_names.UPDATE:
-        raise CannotDecompile(SIMPLIFY, "a dictionary is filled with what is not known")
     else:
         return None
     return _NONE
@@ -252,6 +247,29 @@ def _update(evaluator: PartialEvaluator, op: Op, function: SsaValue, entries: Va
         evaluator.define(store, [value, dictionary.operands[0]], unobservable=True)
         evaluator.happened(facts.ended_by(known, name))
     return _NONE
+
+
+def _fill_entry_by_entry(
+    evaluator: PartialEvaluator, op: Op, function: SsaValue, operands: Sequence[Value],
+) -> Value | None:
+    """Make the entries of a dictionary that others have seen, one by one if they are known.
+
+    ``None`` if they are not: the loop remains, for which what it takes is in variables.
+    """
+    (target, entries), cls = operands, function.operands[0]
+    if isinstance(cls, SsaValue) and cls.op is not None and cls.op.kind is o.GETITEM:
+        cls.hints.append("dict_class")
+        cls.lasting = ""
+    if _is_virtual(entries, "dict") or _is_virtual(entries, "ordered"):
+        inside = entries.items[entries.kind == "ordered" :]
+        for key, value in zip(inside[::2], inside[1::2]):
+            method = evaluator.define(Op(o.LOAD_ATTR, "__setitem__", op.offset, op.line, -1, op.handler), [cls])
+            evaluator.define(Op(o.CALL, (3, ()), op.offset, op.line, -1, op.handler), [method, target, key, value])
+        return _NONE
+    if isinstance(entries, SsaValue):
+        entries.hints.append("entries")
+    evaluator.settle((cls, target, entries))
+    return None
 
 
 def put(owner: Container, slot: tuple[str, Any], value: Value) -> None:
@@ -373,79 +391,3 @@ def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> boo
         return False
     evaluator.pop(2)
     return evaluator.reads(read, operands, path)
-
-
-# --- the loop that fills a dictionary: one call ------------------------------------------------------
-# Dynamo fills an object that is a dictionary by code made of a template (``_manual_dict_setitem`` in
-# ``torch/_dynamo/side_effects.py``)::
-#
-#     dict_class = type(dict_to).__mro__[2]
-#     dict_class.clear(dict_to)
-#     for k, v in dict_from.items():
-#         dict_class.__setitem__(dict_to, k, v)
-#
-# The loop becomes ``dict_class.<update>(dict_to, dict_from)``, which is no Python: it is good only where it is carried
-# out while the code is simplified (:mod:`.objects`).
-_BODY = (o.UNPACK, o.STORE_FAST, o.STORE_FAST, o.LOAD_FAST, o.LOAD_ATTR, o.LOAD_FAST, o.LOAD_FAST, o.LOAD_FAST, o.CALL,
-         o.POP)
-_BEFORE = (o.LOAD_FAST, o.LOAD_ATTR, o.CALL, o.GET_ITER)
-
-
-def as_one_call(graph: Cfg) -> Cfg:
-    """Return the graph with loops that fill a dictionary as calls; the given one if it has none."""
-    blocks = dict(graph.blocks)
-    for head in graph.blocks.values():
-        if head.end != g.FOR_ITER or head.ops:
-            continue
-        inside, behind = head.successors
-        body = blocks.get(inside)
-        before = [block for block in blocks.values() if head.id in block.successors and block.id != inside]
-        if body is None or len(before) != 1 or body.successors != [head.id] or not _fills(before[0], body):
-            continue
-        start = before[0]
-        place = body.ops[8]
-        blocks[start.id] = Block(start.id, [
-            *start.ops[:-4], body.ops[3], Op(o.LOAD_ATTR, UPDATE, place.offset, place.line, -1, place.handler),
-            body.ops[5], start.ops[-4], Op(o.CALL, (2, ()), place.offset, place.line, -1, place.handler), body.ops[9],
-        ], g.JUMP, (behind,), None, None, start.region)
-        del blocks[head.id], blocks[inside]
-    return Cfg(graph.code, blocks, graph.entry) if len(blocks) < len(graph.blocks) else graph
-
-
-def with_telling_names(graph: Cfg) -> Cfg:
-    """Return the graph with the numbered variables of such loops called as in torch's template."""
-    names: dict[str, str] = {}
-    for head in graph.blocks.values():
-        if head.end != g.FOR_ITER or head.ops:
-            continue
-        body = graph.blocks[head.successors[0]]
-        before = [block for block in graph.blocks.values() if head.id in block.successors and block is not body]
-        if body.successors == [head.id] and len(before) == 1 and _fills(before[0], body):
-            kinds = (body.ops[1], "key"), (body.ops[2], "value"), (body.ops[3], "dict_class"), (
-                body.ops[5], "target"), (before[0].ops[-4], "entries")
-            for op, name in kinds:
-                if is_torch_name(op.arg):
-                    names.setdefault(op.arg, name)
-    taken = {op.arg for block in graph.blocks.values() for op in block.ops if isinstance(op.arg, str)}
-    chosen: dict[str, str] = {}
-    for old, name in names.items():
-        chosen[old] = free_name(name, taken)
-        taken.add(chosen[old])
-    if not chosen:
-        return graph
-    variables = (o.LOAD_FAST, o.STORE_FAST, o.DELETE_FAST)
-    blocks = {id: Block(id, [
-        Op(op.kind, chosen[op.arg], op.offset, op.line, op.target, op.handler)
-        if op.kind in variables and op.arg in chosen else op for op in block.ops
-    ], block.end, block.successors, block.arg, block.end_op, block.region) for id, block in graph.blocks.items()}
-    return Cfg(graph.code, blocks, graph.entry)
-
-
-def _fills(start: Block, body: Block) -> bool:
-    """Return whether two blocks are what torch's template compiles to: the part before the loop, and its body."""
-    if tuple(op.kind for op in body.ops) != _BODY or tuple(op.kind for op in start.ops[-4:]) != _BEFORE:
-        return False
-    unpack, key, value, _, setitem, _, first, second, call, _ = body.ops
-    _, items, no_arguments, _ = start.ops[-4:]
-    return (unpack.arg == 2 and setitem.arg == "__setitem__" and call.arg == (3, ()) and items.arg == "items"
-            and no_arguments.arg == (0, ()) and (first.arg, second.arg) == (key.arg, value.arg))
