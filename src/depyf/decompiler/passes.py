@@ -115,7 +115,6 @@ FINISH: Sequence[Pass[bodies.Unfinished]] = (
 
 USER_WORDS: Sequence[Pass[words.Readable]] = (
     Pass("name_constants", words.Readable.name_constants, "constants of torch's in the words of the program"),
-    Pass("name_sizes", words.Readable.name_sizes, "`call_size(x, 1)` becomes `x.size(1)`"),
     Pass("import_globals", words.Readable.import_globals, "globals that Dynamo added become imports"),
     Pass("follow_variables", words.Readable.follow_variables, "variables that are bound once to a known object"),
     Pass("fold_repeats", words.Readable.fold_repeats, "what repeats from layer to layer is written once"),

@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..nodes import Transformer, copied, free_name, nodes_of
-from .alike import Comparison, Index, every, expression, graph_item, loop_over, sliced
+from .alike import Comparison, Index, Substitution, every, expression, graph_item, loop_over, sliced
 from .live_paths import LivePaths, is_plain_path, text_of
 
 # --- statements that are the same for each element: a loop -------------------------------------------
@@ -137,7 +137,7 @@ def _of_one_length(blocks: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt
 
 def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], folder: Folder) -> ast.For | None:
     """Return one loop for blocks that are the same but for the element; ``None`` if they differ in another way."""
-    turns = [ast.Module([_Elements(elements).visit(copied(statement)) for statement in block], [])
+    turns = [ast.Module([Substitution(elements).visit(copied(statement)) for statement in block], [])
              for block in blocks.values()]
     comparison = Comparison(folder, folder.variables)
     same = comparison.common(turns)
@@ -146,16 +146,6 @@ def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], fold
     target, over = folder.loop(comparison.differing, len(turns))
     folder.taken.update(comparison.differing.values())
     return ast.fix_missing_locations(ast.For(target, over, same.body, [], lineno=1, col_offset=0))
-
-
-class _Elements(Transformer):
-    """A rewriting of variables as the elements that they refer to."""
-
-    def __init__(self, elements: dict[str, ast.expr]) -> None:
-        self._elements = elements
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copied(self._elements.get(node.id, node))
 
 
 #: As many items of a graph, or elements of a list, in a row become a slice.
@@ -298,7 +288,7 @@ class Folder(Transformer):
 
     def repeated(self, run: _Run, names: dict[str, str], block: list[ast.expr]) -> ast.Starred:
         """Return a run as one starred item: the list itself, or a generator expression over its elements."""
-        lists = [self.part(owner, run.first, run.turns) for owner in run.owners]
+        lists = [self.over(owner, run.first, 1, run.turns) for owner in run.owners]
         if run.is_list:
             self.has_starred = True
             return ast.Starred(lists[0], ast.Load())
@@ -313,14 +303,6 @@ class Folder(Transformer):
         inner = ast.Tuple(block, ast.Load())
         loops.append(ast.comprehension(ast.Name(self.value, ast.Store()), inner, [], 0))
         return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
-
-    def part(self, owner: str, first: int, count: int) -> ast.expr:
-        """Return the list, or the slice of it that a loop iterates over."""
-        whole = expression(owner)
-        path = self.paths.of(whole)
-        if path is not None and not first and count == self.paths.facts.length(path):
-            return whole
-        return sliced(whole, first, first + count, 1)
 
     def name_for(self, owner: str, used: frozenset[str]) -> str:
         """Return a free name for elements of a list: ``layer`` for ``self.model.layers``."""
@@ -383,14 +365,16 @@ class Folder(Transformer):
 
     def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:
         """Return the target and the iterable of a loop."""
-        sources = [expression(owner) if self.whole(owner, first, step, turns)
-                   else every(expression(owner), first, step, turns) for owner, first, step in differing]
+        sources = [self.over(owner, first, step, turns) for owner, first, step in differing]
         return loop_over(list(differing.values()), sources)
 
-    def whole(self, owner: str, first: int, step: int, count: int) -> bool:
-        """Return whether these elements are the whole list, in order."""
-        path = self.paths.of(expression(owner))
-        return path is not None and not first and step == 1 and self.paths.facts.length(path) == count
+    def over(self, owner: str, first: int, step: int, count: int) -> ast.expr:
+        """Return the list, or the slice of it that a loop iterates over."""
+        whole = expression(owner)
+        path = self.paths.of(whole)
+        if path is not None and not first and step == 1 and self.paths.facts.length(path) == count:
+            return whole
+        return every(whole, first, step, count)
 
 
 class _Runs:

@@ -26,12 +26,12 @@ from ....bytecode.operations import Op
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg, entry_depths, reachable
 from ..facts import ALWAYS, EPOCHS, Facts
-from ..global_names import NEW
+from ..global_names import NEW, says_sizes
 from .cleanups import forget_under_cleanups
 from .evaluate import PartialEvaluator
 from .filling import as_calls, as_loops
 from .user_part import ordinary_with, user_part
-from .values import BlockPlan, Container, Namer, SsaValue, State, Value, is_torch_name
+from .values import BlockPlan, Namer, SsaValue, State, Value, is_torch_name
 from .write import BlockWriter
 
 
@@ -195,6 +195,7 @@ class _Simplifier:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
                           if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
         self.arguments = set(graph.code.arguments)
+        self.says_sizes = says_sizes(graph.code, [op for block in graph.blocks.values() for op in block.ops])
         #: Attributes that the code stores itself.
         self.stores = {op.arg for block in graph.blocks.values() for op in block.ops if op.kind is o.STORE_ATTR}
         self.stored = {op.arg for b in graph.blocks.values() for op in b.ops
@@ -381,9 +382,6 @@ class _Simplifier:
             value.uses += 1
             if value.block != block:
                 value.elsewhere = True
-        elif isinstance(value, Container):
-            for item in value.items:
-                self._use(item, block)
 
     # --- writing ----------------------------------------------------------------------------------
     def _write(self) -> Cfg:

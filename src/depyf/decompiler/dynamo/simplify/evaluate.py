@@ -187,13 +187,6 @@ class PartialEvaluator:
         else:
             self.generic(op)
 
-    def op_LOAD_CLOSURE(self, op: Op) -> None:
-        """Push a cell; nothing is lost if that does not happen."""
-        self.generic(op)
-        cell = self.stack[-1]
-        assert isinstance(cell, SsaValue)
-        cell.optional = cell.pure = True
-
     def op_LOAD_DEREF(self, op: Op) -> None:
         """Push the value of a cell, as an unobservable read where the facts know it."""
         if not self.reads(op, (), (("local", op.arg),)):
@@ -238,19 +231,17 @@ class PartialEvaluator:
             self.state.variables[name] = value
 
     def forget(self, name: str) -> None:
-        """Materialise what still means the value of a local, as the local gets another one."""
+        """Materialise what still means the value of a local, as the local gets another one: it is read here."""
         self.state.variables.pop(name, None)
-        if self.state.mentions(name):
-            self.materialise_local(name)
-
-    def materialise_local(self, name: str) -> None:
-        """Materialise a local: every mention of its present value becomes an SSA value that is read here."""
+        stale = [value for value in self.state.values() if isinstance(value, Local) and value.name == name]
+        if not stale:
+            return
         assert self.op is not None
         read = SsaValue(Op(o.LOAD_FAST, name, self.op.offset, self.op.line), (), self.block.id)
         read.optional = True
         self.plan.values.append(read)
-        for stale in _locals_named(self.state, name):
-            self.state.replace(stale, read)
+        for each in stale:
+            self.state.replace(each, read)
 
     def op_DELETE_FAST(self, op: Op) -> None:
         """Delete a local; in texts for readers the variables of graph results are not deleted."""
@@ -318,14 +309,6 @@ class PartialEvaluator:
         """Leave a dictionary display whose keys have hashes of their own: to the proof, these may change anything."""
         self.generic(op)
         self.happened()
-
-    def op_LIST_TO_TUPLE(self, op: Op) -> None:
-        """Make a tuple of a list, a virtual one of a virtual one."""
-        (value,) = self.pop(1)
-        if isinstance(value, Container) and value.kind == "list":
-            self.stack.append(Container("tuple", list(value.items)))
-        else:
-            self.stack.append(self.define(op, [value]))
 
     def op_LIST_APPEND(self, op: Op) -> None:
         """Append to a virtual list, or leave the operation."""
@@ -425,15 +408,6 @@ class PartialEvaluator:
                 del owner.items[key]
                 return
         self.generic(op)
-
-    def op_UNPACK(self, op: Op) -> None:
-        """Push the elements of a tuple or list that are known, the first on top, or leave the operation."""
-        items = _items(self.stack[-1])
-        if items is not None and len(items) == op.arg:
-            self.pop(1)
-            self.stack.extend(reversed(items))
-        else:
-            self.generic(op)
 
     def op_IS(self, op: Op) -> None:
         """Decide ``None is None``, or leave the operation."""
@@ -551,24 +525,6 @@ def known_truth(value: Value) -> bool | None:
             value.optional = owner.optional = True
             return False
     return None
-
-
-def _locals_named(state: State, name: str) -> list[Local]:
-    """Return the mentions of a local's value on the stack, in locals and inside containers."""
-    result: list[Local] = []
-    seen: set[int] = set()
-
-    def inside(items: Sequence[Value]) -> None:
-        for value in items:
-            if isinstance(value, Local) and value.name == name:
-                result.append(value)
-            elif isinstance(value, Container) and id(value) not in seen:
-                seen.add(id(value))
-                inside(value.items)
-
-    inside(state.stack)
-    inside(list(state.variables.values()))
-    return result
 
 
 def _is_graph_result(value: Value) -> bool:

@@ -118,6 +118,10 @@ def _call_known(evaluator: PartialEvaluator, op: Op, function: SsaValue, operand
             and isinstance(_constant(operands[1]), str):
         return _set_entry(evaluator, op, first, _constant(operands[1]), operands[2])
     if known == facts.SIZE and len(operands) == 2:
+        if evaluator.owner.says_sizes:
+            read = Op(o.LOAD_ATTR, "size", op.offset, op.line, -1, op.handler)
+            function, operands = evaluator.define(read, operands[:1], unobservable=True), operands[1:]
+            op = Op(o.CALL, (1, ()), op.offset, op.line, -1, op.handler)
         size = evaluator.define(op, [function, *operands], unobservable=True)
         size.role = ("size",)
         evaluator.happened(facts.PLAIN)

@@ -131,38 +131,27 @@ class State:
         return State([dup(v) for v in self.stack], {n: dup(v) for n, v in self.variables.items()},
                      set(self.bound), self.epochs)
 
+    def places(self) -> Iterator[list[Value]]:
+        """Yield the lists of values that can be changed: the stack, and the items of containers."""
+        yield self.stack
+        pending = [*self.stack, *self.variables.values()]
+        seen: set[int] = set()
+        while pending:
+            value = pending.pop()
+            if isinstance(value, Container) and id(value) not in seen:
+                seen.add(id(value))
+                yield value.items
+                pending += value.items
+
+    def values(self) -> list[Value]:
+        """Return all values on the stack, in locals and inside containers."""
+        return [*self.variables.values(), *(value for place in self.places() for value in place)]
+
     def replace(self, old: Value, new: Value) -> None:
         """Replace a value by another on the stack, in locals and inside containers."""
-        seen: set[int] = set()
-
-        def inside(items: list[Value]) -> None:
-            for index, value in enumerate(items):
-                if value is old:
-                    items[index] = new
-                elif isinstance(value, Container) and id(value) not in seen:
-                    seen.add(id(value))
-                    inside(value.items)
-
-        inside(self.stack)
-        known = list(self.variables.values())
-        inside(known)
-        self.variables = dict(zip(self.variables, known))
-
-    def mentions(self, name: str) -> bool:
-        """Return whether a value still to be used is the present value of a local."""
-        seen: set[int] = set()
-
-        def inside(items: Sequence[Value]) -> bool:
-            for value in items:
-                if isinstance(value, Local) and value.name == name:
-                    return True
-                if isinstance(value, Container) and id(value) not in seen:
-                    seen.add(id(value))
-                    if inside(value.items):
-                        return True
-            return False
-
-        return inside(self.stack) or inside(list(self.variables.values()))
+        for place in list(self.places()):
+            place[:] = [new if value is old else value for value in place]
+        self.variables = {name: new if value is old else value for name, value in self.variables.items()}
 
 
 @dataclass(eq=False, slots=True)
@@ -236,13 +225,19 @@ class Namer:
         if value.op is None:
             return "value"
         if value.role[:1] == ("size",):
-            return _short("_".join(filter(None, [_described(value.operands[1], self.rename, False), "size"]))) or "size"
+            return _short("_".join(filter(None, [_described(size_of(value)[0], self.rename, False), "size"]))) or "size"
         if value.op.kind in (o.CALL, o.CALL_EX) and value.operands:
             called = "" if _is_constant(value.operands[0]) else _described(value.operands[0], self.rename, False)
             return _short(called.rstrip("_") + "_result") or "result"
         if value.op.kind is o.LOAD_FAST:
             return f"{value.op.arg}_before"
         return _KINDS.get(value.op.kind, "value")
+
+
+def size_of(value: SsaValue) -> list[Value]:
+    """Return the tensor and the number of the dimension that a size is read of."""
+    function, *operands = value.operands
+    return operands if len(operands) == 2 or not isinstance(function, SsaValue) else [*function.operands, *operands]
 
 
 def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int = 0) -> str:

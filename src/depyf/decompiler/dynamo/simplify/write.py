@@ -13,7 +13,7 @@ from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, PLAIN
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .objects import is_key
-from .values import BlockPlan, Const, Local, Namer, SsaValue, Value
+from .values import BlockPlan, Const, Local, Namer, SsaValue, Value, size_of
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
 
@@ -184,7 +184,7 @@ class BlockWriter:
     def only_reads(value: Value) -> bool:
         """Return whether evaluating a value cannot change the contents of modules: it is the size of a known value."""
         return isinstance(value, SsaValue) and value.role == ("size",) and all(
-            not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in value.operands)
+            not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in size_of(value))
 
     def place(self) -> tuple[int, int | None]:
         """Return offset and line of the block's terminator, or of its last operation."""
