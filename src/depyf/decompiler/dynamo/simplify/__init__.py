@@ -61,27 +61,6 @@ class Simplification:
         self.rename = rename or {}
         self.facts = facts
 
-    def evaluated(self, present: Cfg) -> Cfg:
-        """Return a graph simplified, again for as long as branches turn out to be decided.
-
-        And once more where a parameter is only ever given its own value: then it is what it was on entry.
-        """
-        restored: frozenset[str] = frozenset()
-        # Each decided branch makes more of the graph straight; a graph has finitely many.
-        for _ in range(len(present.blocks) + 2):
-            simplifier = _Simplifier(
-                present, self.parameter_names, self.keep_variables, self.rename, self.facts, self.authored, restored,
-                self.new)
-            result = simplifier.run()
-            if simplifier.decided:
-                present = _straighten(present, simplifier.decided)
-            elif self.facts is not None and not restored and simplifier.restored():
-                restored = simplifier.restored()
-            else:
-                break
-        return result
-
-
 def undo_reentered_with(work: Simplification) -> None:
     """Make one ordinary ``with`` of one that Dynamo enters again after a graph break."""
     work.graph = ordinary_with(work.graph)
@@ -119,7 +98,18 @@ def evaluate(work: Simplification) -> None:
         CannotDecompile: with facts, they cannot be used.
         StackMismatch: the graph is of no code that an interpreter could run.
     """
-    work.graph = work.evaluated(work.graph)
+    graph = work.graph
+    restored: frozenset[str] = frozenset()
+    # Again for as long as branches turn out to be decided: each makes more of the graph straight.
+    for _ in range(len(graph.blocks) + 2):
+        simplifier = _Simplifier(work, graph, restored)
+        work.graph = simplifier.run()
+        if simplifier.decided:
+            graph = _straighten(graph, simplifier.decided)
+        elif work.facts is not None and not restored and simplifier.restored():
+            restored = simplifier.restored()  # a parameter is only ever given its own value: it is what it was on entry
+        else:
+            break
 
 
 def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
@@ -127,71 +117,52 @@ def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
 
     The tested value is popped where the branch was.
     """
-    blocks: dict[int, Block] = {}
-    for id, block in graph.blocks.items():
-        if id in decided:
-            end = block.end_op
-            pop = Op(o.POP, None, end.offset if end else -1, end.line if end else None)
-            block = Block(id, [*block.ops, pop], g.JUMP, (decided[id],), None, None, block.region)
-        blocks[id] = block
-    reached = reachable(blocks, [graph.entry])
-    blocks = {id: block for id, block in blocks.items() if id in reached}
-    predecessors, handlers = _edges(Cfg(graph.code, blocks, graph.entry))
-    for id in list(blocks):
-        while id in blocks and blocks[id].end == g.JUMP:
-            block = blocks[id]
+    graph = graph.copy()
+    for id, successor in decided.items():
+        block, end = graph.blocks[id], graph.blocks[id].end_op
+        pop = Op(o.POP, None, end.offset if end else -1, end.line if end else None)
+        block.ops, block.end, block.successors, block.end_op = [*block.ops, pop], g.JUMP, [successor], None
+    graph.prune()
+    predecessors, handlers = graph.predecessors(), _handlers(graph)
+    for block in list(graph.blocks.values()):
+        while block.id in graph.blocks and block.end == g.JUMP:
             (following,) = block.successors
-            other = blocks[following]
-            same = (other.region is block.region or other.region is not None and block.region is not None
-                    and repr(other.region) == repr(block.region))
-            if len(predecessors[following]) != 1 or following in handlers or not same \
-                    or following in (id, graph.entry):
+            other = graph.blocks[following]
+            if len(predecessors[following]) != 1 or following in handlers or following in (block.id, graph.entry) \
+                    or repr(other.region) != repr(block.region):
                 break
-            blocks[id] = Block(id, [*block.ops, *other.ops], other.end, other.successors, other.arg,
-                               other.end_op, block.region)
-            for successor in other.successors:
-                predecessors[successor] = [id if p == following else p for p in predecessors[successor]]
-            del blocks[following]
-    return Cfg(graph.code, blocks, graph.entry)
+            block.ops, block.end, block.successors = [*block.ops, *other.ops], other.end, other.successors
+            block.arg, block.end_op = other.arg, other.end_op
+            del graph.blocks[following]
+    return graph
 
 
-def _edges(graph: Cfg) -> tuple[dict[int, list[int]], set[int]]:
-    """Return the predecessors of each block, and the blocks that begin handlers."""
-    predecessors: dict[int, list[int]] = {id: [] for id in graph.blocks}
-    handlers: set[int] = set()
-    for block in graph.blocks.values():
-        for successor in block.successors:
-            predecessors[successor].append(block.id)
-        if block.region is not None:
-            handlers.add(block.region.handler)
-    return predecessors, handlers
+def _handlers(graph: Cfg) -> set[int]:
+    """Return the blocks that begin handlers."""
+    return {block.handler for block in graph.blocks.values() if block.handler is not None}
 
 
 class _Simplifier:
     """One run of the partial evaluator over all blocks of a graph, and the writing of the remaining values."""
 
-    def __init__(
-        self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
-        rename: Mapping[str, str], facts: Facts | None = None, authored: frozenset[int] = frozenset(),
-        restored: frozenset[str] = frozenset(), new: str = NEW,
-    ) -> None:
+    def __init__(self, work: Simplification, graph: Cfg, restored: frozenset[str]) -> None:
         self.graph = graph
-        self.new = new
-        self.facts: Facts = facts or Facts()
-        self.readable = facts is not None
+        self.new, self.rename, self.parameter_names = work.new, work.rename, work.parameter_names
+        self.facts: Facts = work.facts or Facts()
+        self.readable = work.facts is not None
         #: How many things have happened that others may observe.
         self.happened = 0
-        self.rename = rename
-        self.parameter_names = parameter_names
         self.depths = entry_depths(graph)
-        self.predecessors, self.handlers = _edges(graph)
-        self.verbatim = self._handling_blocks() | authored
+        self.predecessors, self.handlers = graph.predecessors(), _handlers(graph)
+        #: Blocks that are copied unchanged; some run while an exception is being handled.
+        self.verbatim = work.authored | reachable(graph.blocks, self.handlers, lambda block: (
+            () if any(op.kind is o.POP_EXCEPT for op in block.ops) else block.successors))
         self.plans: dict[int, BlockPlan] = {}
         #: Branches that always take one edge: block id -> successor.
         self.decided: dict[int, int] = {}
         #: Locals that code which is not followed value by value reads: their stores are needed.
         self.kept = self._kept_names()
-        if keep_variables:
+        if work.keep_variables:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
                           if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
         self.arguments = set(graph.code.arguments)
@@ -206,20 +177,6 @@ class _Simplifier:
         self.always_bound = self.arguments - deleted
 
     # --- what is followed -------------------------------------------------------------------------
-    def _handling_blocks(self) -> set[int]:
-        """Return the blocks that run while an exception is being handled, and those that start handlers."""
-        result: set[int] = set()
-        pending = list(self.handlers)
-        while pending:
-            id = pending.pop()
-            if id in result:
-                continue
-            result.add(id)
-            block = self.graph.blocks[id]
-            if not any(op.kind is o.POP_EXCEPT for op in block.ops):
-                pending.extend(block.successors)
-        return result
-
     def _follows(self, id: int, origin: Block) -> bool:
         """Return whether the knowledge at the end of ``origin`` applies at the start of block ``id``.
 

@@ -36,16 +36,15 @@ def forget_under_cleanups(graph: Cfg) -> Cfg:
         return graph
     shift = {number: primary[handler] for handler in chosen for number in inside[handler]}
     regions: dict[int, Region] = {}
-    blocks: dict[int, Block] = {}
+    graph = graph.copy()
     for number, block in graph.blocks.items():
         region = block.region
         if region is not None:
             less = primary[region.handler] if region.handler in chosen else \
                 0 if region.handler in primary else shift.get(number, 0)
             if less:
-                region = regions.setdefault(id(region), Region(region.handler, region.depth - less, region.lasti))
-        blocks[number] = Block(number, block.ops, block.end, block.successors, block.arg, block.end_op, region)
-    return Cfg(graph.code, blocks, graph.entry)
+                block.region = regions.setdefault(id(region), Region(region.handler, region.depth - less, region.lasti))
+    return graph
 
 
 def _inside(graph: Cfg, handler: int, primary: dict[int, int]) -> set[int]:

@@ -29,8 +29,9 @@ _BEFORE = (o.LOAD_FAST, o.LOAD_ATTR, o.CALL, o.GET_ITER)
 
 def as_calls(graph: Cfg) -> Cfg:
     """Return the graph with loops that fill a dictionary as calls; the given one if it has none."""
-    blocks = dict(graph.blocks)
-    for head in graph.blocks.values():
+    given, graph = graph, graph.copy()
+    blocks = graph.blocks
+    for head in list(blocks.values()):
         if head.end != g.FOR_ITER or head.ops:
             continue
         inside, behind = head.successors
@@ -38,14 +39,13 @@ def as_calls(graph: Cfg) -> Cfg:
         before = [block for block in blocks.values() if head.id in block.successors and block.id != inside]
         if body is None or len(before) != 1 or body.successors != [head.id] or not _fills(before[0], body):
             continue
-        start = before[0]
-        place = body.ops[8]
-        blocks[start.id] = Block(start.id, [
+        start, place = before[0], body.ops[8]
+        start.ops = [
             *start.ops[:-4], body.ops[3], Op(o.LOAD_ATTR, UPDATE, place.offset, place.line, -1, place.handler),
-            body.ops[5], start.ops[-4], Op(o.CALL, (2, ()), place.offset, place.line, -1, place.handler), body.ops[9],
-        ], g.JUMP, (behind,), None, None, start.region)
+            body.ops[5], start.ops[-4], Op(o.CALL, (2, ()), place.offset, place.line, -1, place.handler), body.ops[9]]
+        start.end, start.successors, start.end_op = g.JUMP, [behind], None
         del blocks[head.id], blocks[inside]
-    return Cfg(graph.code, blocks, graph.entry) if len(blocks) < len(graph.blocks) else graph
+    return graph if len(blocks) < len(given.blocks) else given
 
 
 def _fills(start: Block, body: Block) -> bool:
