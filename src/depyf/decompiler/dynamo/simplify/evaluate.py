@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ....bytecode import operations as o
@@ -14,7 +14,7 @@ from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, EPOCHS, MODULES, PLAIN, Path, lasting
 from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS, UPDATE
 from . import objects
-from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value
+from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value, called_global, global_name
 
 if TYPE_CHECKING:
     from . import _Simplifier
@@ -160,16 +160,9 @@ class PartialEvaluator:
             tested = self.pop(block.arg)
         elif block.end == g.RERAISE:
             tested = self.pop(1 + block.arg)
-        # What is on the stack for good is at its bottom and remains there.
-        if followed or not block.successors:
-            reals = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None]
-            if not block.successors:
-                self.stack.clear()
-                self.plan.end_operands = [self.escape(v) for v in tested]
-                return
-            self.plan.end_operands = [*reals, *[self.escape(v) for v in tested]]
-            return
-        self.plan.end_operands = [self.escape(v) for v in [*list(self.stack), *tested]]
+        # (What is on the stack for good is at its bottom and remains there.)
+        left = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None] if followed else self.stack
+        self.plan.end_operands = [self.escape(v) for v in [*(left if block.successors else ()), *tested]]
 
     # --- constants, locals ---
     def op_CONST(self, op: Op) -> None:
@@ -356,7 +349,7 @@ class PartialEvaluator:
             self.pop(2)
             self.stack.append(Container(owner.kind, element) if isinstance(element, list) else element)
             return
-        if type(key) is int and _is_graph_result(owner):
+        if type(key) is int and called_global(owner).startswith(GRAPH_PREFIX):
             result = self.define(op, self.pop(2), unobservable=True)
             result.pure = result.optional = result.graph_item = True
             self.stack.append(result)
@@ -450,10 +443,7 @@ class PartialEvaluator:
         self.generic(op)
         result = self.stack[-1]
         assert isinstance(result, SsaValue)
-        (owner,) = result.operands
-        if op.arg == UPDATE or isinstance(owner, SsaValue) and owner.op is not None \
-                and owner.op.kind is o.LOAD_GLOBAL and op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
-            result.optional = True
+        result.optional = op.arg == UPDATE or _of_torch(result, PROFILER_FLAGS)
 
     def op_INPLACE(self, op: Op) -> None:
         """Leave ``a += b`` as a statement: ``a`` is a variable, whatever it was read from."""
@@ -497,53 +487,28 @@ class PartialEvaluator:
             if known is not None:
                 self.stack.append(known)
                 return
-        marks = isinstance(function, SsaValue) and _is_marker(function)
+        marks = _of_torch(function, PROFILER_MARKERS)
         result = self.define(op, operands, unobservable=marks)
         self.stack.append(result)
-        if not isinstance(function, SsaValue) or function.op is None:
-            return
-        if _is_marker(function):
+        if marks and isinstance(function, SsaValue):
             result.optional = function.optional = True
-            owner = function.operands[0]
-            assert isinstance(owner, SsaValue)
-            owner.optional = True
-        if function.op.kind is o.LOAD_GLOBAL:
-            names = self.owner.parameter_names.get(function.op.arg)
-            for name, operand in zip(names or (), result.operands[1 : 1 + positional]):
-                if isinstance(operand, SsaValue):
-                    operand.hints.append(name)
+        names = self.owner.parameter_names.get(global_name(function), ())
+        for name, operand in zip(names, result.operands[1 : 1 + positional]):
+            if isinstance(operand, SsaValue):
+                operand.hints.append(name)
 
 
 def known_truth(value: Value) -> bool | None:
     """Return the truth of a constant, and False for a flag of the profiler; ``None`` where it is not known."""
     if isinstance(value, Const):
         return bool(value.value)
-    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR:
-        (owner,) = value.operands
-        if isinstance(owner, SsaValue) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
-                and value.op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
-            value.optional = owner.optional = True
-            return False
-    return None
+    return False if _of_torch(value, PROFILER_FLAGS) else None
 
 
-def _is_graph_result(value: Value) -> bool:
-    """Return whether a value is the result of calling a compiled graph."""
-    if not isinstance(value, SsaValue) or value.op is None or value.op.kind is not o.CALL:
-        return False
-    function = value.operands[0]
-    return (isinstance(function, SsaValue) and function.op is not None and function.op.kind is o.LOAD_GLOBAL
-            and function.op.arg.startswith(GRAPH_PREFIX))
-
-
-def _is_marker(function: SsaValue) -> bool:
-    """Return whether a function is one that only marks a range for the profiler."""
-    if function.op is None or function.op.kind is not o.LOAD_ATTR:
-        return False
-    (owner,) = function.operands
-    if not isinstance(owner, SsaValue) or owner.op is None or owner.op.kind is not o.LOAD_GLOBAL:
-        return False
-    return function.op.arg in PROFILER_MARKERS.get(owner.op.arg, ())
+def _of_torch(value: Value, table: Mapping[str, frozenset[str]]) -> bool:
+    """Return whether a value is an attribute that a table has of one of torch's modules."""
+    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR \
+        and value.op.arg in table.get(global_name(value.operands[0]), ())
 
 
 def _items(value: Value) -> list[Value] | None:

@@ -81,6 +81,20 @@ class SsaValue(Value):
         self.graph_item = False
 
 
+def global_name(value: Value) -> str:
+    """Return the name of the global that a value is; empty for any other value."""
+    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_GLOBAL:
+        return str(value.op.arg)
+    return ""
+
+
+def called_global(value: Value) -> str:
+    """Return the name of the global whose call gives a value; empty for any other value."""
+    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.CALL:
+        return global_name(value.operands[0])
+    return ""
+
+
 class Container(Value):
     """A list, tuple, slice, dictionary or object that only this code has seen.
 
@@ -307,8 +321,7 @@ def _described_item(owner: Value, key: object, rename: Mapping[str, str], long: 
 
 def _is_constant(value: Value) -> bool:
     """Return whether a value is a constant that source cannot say: its name says nothing to a reader."""
-    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_GLOBAL \
-        and value.op.arg.startswith(CONSTANT_PREFIX)
+    return global_name(value).startswith(CONSTANT_PREFIX)
 
 
 def _is_attribute(value: Value) -> TypeGuard[SsaValue]:

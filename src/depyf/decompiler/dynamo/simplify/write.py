@@ -13,16 +13,9 @@ from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, PLAIN
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .objects import is_key
-from .values import BlockPlan, Const, Local, Namer, SsaValue, Value, size_of
+from .values import BlockPlan, Const, Local, Namer, SsaValue, Value, called_global, size_of
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
-
-
-def is_resume(result: SsaValue) -> bool:
-    """Return whether a value is a call of a resume function."""
-    function = result.operands[0] if result.operands and result.op is not None and result.op.kind is o.CALL else None
-    return isinstance(function, SsaValue) and function.op is not None and function.op.kind is o.LOAD_GLOBAL \
-        and str(function.op.arg).startswith(RESUME_PREFIX)
 
 
 def happens(value: SsaValue) -> bool:
@@ -92,7 +85,7 @@ class BlockWriter:
 
         Not where something else waits that would need a variable for it.
         """
-        if not is_resume(result):
+        if not called_global(result).startswith(RESUME_PREFIX):
             return
         waiting = [each for each, _ in self.pending]
         calls = [value for value in result.operands
