@@ -222,13 +222,11 @@ class Folder(Transformer):
         self.texts: dict[int, tuple[ast.expr, str]] = {}
 
     # --- arguments ----------------------------------------------------------------------------------
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
         """Return a plain path unvisited: nothing in it can be folded."""
         return node if is_plain_path(node) else self.generic_visit(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """Return a plain path unvisited: nothing in it can be folded."""
-        return node if is_plain_path(node) else self.generic_visit(node)
+    visit_Subscript = visit_Attribute
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Fold positional arguments that repeat from element to element, and runs of a graph's results."""

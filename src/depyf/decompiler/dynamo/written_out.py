@@ -179,11 +179,10 @@ class _Writer(Transformer):
         return node
 
     # --- modules ------------------------------------------------------------------------------------
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
         return self.member(node) or self.generic_visit(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return self.member(node) or self.generic_visit(node)
+    visit_Subscript = visit_Attribute
 
     def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
         """Return a module's member through the dictionary it is in: no function of torch's runs to read or store it.
@@ -228,13 +227,11 @@ class _Writer(Transformer):
             keyword.value = self.expression(keyword.value)
         return node
 
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+    def visit_List(self, node: ast.List | ast.Tuple) -> ast.expr:
         node.elts = self.items(node.elts)
         return node
 
-    def visit_List(self, node: ast.List) -> ast.expr:
-        node.elts = self.items(node.elts)
-        return node
+    visit_Tuple = visit_List
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         if not self.is_fold(node):

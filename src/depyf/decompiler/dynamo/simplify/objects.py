@@ -180,11 +180,8 @@ def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: s
 def store_plainly(evaluator: PartialEvaluator, owner: Value, name: str, value: Value, op: Op) -> bool:
     """Leave ``owner.name = value``, and return True, if that only makes an entry in the owner's dictionary."""
     known = evaluator.owner.facts
-    seen = owner.built if isinstance(owner, Container) else owner
     path = evaluator.path_of(owner)
     kind = known.class_path(path) if path is not None else None
-    if isinstance(seen, SsaValue) and seen.role[:1] == ("instance",) and seen.block == evaluator.block.id:
-        kind = seen.role[1]  # (The proof knows the class of what was made in the same block only.)
     if kind is None or not known.stores_plainly(kind, name, True):
         return False
     evaluator.define(Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler), [value, owner], unobservable=True)
@@ -324,7 +321,7 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
         operands.append(seen)
     call = Op(o.CALL, (1 + len(inside), tuple(name for name, _ in attributes)), op.offset, op.line)
     result = _optional(evaluator.define(call, [new, cls, *inside, *operands], unobservable=True))
-    result.role = ("instance", evaluator.path_of(cls))
+    result.role = ("instance",)
     return result
 
 

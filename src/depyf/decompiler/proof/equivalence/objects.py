@@ -229,7 +229,7 @@ def store(prover: Prover, owner: Value, name: str, value: Value, op: Op) -> Even
     if own_object(owner) is not None:
         return _set(prover, owner, Constant(name), value, generic=True) is not None
     path = path_of(prover, owner)
-    kind = prover.facts.class_path(path) if path is not None else class_of(prover, owner)
+    kind = prover.facts.class_path(path) if path is not None else None
     if kind is not None and prover.facts.stores_plainly(kind, name, True):
         return _entry(prover, owner, name, value, op)
     return False
@@ -237,12 +237,6 @@ def store(prover: Prover, owner: Value, name: str, value: Value, op: Op) -> Even
 
 def _entry(prover: Prover, owner: Value, name: Any, value: Value, op: Op) -> Event:
     return Event(STORE_IN_DICT, name, [value, owner], op, ends=ended_by(prover.facts, str(name)))
-
-
-def class_of(prover: Prover, value: Value) -> Path | None:
-    """Return the path of the class of an object that was made here and has escaped."""
-    value = resolve(value)
-    return prover.classes.get(value.key) if isinstance(value, Symbol) else None
 
 
 def entry(prover: Prover, owner: Value, key: Value, value: Value, op: Op) -> Event | None:

@@ -12,7 +12,7 @@ from ...dynamo.facts import EPOCHS, PLAIN, Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
 from .merge import merge
-from .objects import MODULES_NOTE, READ_SIZE, is_known_iterator, path_of
+from .objects import MODULES_NOTE, READ_SIZE, is_known_iterator
 from .states import (
     Allocation,
     Constant,
@@ -47,9 +47,8 @@ class Prover:
         facts: Facts | None = None,
     ) -> None:
         self.facts: Facts = facts or Facts()
-        #: Paths of the live objects that symbols denote; those of the classes of objects that were made here.
+        #: Paths of the live objects that symbols denote.
         self.paths: dict[tuple[Any, ...], Path] = {}
-        self.classes: dict[tuple[Any, ...], Path] = {}
         self._real = {shown: name for name, shown in rename.items()}
         self.p = p
         self.q = q
@@ -183,9 +182,6 @@ class Prover:
         """Let a container escape: it is a symbol from now on."""
         self.events += 1
         x.escaped = y.escaped = Symbol(("built", self.events))
-        path = path_of(self, x.items[0]) if x.kind == "object" else None
-        if path is not None:
-            self.classes[x.escaped.key] = path
 
     def perform(self, left: State, right: State, a: Event, b: Event) -> bool:
         """Take both programs past equal events; return whether this path goes on."""
