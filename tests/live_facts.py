@@ -107,10 +107,6 @@ class LiveFacts:
         """Return the members that :meth:`unshadowed` refused: ``(as torch reads it, why)``."""
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 
-    def indexable(self, path):
-        """Return whether a container of modules is indexed and iterated as torch's are, and numbered without gaps."""
-        return is_indexable(self.value(path))
-
     def element(self, path, key):
         """Return the path, through the dictionaries, of ``modules[key]``; ``None`` where that is not known."""
         place = place_of_element(self.value(path), key)

@@ -157,10 +157,6 @@ class Facts:
         """Return the members of modules that were looked up and are shadowed: ``(as torch reads it, why)``."""
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 
-    def indexable(self, path: Path) -> bool:
-        """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part."""
-        return bool(self._of(path, "indexable", False))
-
     def element(self, path: Path, key: int | str) -> Path | None:
         """Return the path, through the dictionaries, of what ``modules[key]`` gives.
 

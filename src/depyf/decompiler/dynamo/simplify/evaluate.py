@@ -61,6 +61,17 @@ class PartialEvaluator:
             self.happened(PLAIN if op.kind in ONLY_READ else MODULES)
         return result
 
+    def made(self, kind: str, arg: object = None) -> Op:
+        """Return an operation at the place of the present one."""
+        assert self.op is not None
+        return Op(kind, arg, self.op.offset, self.op.line, -1, self.op.handler)
+
+    def word(self, name: str) -> SsaValue:
+        """Return a global that texts have for a form."""
+        result = self.define(self.made(o.LOAD_GLOBAL, name), (), unobservable=True)
+        result.lasting, result.optional = ALWAYS, True
+        return result
+
     def happened(self, ends: str = MODULES) -> None:
         """Begin a new epoch: something happens that others may observe, and that ends what lasts so long."""
         number = self.owner.happened = self.owner.happened + 1
@@ -93,7 +104,6 @@ class PartialEvaluator:
             raise CannotDecompile(SIMPLIFY, "an object that holds itself")
         if value.built is not None:
             return value.built
-        assert self.op is not None
         if value.kind in ("dict", "ordered", "object"):
             value.built = _BEING_BUILT
             result = value.built = objects.built(self, value)
@@ -104,7 +114,7 @@ class PartialEvaluator:
         if value.kind == "tuple" and not items:
             built: Value = Const(())
         else:
-            built = self.define(Op(kind, len(items), self.op.offset, self.op.line), items)
+            built = self.define(self.made(kind, len(items)), items)
             built.optional = built.pure = True  # building alone has no effect
         value.built = built
         self.state.replace(value, built)
@@ -229,8 +239,7 @@ class PartialEvaluator:
         stale = [value for value in self.state.values() if isinstance(value, Local) and value.name == name]
         if not stale:
             return
-        assert self.op is not None
-        read = SsaValue(Op(o.LOAD_FAST, name, self.op.offset, self.op.line), (), self.block.id)
+        read = SsaValue(self.made(o.LOAD_FAST, name), (), self.block.id)
         read.optional = True
         self.plan.values.append(read)
         for each in stale:
@@ -471,7 +480,7 @@ class PartialEvaluator:
         function = self.stack[-3 if op.arg else -2]
         self.pop(3 if op.arg else 2)
         self.stack.extend([function, *items])
-        self.op_CALL(Op(o.CALL, (len(items), ()), op.offset, op.line, -1, op.handler))
+        self.op_CALL(self.made(o.CALL, (len(items), ())))
 
     def op_CALL(self, op: Op) -> None:
         """Call a function.

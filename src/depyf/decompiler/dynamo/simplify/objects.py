@@ -19,7 +19,7 @@ from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ...errors import SIMPLIFY, CannotDecompile
 from .. import facts, global_names
-from ..facts import ALWAYS, GETATTR, MODULES, Path
+from ..facts import GETATTR, MODULES, Path
 from ..global_names import MODULE_DICTIONARIES, UPDATE
 from .values import Const, Container, SsaValue, Value
 
@@ -119,9 +119,9 @@ def _call_known(evaluator: PartialEvaluator, op: Op, function: SsaValue, operand
         return _set_entry(evaluator, op, first, _constant(operands[1]), operands[2])
     if known == facts.SIZE and len(operands) == 2:
         if evaluator.owner.says_sizes:
-            read = Op(o.LOAD_ATTR, "size", op.offset, op.line, -1, op.handler)
+            read = evaluator.made(o.LOAD_ATTR, "size")
             function, operands = evaluator.define(read, operands[:1], unobservable=True), operands[1:]
-            op = Op(o.CALL, (1, ()), op.offset, op.line, -1, op.handler)
+            op = evaluator.made(o.CALL, (1, ()))
         size = evaluator.define(op, [function, *operands], unobservable=True)
         size.role = ("size",)
         evaluator.happened(facts.PLAIN)
@@ -169,11 +169,9 @@ def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: s
     if store_plainly(evaluator, owner, name, value, op):
         return _NONE
     value = evaluator.escape(value)
-    entries = evaluator.define(Op(o.LOAD_GLOBAL, global_names.ENTRIES, op.offset, op.line), (), unobservable=True)
-    entries.lasting, entries.optional = facts.ALWAYS, True
-    call = Op(o.CALL, (1, ()), op.offset, op.line, -1, op.handler)
-    dictionary = evaluator.define(call, [entries, owner], unobservable=True)
-    evaluator.define(Op(o.SETITEM, None, op.offset, op.line, -1, op.handler), [value, dictionary, Const(name)])
+    call = evaluator.made(o.CALL, (1, ()))
+    dictionary = evaluator.define(call, [evaluator.word(global_names.ENTRIES), owner], unobservable=True)
+    evaluator.define(evaluator.made(o.SETITEM), [value, dictionary, Const(name)])
     return _NONE
 
 
@@ -184,7 +182,7 @@ def store_plainly(evaluator: PartialEvaluator, owner: Value, name: str, value: V
     kind = known.class_path(path) if path is not None else None
     if kind is None or not known.stores_plainly(kind, name, True):
         return False
-    evaluator.define(Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler), [value, owner], unobservable=True)
+    evaluator.define(evaluator.made(o.STORE_ATTR, name), [value, owner], unobservable=True)
     evaluator.happened(facts.ended_by(known, name))
     return True
 
@@ -244,8 +242,7 @@ def _update(evaluator: PartialEvaluator, op: Op, function: SsaValue, entries: Va
             evaluator.happened(facts.ended_by(known, name))
         return result
     for name, value in zip(names, entries.items[1::2]):
-        store = Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler)
-        evaluator.define(store, [value, dictionary.operands[0]], unobservable=True)
+        evaluator.define(evaluator.made(o.STORE_ATTR, name), [value, dictionary.operands[0]], unobservable=True)
         evaluator.happened(facts.ended_by(known, name))
     return _NONE
 
@@ -264,8 +261,8 @@ def _fill_entry_by_entry(
     if _is_virtual(entries, "dict") or _is_virtual(entries, "ordered"):
         inside = entries.items[entries.kind == "ordered" :]
         for key, value in zip(inside[::2], inside[1::2]):
-            method = evaluator.define(Op(o.LOAD_ATTR, "__setitem__", op.offset, op.line, -1, op.handler), [cls])
-            evaluator.define(Op(o.CALL, (3, ()), op.offset, op.line, -1, op.handler), [method, target, key, value])
+            method = evaluator.define(evaluator.made(o.LOAD_ATTR, "__setitem__"), [cls])
+            evaluator.define(evaluator.made(o.CALL, (3, ())), [method, target, key, value])
         return _NONE
     if isinstance(entries, SsaValue):
         entries.hints.append("entries")
@@ -291,17 +288,14 @@ def _constant(value: Value) -> Any:
 # --- writing --------------------------------------------------------------------------------------------
 def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
     """Return the SSA value of a virtual dictionary or object, made where others get to see it."""
-    op = evaluator.op
-    assert op is not None
     if value.kind == "dict":
         return _optional(_dictionary(evaluator, value.items))
     if value.kind == "ordered":
         entries = _dictionary(evaluator, value.items[1:])
-        call = Op(o.CALL, (1, ()), op.offset, op.line)
+        call = evaluator.made(o.CALL, (1, ()))
         return _optional(evaluator.define(call, [value.items[0], entries], unobservable=True))
     cls = value.items[0]
-    new = evaluator.define(Op(o.LOAD_GLOBAL, evaluator.owner.new, op.offset, op.line), (), unobservable=True)
-    new.lasting, new.optional = facts.ALWAYS, True
+    new = evaluator.word(evaluator.owner.new)
     attributes = [(slot[1], item) for slot, item in zip(value.slots, value.items) if slot[0] == "attr"]
     if not all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in attributes):
         raise CannotDecompile(SIMPLIFY, "an attribute that has no word in source")
@@ -312,29 +306,26 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
     if contents:
         inside = [_dictionary(evaluator, contents)]
     elif elements:
-        inside = [evaluator.define(Op(o.BUILD_LIST, len(elements), op.offset, op.line), elements)]
-    operands = []
-    for name, item in attributes:
-        seen = evaluator.escape(item)
-        if isinstance(seen, SsaValue):
-            seen.hints.append(name)
-        operands.append(seen)
-    call = Op(o.CALL, (1 + len(inside), tuple(name for name, _ in attributes)), op.offset, op.line)
+        inside = [evaluator.define(evaluator.made(o.BUILD_LIST, len(elements)), elements)]
+    operands = [_named(evaluator, item, name) for name, item in attributes]
+    call = evaluator.made(o.CALL, (1 + len(inside), tuple(name for name, _ in attributes)))
     result = _optional(evaluator.define(call, [new, cls, *inside, *operands], unobservable=True))
     result.role = ("instance",)
     return result
 
 
 def _dictionary(evaluator: PartialEvaluator, entries: Sequence[Value]) -> SsaValue:
-    op = evaluator.op
-    assert op is not None
-    operands = []
-    for place, entry in enumerate(entries):
-        seen = evaluator.escape(entry)
-        if place % 2 and isinstance(seen, SsaValue) and isinstance(_constant(entries[place - 1]), str):
-            seen.hints.append(_constant(entries[place - 1]))
-        operands.append(seen)
-    return evaluator.define(Op(o.BUILD_MAP, len(entries) // 2, op.offset, op.line), operands)
+    operands = [part for key, value in zip(entries[::2], entries[1::2])
+                for part in (key, _named(evaluator, value, _constant(key)))]
+    return evaluator.define(evaluator.made(o.BUILD_MAP, len(entries) // 2), operands)
+
+
+def _named(evaluator: PartialEvaluator, value: Value, name: object) -> Value:
+    """Let a value escape, which could have a name by what it is stored under."""
+    seen = evaluator.escape(value)
+    if isinstance(seen, SsaValue) and isinstance(name, str):
+        seen.hints.append(name)
+    return seen
 
 
 def _optional(result: SsaValue) -> SsaValue:
@@ -357,8 +348,7 @@ def entry(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool
     if not key.isidentifier() or not evaluator.owner.facts.reading((*path[:-2], ("attr", key))):
         return False
     evaluator.pop(2)
-    read = Op(o.LOAD_ATTR, key, op.offset, op.line, -1, op.handler)
-    return evaluator.reads(read, [owner.operands[0]], (*path[:-2], ("attr", key)))
+    return evaluator.reads(evaluator.made(o.LOAD_ATTR, key), [owner.operands[0]], (*path[:-2], ("attr", key)))
 
 
 def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool:
@@ -374,20 +364,17 @@ def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> boo
     (module,) = owner.operands
     if facts.reading(path) != MODULES or type(key) is not str:
         return False
-    place = op.offset, op.line, -1, op.handler
     element = int(key) if key.isdecimal() and str(int(key)) == key else key
     if type(element) is int and facts.element(path[:-2], element) == path:
-        read, operands = Op(o.GETITEM, None, *place), [module, Const(element)]
+        read, operands = evaluator.made(o.GETITEM), [module, Const(element)]
     elif key.isidentifier() and not keyword.iskeyword(key):
         if not facts.unshadowed(path):
             return False
-        read, operands = Op(o.LOAD_ATTR, key, *place), [module]
+        read, operands = evaluator.made(o.LOAD_ATTR, key), [module]
     elif facts.element(path[:-2], key) == path:
-        read, operands = Op(o.GETITEM, None, *place), [module, Const(key)]
+        read, operands = evaluator.made(o.GETITEM), [module, Const(key)]
     elif facts.unshadowed(path) and facts.well_known((("global", "getattr"),)) == GETATTR:
-        function = evaluator.define(Op(o.LOAD_GLOBAL, "getattr", *place), (), unobservable=True)
-        function.lasting, function.optional = ALWAYS, True
-        read, operands = Op(o.CALL, (2, ()), *place), [function, module, Const(key)]
+        read, operands = evaluator.made(o.CALL, (2, ())), [evaluator.word("getattr"), module, Const(key)]
     else:
         return False
     evaluator.pop(2)
