@@ -828,6 +828,23 @@ def test_what_is_stored_is_not_read_afterwards(before, key, number, weight, mean
 
 
 @pytest.mark.parametrize(("source", "same"), [
+    ("def f(x, d):\n    e = {'a': x, 'b': 1}\n    d['a'] = x\n    d['b'] = 1\n    return e", True),
+    ("def f(x, d):\n    d['a'] = x\n    d['b'] = 1\n    return {'b': 1}", False),
+    ("def f(x, d):\n    d['a'] = x\n    d['b'] = True\n    return {'a': x, 'b': 1}", False),
+    ("def f(x, d):\n    d['b'] = 1\n    d['a'] = x\n    return {'a': x, 'b': 1}", False),  # another order
+    ("def f(x, d):\n    d['a'] = x\n    return {'a': x, 'b': 1}", False),
+])
+def test_an_update_makes_each_entry_and_leaves_what_it_takes(source, same):
+    from depyf.bytecode.code import Code
+    from depyf.decompiler.proof.equivalence import equivalent
+
+    globals = module_globals()
+    one = function("def f(x, d):\n    e = {'a': x, 'b': 1}\n    d.update(e)\n    return e", globals)
+    facts = LiveFacts({"x": 1, "d": {}}, globals)
+    assert bool(equivalent(Code.of(one.__code__), Code.of(function(source, globals).__code__), facts=facts)) is same
+
+
+@pytest.mark.parametrize(("source", "same"), [
     ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    a.v = 1\n    return a", True),
     ("def f(x):\n    a = Cache.__new__(Cache)\n    a.v = 1\n    a.k = x\n    return a", False),  # another order
     ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    return a", False),

@@ -108,7 +108,9 @@ class Facts:
                 self._answers[path] = answers
         except (TypeError, RecursionError) as error:
             raise ValueError(str(error)) from error
-        self._structure = frozenset(str(path[-1][1]) for path in paths if len(path) > 1 and path[-2] in STRUCTURE)
+        self._structure = frozenset([
+            *(str(path[-1][1]) for path in paths if len(path) > 1 and path[-2] in STRUCTURE),
+            *(str(name) for path in paths for _, _, name in self._rows(path, "element", 3))])
 
     def _of(self, path: Path, question: str, otherwise: Any) -> Any:
         try:

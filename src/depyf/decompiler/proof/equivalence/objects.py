@@ -261,10 +261,10 @@ def store_entry(prover: Prover, owner: Value, key: Value, value: Value, op: Op) 
     """Return the event that ``dictionary['key'] = value`` is; ``None`` where it may do more than make an entry."""
     owner = resolve(owner)
     path = path_of(prover, owner)
-    if path is None or not is_key(key) or not prover.facts.builtin_method(path, "setdefault"):
+    if path is None or not prover.facts.builtin_method(path, "setdefault") or not is_key(key) \
+            or type(name := constant_of(key)) is not str:
         return None
-    name = constant_of(key)
-    return Event(STORE_ENTRY, name, [value, owner], op, ends=ended_by(prover.facts, str(name)))
+    return Event(STORE_ENTRY, name, [value, owner], op, ends=ended_by(prover.facts, name))
 
 
 def put(allocation: Allocation, start: int, name: Any, value: Value) -> None:

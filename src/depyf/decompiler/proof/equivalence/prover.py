@@ -230,7 +230,7 @@ class Prover:
         """Take the operands of an event off the stack, and leave its results there."""
         op = event.op
         if event.entries is not None and len(event.entries.items) > 2:
-            del event.entries.items[:2]
+            state.stack[-1] = Allocation("dict", event.entries.items[2:])
             return
         popped, pushed = effect(op)
         start = len(state.stack) - popped

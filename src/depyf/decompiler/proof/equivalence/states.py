@@ -280,7 +280,7 @@ class Event:
         operands: the values it is done to.
         op: the operation.
         negated: it is a test that the program contains negated (``is not``).
-        entries: the dictionary whose first entry alone it takes; the operation goes on with the others.
+        entries: the dictionary on the stack whose first entry alone it takes; the operation goes on with the others.
         ends: what lasts no longer than until it (:data:`.facts.EPOCHS`).
     """
 
