@@ -261,8 +261,7 @@ class _Job:
             CannotDecompile, StackMismatch: the facts cannot be used.
         """
         graph = build(self.program)
-        work = Simplification(graph, parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
-                              facts=facts, new=self.new)
+        work = Simplification(graph, parameter_names or {}, keep_variables, rename or {}, facts, self.new)
         try:
             passes.run(passes.SIMPLIFY, work, self.options.trace)
         except (CannotDecompile, StackMismatch):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
@@ -35,31 +36,28 @@ from .values import BlockPlan, Namer, SsaValue, State, Value, is_torch_name
 from .write import BlockWriter
 
 
+@dataclass
 class Simplification:
     """A graph that is being simplified; the passes change :attr:`graph`.
 
-    Args:
-        graph: what to simplify; it is not changed.
+    Attributes:
+        graph: what to simplify; the first one is not changed.
         parameter_names: parameters of functions that the code calls by global name, to name values by.
         keep_variables: assignments to variables of the user's are not removed, needed or not.
         rename: global names that the text shows differently, to name values by.
         facts: those about the live objects that the code was compiled for.
         new: the word for :data:`.global_names.NEW`.
+        authored: blocks of the user's own in a resume function: they are copied unchanged.
     """
 
-    def __init__(
-        self, graph: Cfg, *, parameter_names: Mapping[str, Sequence[str]] | None = None,
-        keep_variables: bool = False, rename: Mapping[str, str] | None = None, facts: Facts | None = None,
-        new: str = NEW,
-    ) -> None:
-        self.graph = graph
-        self.new = new
-        #: Blocks of the user's own in a resume function: they are copied unchanged.
-        self.authored: frozenset[int] = frozenset()
-        self.parameter_names = parameter_names or {}
-        self.keep_variables = keep_variables
-        self.rename = rename or {}
-        self.facts = facts
+    graph: Cfg
+    parameter_names: Mapping[str, Sequence[str]]
+    keep_variables: bool
+    rename: Mapping[str, str]
+    facts: Facts | None
+    new: str = NEW
+    authored: frozenset[int] = frozenset()
+
 
 def undo_reentered_with(work: Simplification) -> None:
     """Make one ordinary ``with`` of one that Dynamo enters again after a graph break."""
