@@ -98,13 +98,14 @@ class LiveFacts:
         return is_member(path) and path[-2][1] == "_buffers" and self.unshadowed(path) \
             and stores_buffers(self.value(path[:-2]))
 
+    def structure(self):
+        """Return the names of submodules and parameters of all modules in variables."""
+        owners = [module for value in self._variables.values() if hasattr(value, "modules") for module in value.modules()]
+        return {name for owner in owners for name in (*owner._modules, *owner._parameters)}
+
     def refusals(self):
         """Return the members that :meth:`unshadowed` refused: ``(as torch reads it, why)``."""
         return [(as_text(path), reason) for path, reason in self._refused.items()]
-
-    def indexable(self, path):
-        """Return whether a container of modules is indexed and iterated as torch's are, and numbered without gaps."""
-        return is_indexable(self.value(path))
 
     def element(self, path, key):
         """Return the path, through the dictionaries, of ``modules[key]``; ``None`` where that is not known."""

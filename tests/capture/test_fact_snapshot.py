@@ -108,7 +108,7 @@ def test_the_text_answers_as_the_objects_do():
     assert not live.reading((("local", "pretending"), ("attr", "__class__")))
     asked = 0
     for path in paths:
-        for question in ("reading", "unshadowed", "stores_member", "indexable", "length", "allocates", "well_known",
+        for question in ("reading", "unshadowed", "stores_member", "length", "allocates", "well_known",
                          "imported", "class_path"):
             if question == "class_path" and (*path, ("class", "")) not in written._answers:
                 continue

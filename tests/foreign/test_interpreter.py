@@ -13,7 +13,7 @@ from depyf.bytecode.code import Code
 from depyf.bytecode.pyc import read_pyc
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.proof.exact import same_program
-from depyf.decompiler.proof.recompile import ForeignError, Interpreter, compile_text
+from depyf.decompiler.proof.recompile import ForeignError, Interpreter
 
 HERE = pathlib.Path(__file__).parent
 VERSIONS = ("3.7", "3.8", "3.9")
@@ -31,7 +31,7 @@ def test_the_running_interpreter() -> None:
     assert here.version == sys.version_info[:2]
     text = "def f(a, *, b=1):\n    'd'\n    return [a, b, lambda: (yield)]\n"
     assert same_program(here.compile(text, "x"), Code.of(compile(text, "x", "exec")))
-    assert compile_text(sys.executable, "x = 1").names == ("x",)
+    assert Interpreter(sys.executable).compile("x = 1").names == ("x",)
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])

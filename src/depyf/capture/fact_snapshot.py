@@ -232,10 +232,8 @@ class _Walk:
 
     def _of_container(self, value: Any, answers: dict[str, Any]) -> None:
         """Add the answers about a list or dictionary of modules or parameters."""
-        if object_facts.is_indexable(value):
-            answers["indexable"] = True
-            if modules := own_attributes(value)["_modules"]:
-                answers["length"] = len(modules)
+        if object_facts.is_indexable(value) and (modules := own_attributes(value)["_modules"]):
+            answers["length"] = len(modules)
         elements = []
         for inside in ("_modules", "_parameters"):
             members: Any = own_attributes(value).get(inside)

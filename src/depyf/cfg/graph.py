@@ -8,6 +8,7 @@ exception handler, if any (blocks are split where the handler changes).  Unreach
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +143,10 @@ class Cfg:
             if block.handler is not None:
                 return True
         return False
+
+    def copy(self) -> Cfg:
+        """Return a graph with copies of the blocks."""
+        return Cfg(self.code, {id: copy(block) for id, block in self.blocks.items()}, self.entry)
 
     # --- edits ------------------------------------------------------------------------------------
     def add(self, like: Block, ops: list[Op], end: str, successors: Sequence[int], region: Region | None,

@@ -70,7 +70,6 @@ SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
     Pass("leave_user_part", simplify.leave_user_part,
          "the part of a resume function that is the user's own is left as it is, at its places"),
     Pass("update_at_once", simplify.update_at_once, "a loop that fills a dictionary is read as one call of update"),
-    Pass("telling_names", simplify.name_loop_variables, "the variables of such a loop get telling names"),
     Pass("evaluate", simplify.evaluate, "lists that are built, read and dropped here leave nothing"),
 )
 
@@ -116,10 +115,8 @@ FINISH: Sequence[Pass[bodies.Unfinished]] = (
 
 USER_WORDS: Sequence[Pass[words.Readable]] = (
     Pass("name_constants", words.Readable.name_constants, "constants of torch's in the words of the program"),
-    Pass("name_sizes", words.Readable.name_sizes, "`call_size(x, 1)` becomes `x.size(1)`"),
     Pass("import_globals", words.Readable.import_globals, "globals that Dynamo added become imports"),
     Pass("follow_variables", words.Readable.follow_variables, "variables that are bound once to a known object"),
-    Pass("store_members", words.Readable.store_members, "what fills dictionaries of modules becomes stores"),
     Pass("fold_repeats", words.Readable.fold_repeats, "what repeats from layer to layer is written once"),
     Pass("write_imports", words.Readable.write_imports, "the import statements are put at the beginning"),
 )

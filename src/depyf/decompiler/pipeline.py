@@ -26,7 +26,6 @@ from .dynamo.facts import Facts
 from .dynamo.global_names import MODULE_DICTIONARIES
 from .dynamo.readable import Readable, word_for_new
 from .dynamo.simplify import Simplification
-from .dynamo.written_out import SET_ENTRY
 from .emit.escapes import CannotEscape, escaped
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
@@ -262,8 +261,7 @@ class _Job:
             CannotDecompile, StackMismatch: the facts cannot be used.
         """
         graph = build(self.program)
-        work = Simplification(graph, parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
-                              facts=facts, new=self.new)
+        work = Simplification(graph, parameter_names or {}, keep_variables, rename or {}, facts, self.new)
         try:
             passes.run(passes.SIMPLIFY, work, self.options.trace)
         except (CannotDecompile, StackMismatch):
@@ -342,10 +340,8 @@ class _Job:
     def in_user_words(self, tree: ast.Module) -> str:
         """Return the text with the forms of :mod:`.dynamo`; its expansion becomes :attr:`runs`."""
         assert self.facts is not None
-        parameters = (*self.code.arguments, *self.code.freevars)
-        sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in self.program.ops)
         self.readable = Readable(
-            tree, self.facts, parameters, self.options.rename, self.constants, sets_entries,
+            tree, self.facts, self.program, self.options.rename, self.constants,
             self.folds and self.tiers.of(self.code) is Tier.READABLE, self.new)
         passes.run(passes.USER_WORDS, self.readable, self.options.trace)
         self.makes_objects = any(isinstance(node, ast.Name) and node.id == self.new for node in nodes_of(tree))

@@ -16,10 +16,10 @@ def facts(*nodes, shared=(), stored=()):
 
 def test_an_object_is_found_by_its_path():
     known = facts([-1, "local", "self", {"reading": "plain"}], [0, "attr", "_modules", {}],
-                  [1, "item", "layers", {"reading": "modules", "unshadowed": True, "length": 2, "indexable": True,
+                  [1, "item", "layers", {"reading": "modules", "unshadowed": True, "length": 2,
                                          "element": [[0, "_modules", "0"]]}])
     assert known.reading(SELF) == "plain" and known.reading(LAYERS) == "modules" and known.reading(LAYERS[:2]) == ""
-    assert known.unshadowed(LAYERS) and known.length(LAYERS) == 2 and known.indexable(LAYERS)
+    assert known.unshadowed(LAYERS) and known.length(LAYERS) == 2
     assert known.element(LAYERS, 0) == (*LAYERS, ("attr", "_modules"), ("item", "0"))
     assert known.element(LAYERS, False) is None and known.element(LAYERS, 1) is None
     assert known.refusals() == []

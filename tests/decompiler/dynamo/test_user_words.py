@@ -792,6 +792,58 @@ def test_another_member_is_not_the_same(source):
     assert not equivalent(Code.of(one.__code__), Code.of(other.__code__), facts=facts)
 
 
+STORED = """
+def f(self, x, d):
+    norm = self._modules['norms']._modules['0']
+    update = norm._buffers.update
+    weight, mean = norm._parameters['weight'], norm._buffers['running_mean']
+    d.update({%r: x})
+    update({'running_mean': x, 'running_var': 1})
+    return __compiled_fn_1(weight, mean)
+"""
+READ = """
+def f(self, x, d):
+    %s
+    d[%r] = x
+    self.norms[0]._buffers['running_mean'] = x
+    self.norms[0]._buffers['running_var'] = %d
+    return __compiled_fn_1(%s, %s)
+"""
+
+
+@pytest.mark.parametrize(("before", "key", "number", "weight", "mean", "same"), [
+    ("mean = self.norms[0].running_mean", "k", 1, "self.norms[0].weight", "mean", True),
+    ("mean = self.norms[0].running_mean", "k", 2, "self.norms[0].weight", "mean", False),
+    ("pass", "k", 1, "self.norms[0].weight", "self.norms[0].running_mean", False),  # another buffer by then
+    ("mean = self.norms[0].running_mean", "weight", 1, "self.norms[0].weight", "mean", False),  # what ``d`` is, who knows
+])
+def test_what_is_stored_is_not_read_afterwards(before, key, number, weight, mean, same):
+    """The proof lets reads of submodules and parameters pass entries of other names, and reads of buffers none."""
+    from depyf.bytecode.code import Code
+    from depyf.decompiler.proof.equivalence import equivalent
+
+    live, globals = {"self": Statistics(), "x": 1, "d": {}}, module_globals()
+    one, other = function(STORED % key, globals), function(READ % (before, key, number, weight, mean), globals)
+    assert bool(equivalent(Code.of(one.__code__), Code.of(other.__code__), facts=LiveFacts(live, globals))) is same
+
+
+@pytest.mark.parametrize(("source", "same"), [
+    ("def f(x, d):\n    e = {'a': x, 'b': 1}\n    d['a'] = x\n    d['b'] = 1\n    return e", True),
+    ("def f(x, d):\n    d['a'] = x\n    d['b'] = 1\n    return {'b': 1}", False),
+    ("def f(x, d):\n    d['a'] = x\n    d['b'] = True\n    return {'a': x, 'b': 1}", False),
+    ("def f(x, d):\n    d['b'] = 1\n    d['a'] = x\n    return {'a': x, 'b': 1}", False),  # another order
+    ("def f(x, d):\n    d['a'] = x\n    return {'a': x, 'b': 1}", False),
+])
+def test_an_update_makes_each_entry_and_leaves_what_it_takes(source, same):
+    from depyf.bytecode.code import Code
+    from depyf.decompiler.proof.equivalence import equivalent
+
+    globals = module_globals()
+    one = function("def f(x, d):\n    e = {'a': x, 'b': 1}\n    d.update(e)\n    return e", globals)
+    facts = LiveFacts({"x": 1, "d": {}}, globals)
+    assert bool(equivalent(Code.of(one.__code__), Code.of(function(source, globals).__code__), facts=facts)) is same
+
+
 @pytest.mark.parametrize(("source", "same"), [
     ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    a.v = 1\n    return a", True),
     ("def f(x):\n    a = Cache.__new__(Cache)\n    a.v = 1\n    a.k = x\n    return a", False),  # another order

@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..nodes import free_name
+from ..nodes import Transformer, copied, free_name
 from . import global_names
 from .global_names import GRAPH_RESULT
 
@@ -138,6 +138,17 @@ def graph_item(node: ast.AST) -> tuple[str, int] | None:
             and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
         return node.value.id, node.slice.value
     return None
+
+
+class Substitution(Transformer):
+    """A rewriting of variables as expressions."""
+
+    def __init__(self, meant: Mapping[str, ast.expr]) -> None:
+        self._meant = meant
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Return what the name stands for."""
+        return copied(self._meant.get(node.id, node))
 
 
 def loop_over(names: Sequence[str], lists: Sequence[ast.expr]) -> tuple[ast.expr, ast.expr]:

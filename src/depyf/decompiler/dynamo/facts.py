@@ -25,13 +25,32 @@ CONTAINERS = (list, dict, set, OrderedDict)
 ALWAYS = "always"
 #: It remains valid until something is called or stored.
 MODULES = "modules"
+#: It remains valid until something is called or stored, be it an entry of a plain dictionary, or a buffer.
+ENTRIES = "entries"
 #: It remains valid until anything happens that could run code.
 PLAIN = "plain"
+#: What ends when something is only read; when an entry of a plain dictionary or object is stored; when anything else
+#: happens: each of them ends those before it, too.
+EPOCHS = (PLAIN, ENTRIES, MODULES)
+#: The last steps of paths of dictionaries that lead from module to module, and to parameters.
+STRUCTURE = (("attr", "_modules"), ("attr", "_parameters"))
 
 
 def is_member(path: Path) -> bool:
     """Return whether a path ends in a dictionary of a module and a key: a submodule, parameter or buffer."""
     return len(path) > 2 and path[-1][0] == "item" and path[-2][0] == "attr" and path[-2][1] in MODULE_DICTIONARIES
+
+
+def lasting(facts: Facts, path: Path) -> str:
+    """Return how long an unobservable read of a path remains valid: as :meth:`Facts.reading`, or :data:`ENTRIES`."""
+    kind = facts.reading(path)
+    return ENTRIES if kind == MODULES and not all(
+        path[at - 1] in STRUCTURE for at, step in enumerate(path) if step[0] == "item") else kind
+
+
+def ended_by(facts: Facts, name: str) -> str:
+    """Return what an entry of that name ends, in a plain dictionary or that of an object, whichever it is."""
+    return MODULES if name in MODULE_DICTIONARIES or name in facts.structure() else ENTRIES
 
 
 def as_text(path: Path) -> str:
@@ -89,6 +108,9 @@ class Facts:
                 self._answers[path] = answers
         except (TypeError, RecursionError) as error:
             raise ValueError(str(error)) from error
+        self._structure = frozenset([
+            *(str(path[-1][1]) for path in paths if len(path) > 1 and path[-2] in STRUCTURE),
+            *(str(name) for path in paths for _, _, name in self._rows(path, "element", 3))])
 
     def _of(self, path: Path, question: str, otherwise: Any) -> Any:
         try:
@@ -129,13 +151,13 @@ class Facts:
         """
         return bool(self._of(path, "stores_member", False))
 
+    def structure(self) -> frozenset[str]:
+        """Return the names of submodules and parameters that are known, in whatever module."""
+        return self._structure
+
     def refusals(self) -> Sequence[tuple[str, str]]:
         """Return the members of modules that were looked up and are shadowed: ``(as torch reads it, why)``."""
         return [(as_text(path), reason) for path, reason in self._refused.items()]
-
-    def indexable(self, path: Path) -> bool:
-        """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part."""
-        return bool(self._of(path, "indexable", False))
 
     def element(self, path: Path, key: int | str) -> Path | None:
         """Return the path, through the dictionaries, of what ``modules[key]`` gives.

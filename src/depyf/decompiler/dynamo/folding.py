@@ -24,11 +24,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..nodes import Transformer, copied, free_name, nodes_of
-from .alike import Comparison, Index, every, expression, graph_item, loop_over, sliced
+from .alike import Comparison, Index, Substitution, every, expression, graph_item, loop_over, sliced
 from .live_paths import LivePaths, is_plain_path, text_of
 
 # --- statements that are the same for each element: a loop -------------------------------------------
@@ -46,36 +47,26 @@ from .live_paths import LivePaths, is_plain_path, text_of
 _SHORTEST = 4
 
 
-def fold_blocks(body: list[ast.stmt], folder: Folder, stores: Collection[int] = ()) -> bool:
+def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
     """Fold what repeats in a body, in place; return whether anything was."""
     elements = dict(_elements(body, folder))
     at, folded = 0, False
     while at < len(body):
-        blocks = _stores(body, at, folder, stores)
-        if blocks:
-            count = sum(map(len, blocks.values()))
-            loop = _loop(blocks, {}, folder) if len(blocks) > 1 and count >= _SHORTEST else None
-            if loop is not None:
-                body[at : at + count] = [loop]
-                folded = True
-            at += 1 if loop is not None else count
-            continue
-        blocks = _blocks(body, at, elements)
+        blocks, names = _blocks(body, at, elements, folder)
         count = sum(map(len, blocks.values()))
-        if len(blocks) < 2 or count < _SHORTEST:
+        held = _held_before(body, at, folder)
+        uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+                   for node in nodes_of(ast.Module(body, [])))
+        loop = None
+        if len(blocks) > 1 and count >= _SHORTEST and names.keys() <= held.keys() and uses == sum(names.values()):
+            loop = _loop(blocks, {name: elements[name] for name in names}, folder)
+        if loop is None:
             at += max(count, 1)
             continue
-        held = {name: index for index in _held_before(body, at, folder) if (name := _bound(body[index])) in blocks}
-        uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in blocks
-                   for node in nodes_of(ast.Module(body, [])))
-        loop = _loop(blocks, elements, folder) if held.keys() == blocks.keys() and uses == count else None
-        if loop is None:
-            at += count
-            continue
         body[at : at + count] = [loop]
-        for index in sorted(held.values(), reverse=True):
+        for index in sorted(map(held.__getitem__, names), reverse=True):
             del body[index]
-        at += 1 - len(held)
+        at += 1 - len(names)
         folded = True
     return folded
 
@@ -98,43 +89,39 @@ def _bound(statement: ast.stmt) -> str:
     return ""
 
 
-def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> list[int]:
-    """Return the indices of the statements that bind variables directly before one, with nothing observable between."""
-    begin = at
-    while begin and folder.paths.of(ast.Name(_bound(body[begin - 1]), ast.Load())) is not None and _bound(
-            body[begin - 1]):
-        begin -= 1
-    return list(range(begin, at))
+def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> dict[str, int]:
+    """Return the variables that are bound directly before a statement, with nothing observable between, and where."""
+    held: dict[str, int] = {}
+    while at and (name := _bound(body[at - 1])) and folder.paths.of(ast.Name(name, ast.Load())) is not None:
+        at -= 1
+        held[name] = at
+    return held
 
 
-def _blocks(body: list[ast.stmt], at: int, elements: dict[str, ast.expr]) -> dict[str, list[ast.stmt]]:
-    """Return the stores in a row of attributes of elements, as blocks of one length by the variable of the element."""
+def _blocks(
+    body: list[ast.stmt], at: int, elements: dict[str, ast.expr], folder: Folder,
+) -> tuple[dict[str, list[ast.stmt]], Counter[str]]:
+    """Return the stores in a row of attributes of elements, or buffers inside them, as blocks of one length.
+
+    Returns:
+        The blocks by the text of what they store to, and how often each variable of an element is stored to.
+    """
     blocks: dict[str, list[ast.stmt]] = {}
+    names: Counter[str] = Counter()
     last = ""
     for statement in body[at:]:
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-        name = target.value.id if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) else ""
-        if name not in elements or name != last and name in blocks:
+        if not isinstance(target, ast.Attribute):
             break
-        blocks.setdefault(name, []).append(statement)
-        last = name
-    return _of_one_length(blocks)
-
-
-def _stores(body: list[ast.stmt], at: int, folder: Folder, stores: Collection[int]) -> dict[str, list[ast.stmt]]:
-    """Return the stores in a row of buffers inside elements, as blocks of one length by the text of the module."""
-    blocks: dict[str, list[ast.stmt]] = {}
-    last = ""
-    for statement in body[at:]:
-        if id(statement) not in stores:
-            break
-        assert isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Attribute)
         owner = text_of(target.value)
-        if owner != last and owner in blocks or not folder.elements_in(target.value):
+        is_inside = folder.paths.stored_buffer(target) is not None and folder.elements_in(target.value)
+        if owner not in elements and not is_inside or owner != last and owner in blocks:
             break
         blocks.setdefault(owner, []).append(statement)
+        names.update([owner] if owner in elements else [])
         last = owner
-    return _of_one_length(blocks)
+    blocks = _of_one_length(blocks)
+    return blocks, Counter({name: len(block) for name, block in blocks.items() if name in names})
 
 
 def _of_one_length(blocks: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
@@ -150,7 +137,7 @@ def _of_one_length(blocks: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt
 
 def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], folder: Folder) -> ast.For | None:
     """Return one loop for blocks that are the same but for the element; ``None`` if they differ in another way."""
-    turns = [ast.Module([_Elements(elements).visit(copied(statement)) for statement in block], [])
+    turns = [ast.Module([Substitution(elements).visit(copied(statement)) for statement in block], [])
              for block in blocks.values()]
     comparison = Comparison(folder, folder.variables)
     same = comparison.common(turns)
@@ -159,16 +146,6 @@ def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], fold
     target, over = folder.loop(comparison.differing, len(turns))
     folder.taken.update(comparison.differing.values())
     return ast.fix_missing_locations(ast.For(target, over, same.body, [], lineno=1, col_offset=0))
-
-
-class _Elements(Transformer):
-    """A rewriting of variables as the elements that they refer to."""
-
-    def __init__(self, elements: dict[str, ast.expr]) -> None:
-        self._elements = elements
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copied(self._elements.get(node.id, node))
 
 
 #: As many items of a graph, or elements of a list, in a row become a slice.
@@ -207,7 +184,7 @@ class Folded(NamedTuple):
     blocks: bool = False
 
 
-def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Collection[int] = ()) -> Folded:
+def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Folded:
     """Fold what repeats in a function, in place.
 
     Returns:
@@ -221,7 +198,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Col
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     has_none = not any(isinstance(node, (ast.For, ast.AsyncFor)) for node in nodes)
-    return Folded(True, folder.has_starred, has_none and fold_blocks(function.body, folder, stores))
+    return Folded(True, folder.has_starred, has_none and fold_blocks(function.body, folder))
 
 
 class Folder(Transformer):
@@ -245,13 +222,11 @@ class Folder(Transformer):
         self.texts: dict[int, tuple[ast.expr, str]] = {}
 
     # --- arguments ----------------------------------------------------------------------------------
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
         """Return a plain path unvisited: nothing in it can be folded."""
         return node if is_plain_path(node) else self.generic_visit(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """Return a plain path unvisited: nothing in it can be folded."""
-        return node if is_plain_path(node) else self.generic_visit(node)
+    visit_Subscript = visit_Attribute
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Fold positional arguments that repeat from element to element, and runs of a graph's results."""
@@ -311,7 +286,7 @@ class Folder(Transformer):
 
     def repeated(self, run: _Run, names: dict[str, str], block: list[ast.expr]) -> ast.Starred:
         """Return a run as one starred item: the list itself, or a generator expression over its elements."""
-        lists = [self.part(owner, run.first, run.turns) for owner in run.owners]
+        lists = [self.over(owner, run.first, 1, run.turns) for owner in run.owners]
         if run.is_list:
             self.has_starred = True
             return ast.Starred(lists[0], ast.Load())
@@ -326,14 +301,6 @@ class Folder(Transformer):
         inner = ast.Tuple(block, ast.Load())
         loops.append(ast.comprehension(ast.Name(self.value, ast.Store()), inner, [], 0))
         return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
-
-    def part(self, owner: str, first: int, count: int) -> ast.expr:
-        """Return the list, or the slice of it that a loop iterates over."""
-        whole = expression(owner)
-        path = self.paths.of(whole)
-        if path is not None and not first and count == self.paths.facts.length(path):
-            return whole
-        return sliced(whole, first, first + count, 1)
 
     def name_for(self, owner: str, used: frozenset[str]) -> str:
         """Return a free name for elements of a list: ``layer`` for ``self.model.layers``."""
@@ -396,14 +363,16 @@ class Folder(Transformer):
 
     def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:
         """Return the target and the iterable of a loop."""
-        sources = [expression(owner) if self.whole(owner, first, step, turns)
-                   else every(expression(owner), first, step, turns) for owner, first, step in differing]
+        sources = [self.over(owner, first, step, turns) for owner, first, step in differing]
         return loop_over(list(differing.values()), sources)
 
-    def whole(self, owner: str, first: int, step: int, count: int) -> bool:
-        """Return whether these elements are the whole list, in order."""
-        path = self.paths.of(expression(owner))
-        return path is not None and not first and step == 1 and self.paths.facts.length(path) == count
+    def over(self, owner: str, first: int, step: int, count: int) -> ast.expr:
+        """Return the list, or the slice of it that a loop iterates over."""
+        whole = expression(owner)
+        path = self.paths.of(whole)
+        if path is not None and not first and step == 1 and self.paths.facts.length(path) == count:
+            return whole
+        return every(whole, first, step, count)
 
 
 class _Runs:

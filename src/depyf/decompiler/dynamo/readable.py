@@ -14,14 +14,15 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ...bytecode import operations as o
-from ...bytecode.operations import Op
+from ...bytecode.operations import Op, Program
 from ...bytecode.packed import IMPORTED
-from ..nodes import Transformer, copied, free_name, nodes_of
+from ..nodes import Transformer, free_name, nodes_of
+from .alike import Substitution
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
-from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW, UTILITIES
-from .live_paths import LivePaths, root_name, store_members
-from .written_out import written_out
+from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW, says_sizes
+from .live_paths import LivePaths, root_name
+from .written_out import SET_ENTRY, written_out
 
 #: A constant that is a slice of numbers.
 _SLICE = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)")
@@ -45,18 +46,16 @@ class Readable:
     Args:
         tree: of the plain text, one function; it is changed.
         facts: about the live objects that it was compiled for.
-        parameters: its parameters and free variables.
+        program: Dynamo's code.
         rename: ``{global name: name in the text}``.
         constants: ``{name of a constant of Dynamo's code: what it is}``.
-        sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
-        folds: write what repeats once, and what fills dictionaries of modules as stores.
+        folds: write what repeats once.
         new: the word for :data:`.global_names.NEW`.
     """
 
     def __init__(
-        self, tree: ast.Module, facts: Facts, parameters: tuple[str, ...], rename: Mapping[str, str],
-        constants: Mapping[str, str], sets_entries: bool, folds: bool = True,
-        new: str = NEW,
+        self, tree: ast.Module, facts: Facts, program: Program, rename: Mapping[str, str],
+        constants: Mapping[str, str], folds: bool = True, new: str = NEW,
     ) -> None:
         self.new = new
         self.tree = tree
@@ -67,18 +66,20 @@ class Readable:
         #: Whether classes among the constants go by the names that they had when torch compiled.
         self.names_classes = False
         self._meanings = constants
-        self._sets_entries = sets_entries
+        #: Whether Dynamo's code has the function that makes entries in an object's dictionary.
+        self._sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in program.ops)
+        self._sizes = says_sizes(program.code, program.ops)
         self._real = {shown: name for name, shown in rename.items()}
         function = tree.body[0]
         assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
         self.function = function
         names = [node for node in nodes_of(tree) if isinstance(node, ast.Name)]
         bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        parameters = (*program.code.arguments, *program.code.freevars)
+        stores = {op.arg for op in program.ops if op.kind is o.STORE_ATTR}
         self._taken = {node.id for node in names} | set(parameters)
-        self.paths = LivePaths(facts, parameters, self._real, bound)
+        self.paths = LivePaths(facts, parameters, self._real, bound, stores)
         self._imports: list[ast.stmt] = []
-        self._sizes = False
-        self._stores: frozenset[int] = frozenset()
         self._folded = Folded()
 
     # --- the passes, in the order in which they run --------------------------------------------------
@@ -93,7 +94,7 @@ class Readable:
                        or isinstance(node, (ast.Attribute, ast.Call)) and root_name(node) == "torch"} if said else ()
             # (What the program says itself would not be known from the constant.)
             said = {name: each for name, each in said.items() if ast.unparse(each) not in written}
-            _Constants(said).visit(self.tree)
+            Substitution(said).visit(self.tree)
             self.constants |= {ast.unparse(each): name for name, each in said.items()}
 
     def _name_slices(self) -> None:
@@ -109,12 +110,8 @@ class Readable:
         chosen = {name: literal for name, literal in known.items() if uses[name] == subscripting[name]
                   and ast.unparse(literal) not in written}  # (else it would not be known what is the constant)
         if chosen:
-            _Constants(chosen).visit(self.tree)
+            Substitution(chosen).visit(self.tree)
             self.constants |= {ast.unparse(literal): name for name, literal in chosen.items()}
-
-    def name_sizes(self) -> None:
-        """Write calls of Dynamo's helper for sizes as methods."""
-        self._sizes = _Sizes.of(self.tree)
 
     def import_globals(self) -> None:
         """Write Dynamo's names for modules as names that are imported."""
@@ -133,15 +130,10 @@ class Readable:
                 if path is not None and self.facts.reading(path):
                     self.paths.bind(target.id, path)
 
-    def store_members(self) -> None:
-        """Write what fills dictionaries of modules as stores."""
-        if self.folds:
-            self._stores = store_members(self.function.body, self.paths)
-
     def fold_repeats(self) -> None:
         """Write what repeats from layer to layer once."""
         if self.folds:
-            self._folded = fold(self.tree, self.paths, self._taken | set(self.names), self._stores)
+            self._folded = fold(self.tree, self.paths, self._taken | set(self.names))
 
     def write_imports(self) -> None:
         """Put the import statements at the beginning."""
@@ -160,19 +152,7 @@ class Readable:
         """
         self.paths.meanwhile.clear()
         return written_out(
-            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded,
-            bool(self._stores), self.new)
-
-
-class _Constants(Transformer):
-    """A rewriting of the names of constants as the expressions that say them."""
-
-    def __init__(self, said: Mapping[str, ast.expr]) -> None:
-        self._said = said
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        said = self._said.get(node.id)
-        return node if said is None else copied(said)
+            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded, self.new)
 
 
 def _slice(meaning: str) -> ast.Slice | None:
@@ -186,35 +166,6 @@ def _slice(meaning: str) -> ast.Slice | None:
 def _indices(node: ast.Subscript) -> list[ast.expr]:
     """Return what something is subscripted with: one expression, or those of a tuple."""
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-
-class _Sizes(Transformer):
-    """A rewriting of ``call_size(x, 1)`` as ``x.size(1)``, where the text has no other such calls.
-
-    Attributes:
-        found: whether there was one.
-    """
-
-    found = False
-
-    @classmethod
-    def of(cls, tree: ast.Module) -> bool:
-        """Rewrite a module's calls; return whether there was one: then calls of ``size`` mean torch's function."""
-        attributes = {node.attr for node in nodes_of(tree) if isinstance(node, ast.Attribute)}
-        if "call_size" not in attributes or "size" in attributes:
-            return False
-        sizes = cls()
-        sizes.visit(tree)
-        return sizes.found
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        function = node.func
-        if isinstance(function, ast.Attribute) and function.attr == "call_size" and root_name(function) == UTILITIES \
-                and len(node.args) == 2 and not node.keywords:
-            self.found = True
-            return ast.Call(ast.Attribute(node.args[0], "size", ast.Load()), [node.args[1]], [])
-        return node
 
 
 class _Imports(Transformer):

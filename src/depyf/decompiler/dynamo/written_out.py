@@ -9,8 +9,7 @@ the text                               written out
 ``for x in xs: x.a = 1``               the statements, once for each element
 ``f(*out[0:4], *xs)``                  the items and elements, each an argument
 ``new(cls, a=x)``                      ``cls.__new__(cls)``, then an entry in its dictionary
-``self.norm.mean = y``                 ``self._modules['norm']._buffers.update({'mean': y})``; the method is read above
-                                       the statements in a row that change something
+``self.norm.mean = y``                 ``self._modules['norm']._buffers['mean'] = y``
 ``from m import name``                 ``name = __import_m.name``: the module that Dynamo put among the globals
 ``x.size(1)``                          ``call_size(x, 1)``, Dynamo's function for that
 ``torch.float32``, ``x[:, i]``,        the constant of Dynamo's code
@@ -32,7 +31,7 @@ from . import global_names
 from .facts import Path, is_member
 from .folding import Folded
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
-from .live_paths import LivePaths, StoresWrittenOut, attribute_asked, changes_something, root_name, stored_member
+from .live_paths import LivePaths, attribute_asked, root_name
 
 #: Dynamo's function that makes an entry in an object's dictionary.
 SET_ENTRY = "object_setattr_ignore_descriptor"
@@ -47,7 +46,7 @@ class CannotWriteOut(CannotDecompile):
 
 def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-    sizes: bool, folded: Folded, stores: bool, new: str = global_names.NEW,
+    sizes: bool, folded: Folded, new: str = global_names.NEW,
 ) -> ast.Module:
     """Return the tree of a text with its forms expanded.
 
@@ -60,13 +59,12 @@ def written_out(
         sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
         sizes: whether calls of ``size`` mean Dynamo's function.
         folded: abbreviations to expand.
-        stores: whether stores to buffers of modules mean updates of their dictionaries.
         new: the word for :data:`.global_names.NEW`.
 
     Raises:
         CannotWriteOut: there is a form that is not known.
     """
-    writer = _Writer(paths, names, constants, sets_entries, sizes, folded, stores, new)
+    writer = _Writer(paths, names, constants, sets_entries, sizes, folded, new)
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     writer.function(function)
@@ -76,10 +74,9 @@ def written_out(
 class _Writer(Transformer):
     def __init__(
         self, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-        sizes: bool, folded: Folded, stores: bool, new: str,
+        sizes: bool, folded: Folded, new: str,
     ) -> None:
         self.word_for_new = new
-        self.stores = StoresWrittenOut() if stores else None
         self.sizes, self.folded = sizes, folded
         self.paths = paths
         self.names = names
@@ -93,22 +90,7 @@ class _Writer(Transformer):
         self.certain = True
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        if self.stores is None:
-            node.body = [inner for statement in node.body for inner in self.statement(statement)]
-            return
-        body: list[ast.stmt] = []
-        begin: int | None = None  # of the row of statements that change something
-        place = node.body[0]
-        for statement in node.body:
-            if not changes_something(statement):
-                begin = None
-            elif begin is None:
-                begin, place = len(body), statement
-            body += self.statement(statement)
-            for read in self.stores.reads:
-                body.insert(begin or 0, _placed(read, place))
-            self.stores.reads.clear()
-        node.body = body
+        node.body = [inner for statement in node.body for inner in self.statement(statement)]
 
     # --- statements ---------------------------------------------------------------------------------
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
@@ -118,10 +100,6 @@ class _Writer(Transformer):
             return [node]
         if isinstance(node, ast.For) and self.folded.blocks:
             return self.block(node)
-        if self.stores is not None:
-            written = self.store(node, self.stores)
-            if written is not None:
-                return written
         for owner in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
             for field in ("body", "orelse", "finalbody"):
                 inner = getattr(owner, field, None)
@@ -176,19 +154,6 @@ class _Writer(Transformer):
                 self.paths.meanwhile.pop(name, None)
         return reads + turned
 
-    def store(self, node: ast.stmt, stores: StoresWrittenOut) -> list[ast.stmt] | None:
-        """Return the update that ``module.buffer = y`` means; ``None`` for any other statement."""
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        path = stored_member(target, self.paths) if isinstance(target, ast.Attribute) else None
-        if path is None:
-            stores.end()
-            return None
-        assert isinstance(node, ast.Assign)
-        value, self.stores = _placed(ast.Expr(node.value), node), None
-        self.statement(value)
-        self.stores = stores
-        return [_placed(each, node) for each in stores.write(path, value.value, self.fresh(), node)]
-
     def setter(self) -> ast.expr:
         if self.sets_entries:
             return ast.Attribute(ast.Name(UTILITIES, ast.Load()), SET_ENTRY, ast.Load())
@@ -214,25 +179,25 @@ class _Writer(Transformer):
         return node
 
     # --- modules ------------------------------------------------------------------------------------
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
         return self.member(node) or self.generic_visit(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return self.member(node) or self.generic_visit(node)
+    visit_Subscript = visit_Attribute
 
     def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
-        """Return the read of a module's member through the dictionary it is in: no function of torch's runs for it.
+        """Return a module's member through the dictionary it is in: no function of torch's runs to read or store it.
 
-        ``None`` if the expression is no such read, or is written so already.
+        ``None`` if the expression is no member, or is written so already.
         """
-        path = self.paths.of(node) if isinstance(getattr(node, "ctx", ast.Load()), ast.Load) else None
+        context = getattr(node, "ctx", ast.Load())
+        path = self.paths.of(node) if isinstance(context, ast.Load) else self.paths.stored_buffer(node)
         if path is None or not is_member(path):
             return None
         owner = node.args[0] if isinstance(node, ast.Call) else node.value
         if self.paths.of(owner) == path[:-1]:
             return None
         dictionary = ast.Attribute(self.expression(owner), path[-2][1], ast.Load())
-        return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), ast.Load()), node)
+        return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), context), node)
 
     def fresh(self) -> str:
         self.fresh_names += 1
@@ -262,13 +227,11 @@ class _Writer(Transformer):
             keyword.value = self.expression(keyword.value)
         return node
 
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+    def visit_List(self, node: ast.List | ast.Tuple) -> ast.expr:
         node.elts = self.items(node.elts)
         return node
 
-    def visit_List(self, node: ast.List) -> ast.expr:
-        node.elts = self.items(node.elts)
-        return node
+    visit_Tuple = visit_List
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         if not self.is_fold(node):

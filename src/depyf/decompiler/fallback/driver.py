@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-from copy import copy
 
 from ... import budgets
 from ...bytecode import operations as o
@@ -63,7 +62,7 @@ def cut(graph: Cfg) -> tuple[Cfg, list[list[Block]]]:
 
     ``PUSH_EXC_INFO`` raises the level (it begins its block, and counts for that), and ``POP_EXCEPT`` lowers it.
     """
-    graph = Cfg(graph.code, {id: copy(block) for id, block in graph.blocks.items()}, graph.entry)
+    graph = graph.copy()
     for block in [*graph.blocks.values()]:
         cuts = {index for index, op in enumerate(block.ops) if op.kind is o.PUSH_EXC_INFO}
         cuts |= {index + 1 for index, op in enumerate(block.ops) if op.kind is o.POP_EXCEPT}

@@ -304,8 +304,3 @@ class Interpreter:
 def _encoded(text: str | bytes) -> bytes:
     # a lone surrogate cannot be in a source file: the compiler is left to say so
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-
-
-def compile_text(interpreter: str | os.PathLike[str], text: str | bytes, filename: str = "<depyf>") -> Code:
-    """Return the code that the interpreter at a path makes of a text; :class:`ForeignError` says why there is none."""
-    return Interpreter(interpreter).compile(text, filename)

@@ -20,69 +20,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....cfg import graph as g
-from ....cfg.graph import Block, Cfg, StackMismatch, entry_depths, reachable
-from ...errors import SIMPLIFY, CannotDecompile
-from ..facts import ALWAYS, MODULES, Facts
-from ..global_names import NEW
+from ....cfg.graph import Block, Cfg, entry_depths, reachable
+from ..facts import ALWAYS, EPOCHS, Facts
+from ..global_names import NEW, says_sizes
+from .cleanups import forget_under_cleanups
 from .evaluate import PartialEvaluator
-from .loop_invariant_slots import forget_under_cleanups, loop_invariant_slots
-from .objects import as_one_call, with_telling_names
+from .filling import as_calls, as_loops
 from .user_part import ordinary_with, user_part
-from .values import BlockPlan, Container, Namer, SsaValue, State, Value, is_torch_name
+from .values import BlockPlan, Namer, SsaValue, State, Value, is_torch_name
 from .write import BlockWriter
 
 
+@dataclass
 class Simplification:
     """A graph that is being simplified; the passes change :attr:`graph`.
 
-    Args:
-        graph: what to simplify; it is not changed.
+    Attributes:
+        graph: what to simplify; the first one is not changed.
         parameter_names: parameters of functions that the code calls by global name, to name values by.
         keep_variables: assignments to variables of the user's are not removed, needed or not.
         rename: global names that the text shows differently, to name values by.
         facts: those about the live objects that the code was compiled for.
         new: the word for :data:`.global_names.NEW`.
+        authored: blocks of the user's own in a resume function: they are copied unchanged.
     """
 
-    def __init__(
-        self, graph: Cfg, *, parameter_names: Mapping[str, Sequence[str]] | None = None,
-        keep_variables: bool = False, rename: Mapping[str, str] | None = None, facts: Facts | None = None,
-        new: str = NEW,
-    ) -> None:
-        self.graph = graph
-        self.new = new
-        #: A graph that may be simplified in place of :attr:`graph`; not every one can be.
-        self.bolder: Cfg | None = None
-        #: Blocks of the user's own in a resume function: they are copied unchanged.
-        self.authored: frozenset[int] = frozenset()
-        self.parameter_names = parameter_names or {}
-        self.keep_variables = keep_variables
-        self.rename = rename or {}
-        self.facts = facts
-
-    def evaluated(self, present: Cfg) -> Cfg:
-        """Return a graph simplified, again for as long as branches turn out to be decided.
-
-        And once more where a parameter is only ever given its own value: then it is what it was on entry.
-        """
-        restored: frozenset[str] = frozenset()
-        # Each decided branch makes more of the graph straight; a graph has finitely many.
-        for _ in range(len(present.blocks) + 2):
-            simplifier = _Simplifier(
-                present, self.parameter_names, self.keep_variables, self.rename, self.facts, self.authored, restored,
-                self.new)
-            result = simplifier.run()
-            if simplifier.decided:
-                present = _straighten(present, simplifier.decided)
-            elif self.facts is not None and not restored and simplifier.restored():
-                restored = simplifier.restored()
-            else:
-                break
-        return result
+    graph: Cfg
+    parameter_names: Mapping[str, Sequence[str]]
+    keep_variables: bool
+    rename: Mapping[str, str]
+    facts: Facts | None
+    new: str = NEW
+    authored: frozenset[int] = frozenset()
 
 
 def undo_reentered_with(work: Simplification) -> None:
@@ -109,20 +83,10 @@ def leave_user_part(work: Simplification) -> None:
 
 
 def update_at_once(work: Simplification) -> None:
-    """Offer the graph with each loop that fills a dictionary as one call, if there are facts.
-
-    Such a call can be simplified where this code makes the dictionary.
-    """
-    if work.facts is not None and not work.authored:
-        called = as_one_call(work.graph)
-        if called is not work.graph:
-            work.bolder = _straighten(called, {})
-
-
-def name_loop_variables(work: Simplification) -> None:
-    """Name the variables of loops that fill a dictionary by what they are, if there are facts."""
-    if work.facts is not None and not work.authored:
-        work.graph = with_telling_names(work.graph)
+    """Read each loop that fills a dictionary as one call."""
+    called = as_calls(work.graph)
+    if called is not work.graph:
+        work.graph = _straighten(called, {})
 
 
 def evaluate(work: Simplification) -> None:
@@ -132,13 +96,18 @@ def evaluate(work: Simplification) -> None:
         CannotDecompile: with facts, they cannot be used.
         StackMismatch: the graph is of no code that an interpreter could run.
     """
-    if work.bolder is not None:
-        try:
-            work.graph = work.evaluated(work.bolder)
-            return
-        except (CannotDecompile, StackMismatch):
-            pass  # what is filled is not made here: the loop remains
-    work.graph = work.evaluated(work.graph)
+    graph = work.graph
+    restored: frozenset[str] = frozenset()
+    # Again for as long as branches turn out to be decided: each makes more of the graph straight.
+    for _ in range(len(graph.blocks) + 2):
+        simplifier = _Simplifier(work, graph, restored)
+        work.graph = simplifier.run()
+        if simplifier.decided:
+            graph = _straighten(graph, simplifier.decided)
+        elif work.facts is not None and not restored and simplifier.restored():
+            restored = simplifier.restored()  # a parameter is only ever given its own value: it is what it was on entry
+        else:
+            break
 
 
 def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
@@ -146,78 +115,58 @@ def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
 
     The tested value is popped where the branch was.
     """
-    blocks: dict[int, Block] = {}
-    for id, block in graph.blocks.items():
-        if id in decided:
-            end = block.end_op
-            pop = Op(o.POP, None, end.offset if end else -1, end.line if end else None)
-            block = Block(id, [*block.ops, pop], g.JUMP, (decided[id],), None, None, block.region)
-        blocks[id] = block
-    reached = reachable(blocks, [graph.entry])
-    blocks = {id: block for id, block in blocks.items() if id in reached}
-    predecessors, handlers = _edges(Cfg(graph.code, blocks, graph.entry))
-    for id in list(blocks):
-        while id in blocks and blocks[id].end == g.JUMP:
-            block = blocks[id]
+    graph = graph.copy()
+    for id, successor in decided.items():
+        block, end = graph.blocks[id], graph.blocks[id].end_op
+        pop = Op(o.POP, None, end.offset if end else -1, end.line if end else None)
+        block.ops, block.end, block.successors, block.end_op = [*block.ops, pop], g.JUMP, [successor], None
+    graph.prune()
+    predecessors, handlers = graph.predecessors(), _handlers(graph)
+    for block in list(graph.blocks.values()):
+        while block.id in graph.blocks and block.end == g.JUMP:
             (following,) = block.successors
-            other = blocks[following]
-            same = (other.region is block.region or other.region is not None and block.region is not None
-                    and repr(other.region) == repr(block.region))
-            if len(predecessors[following]) != 1 or following in handlers or not same \
-                    or following in (id, graph.entry):
+            other = graph.blocks[following]
+            if len(predecessors[following]) != 1 or following in handlers or following in (block.id, graph.entry) \
+                    or repr(other.region) != repr(block.region):
                 break
-            blocks[id] = Block(id, [*block.ops, *other.ops], other.end, other.successors, other.arg,
-                               other.end_op, block.region)
-            for successor in other.successors:
-                predecessors[successor] = [id if p == following else p for p in predecessors[successor]]
-            del blocks[following]
-    return Cfg(graph.code, blocks, graph.entry)
+            block.ops, block.end, block.successors = [*block.ops, *other.ops], other.end, other.successors
+            block.arg, block.end_op = other.arg, other.end_op
+            del graph.blocks[following]
+    return graph
 
 
-def _edges(graph: Cfg) -> tuple[dict[int, list[int]], set[int]]:
-    """Return the predecessors of each block, and the blocks that begin handlers."""
-    predecessors: dict[int, list[int]] = {id: [] for id in graph.blocks}
-    handlers: set[int] = set()
-    for block in graph.blocks.values():
-        for successor in block.successors:
-            predecessors[successor].append(block.id)
-        if block.region is not None:
-            handlers.add(block.region.handler)
-    return predecessors, handlers
+def _handlers(graph: Cfg) -> set[int]:
+    """Return the blocks that begin handlers."""
+    return {block.handler for block in graph.blocks.values() if block.handler is not None}
 
 
 class _Simplifier:
     """One run of the partial evaluator over all blocks of a graph, and the writing of the remaining values."""
 
-    def __init__(
-        self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
-        rename: Mapping[str, str], facts: Facts | None = None, authored: frozenset[int] = frozenset(),
-        restored: frozenset[str] = frozenset(), new: str = NEW,
-    ) -> None:
+    def __init__(self, work: Simplification, graph: Cfg, restored: frozenset[str]) -> None:
         self.graph = graph
-        self.new = new
-        self.facts: Facts = facts or Facts()
-        self.readable = facts is not None
+        self.new, self.rename, self.parameter_names = work.new, work.rename, work.parameter_names
+        self.facts: Facts = work.facts or Facts()
+        self.readable = work.facts is not None
         #: How many things have happened that others may observe.
         self.happened = 0
-        self.rename = rename
-        self.parameter_names = parameter_names
         self.depths = entry_depths(graph)
-        self.predecessors, self.handlers = _edges(graph)
-        self.verbatim = self._handling_blocks() | authored
+        self.predecessors, self.handlers = graph.predecessors(), _handlers(graph)
+        #: Blocks that are copied unchanged; some run while an exception is being handled.
+        self.verbatim = work.authored | reachable(graph.blocks, self.handlers, lambda block: (
+            () if any(op.kind is o.POP_EXCEPT for op in block.ops) else block.successors))
         self.plans: dict[int, BlockPlan] = {}
         #: Branches that always take one edge: block id -> successor.
         self.decided: dict[int, int] = {}
         #: Locals that code which is not followed value by value reads: their stores are needed.
         self.kept = self._kept_names()
-        if keep_variables:
+        if work.keep_variables:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
                           if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
         self.arguments = set(graph.code.arguments)
-        #: Loop-invariant stack slots, whose values a block finds by name: block id -> how many.
-        self.invariant_slots = loop_invariant_slots(graph, self._joins())
-        #: Those values, once a block before it has been run: block id -> values.
-        self.invariant_values: dict[int, list[Value]] = {}
+        self.says_sizes = says_sizes(graph.code, [op for block in graph.blocks.values() for op in block.ops])
+        #: Attributes that the code stores itself.
+        self.stores = {op.arg for block in graph.blocks.values() for op in block.ops if op.kind is o.STORE_ATTR}
         self.stored = {op.arg for b in graph.blocks.values() for op in b.ops
                        if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)} - restored
         #: Stores that give a variable its own value, by name.
@@ -226,20 +175,6 @@ class _Simplifier:
         self.always_bound = self.arguments - deleted
 
     # --- what is followed -------------------------------------------------------------------------
-    def _handling_blocks(self) -> set[int]:
-        """Return the blocks that run while an exception is being handled, and those that start handlers."""
-        result: set[int] = set()
-        pending = list(self.handlers)
-        while pending:
-            id = pending.pop()
-            if id in result:
-                continue
-            result.add(id)
-            block = self.graph.blocks[id]
-            if not any(op.kind is o.POP_EXCEPT for op in block.ops):
-                pending.extend(block.successors)
-        return result
-
     def _follows(self, id: int, origin: Block) -> bool:
         """Return whether the knowledge at the end of ``origin`` applies at the start of block ``id``.
 
@@ -254,15 +189,6 @@ class _Simplifier:
         if origin.id in self.verbatim or origin.end == g.FOR_ITER:
             return False
         return block.floor <= origin.floor
-
-    def _joins(self) -> set[int]:
-        """Return the blocks whose state is not simply that of the block before, and not a handler's."""
-        blocks = self.graph.blocks
-        return {
-            id for id, sources in self.predecessors.items()
-            if sources and id not in self.verbatim and id not in self.handlers and id != self.graph.entry
-            and not any(p in self.verbatim or self._follows(id, blocks[p]) for p in sources)
-        }
 
     def _kept_names(self) -> set[str]:
         """Return the locals that are read in a block other than along the path on which they were stored."""
@@ -305,7 +231,6 @@ class _Simplifier:
         graph = self.graph
         pending: list[tuple[int, State | None]] = [(graph.entry, None)]
         pending += [(id, None) for id in graph.blocks]
-        postponed = 0
         while pending:
             id, state = pending.pop(0)
             if id in self.plans:
@@ -315,12 +240,6 @@ class _Simplifier:
                 self._follows(id, graph.blocks[p]) for p in self.predecessors[id]
             ):
                 pending.append((id, None))  # its predecessor comes first
-                continue
-            if id in self.invariant_slots and id not in self.invariant_values:
-                postponed += 1
-                if postponed > len(graph.blocks) ** 2:
-                    raise CannotDecompile(SIMPLIFY, "a loop that is entered in more than one place")
-                pending.append((id, None))
                 continue
             after = self._run_block(block, state)
             for successor in block.successors:
@@ -339,12 +258,11 @@ class _Simplifier:
             plan.verbatim = True
             return None
         if state is None:
-            invariant = self.invariant_values.get(block.id, [])
-            reals = [SsaValue(None, (), block.id) for _ in range(self.depths[block.id] - len(invariant))]
+            reals = [SsaValue(None, (), block.id) for _ in range(self.depths[block.id])]
             bound = set(self.arguments) if block.id == self.graph.entry else set(self.always_bound)
             self.happened += 1
-            state = State([*reals[: block.floor], *invariant, *reals[block.floor :]], {}, bound,
-                          (self.happened, self.happened))
+            state = State(list(reals), {}, bound,
+                          (self.happened,) * len(EPOCHS))
             plan.entry_stack = reals
         else:
             plan.entry_stack = [v for v in state.stack if isinstance(v, SsaValue) and v.op is None]
@@ -366,12 +284,13 @@ class _Simplifier:
                     self._materialise_changed(value.operands, value.epochs)
             self._materialise_changed(plan.end_operands, plan.end_epochs)
 
-    def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, int], inside: bool = False) -> None:
+    def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, ...], inside: bool = False) -> None:
         """Materialise those operands that something since may have changed, and what these read."""
         for operand in operands:
             if not isinstance(operand, SsaValue) or operand.lasting in ("", ALWAYS):
                 continue  # (what leads to what always lasts does so too)
-            if operand.epochs[operand.lasting == MODULES] != epochs[operand.lasting == MODULES]:
+            epoch = EPOCHS.index(operand.lasting)
+            if operand.epochs[epoch] != epochs[epoch]:
                 operand.lasting = ""
                 operand.elsewhere |= inside  # a variable: what takes it is written elsewhere
                 self._materialise_changed(operand.operands, operand.epochs)
@@ -418,9 +337,6 @@ class _Simplifier:
             value.uses += 1
             if value.block != block:
                 value.elsewhere = True
-        elif isinstance(value, Container):
-            for item in value.items:
-                self._use(item, block)
 
     # --- writing ----------------------------------------------------------------------------------
     def _write(self) -> Cfg:
@@ -439,4 +355,4 @@ class _Simplifier:
             if end is not None:
                 end = Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
             blocks[id] = Block(id, ops, block.end, block.successors, block.arg, end, block.region)
-        return Cfg(self.graph.code, blocks, self.graph.entry)
+        return as_loops(Cfg(self.graph.code, blocks, self.graph.entry), self.namer.taken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ....bytecode import operations as o
@@ -11,10 +11,10 @@ from ....bytecode.opspec import ONLY_READ, UNOBSERVABLE, effect
 from ....cfg import graph as g
 from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
-from ..facts import ALWAYS, Path
-from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
+from ..facts import ALWAYS, EPOCHS, MODULES, PLAIN, Path, lasting
+from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS, UPDATE
 from . import objects
-from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value
+from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value, called_global, global_name
 
 if TYPE_CHECKING:
     from . import _Simplifier
@@ -58,21 +58,33 @@ class PartialEvaluator:
         result.epochs = self.state.epochs
         self.plan.values.append(result)
         if not unobservable and op.kind not in UNOBSERVABLE:
-            self.happened(op.kind in ONLY_READ)
+            self.happened(PLAIN if op.kind in ONLY_READ else MODULES)
         return result
 
-    def happened(self, only_read: bool) -> None:
-        """Begin a new epoch: something happens that others may observe."""
+    def made(self, kind: str, arg: object = None) -> Op:
+        """Return an operation at the place of the present one."""
+        assert self.op is not None
+        return Op(kind, arg, self.op.offset, self.op.line, -1, self.op.handler)
+
+    def word(self, name: str) -> SsaValue:
+        """Return a global that texts have for a form."""
+        result = self.define(self.made(o.LOAD_GLOBAL, name), (), unobservable=True)
+        result.lasting, result.optional = ALWAYS, True
+        return result
+
+    def happened(self, ends: str = MODULES) -> None:
+        """Begin a new epoch: something happens that others may observe, and that ends what lasts so long."""
         number = self.owner.happened = self.owner.happened + 1
-        self.state.epochs = (number, self.state.epochs[1] if only_read else number)
+        ended = EPOCHS.index(ends) + 1
+        self.state.epochs = (number,) * ended + self.state.epochs[ended:]
 
     def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
         """Push an unobservable read and return True; False where the facts do not know it as one."""
-        lasting = self.owner.facts.reading(path) if path is not None else ""
-        if not lasting:
+        kind = lasting(self.owner.facts, path) if path is not None else ""
+        if not kind:
             return False
         result = self.define(op, operands, unobservable=True)
-        result.path, result.lasting, result.optional = path, lasting, True
+        result.path, result.lasting, result.optional = path, kind, True
         self.stack.append(result)
         return True
 
@@ -92,7 +104,6 @@ class PartialEvaluator:
             raise CannotDecompile(SIMPLIFY, "an object that holds itself")
         if value.built is not None:
             return value.built
-        assert self.op is not None
         if value.kind in ("dict", "ordered", "object"):
             value.built = _BEING_BUILT
             result = value.built = objects.built(self, value)
@@ -103,11 +114,18 @@ class PartialEvaluator:
         if value.kind == "tuple" and not items:
             built: Value = Const(())
         else:
-            built = self.define(Op(kind, len(items), self.op.offset, self.op.line), items)
+            built = self.define(self.made(kind, len(items)), items)
             built.optional = built.pure = True  # building alone has no effect
         value.built = built
         self.state.replace(value, built)
         return built
+
+    def settle(self, taken: Sequence[Value]) -> None:
+        """Have all values computed before a loop, which takes some of them: its turns are the same to the proof."""
+        for value in [*self.stack, *self.state.variables.values(), *taken]:
+            seen = self.escape(value)
+            if isinstance(seen, SsaValue) and not seen.lasting and seen.op is not None:
+                seen.block, seen.pure, seen.graph_item = -1, False, False  # (as if another block had made it)
 
     def step(self, op: Op) -> None:
         """Run one operation: by its rule ``op_KIND``, or as any operation."""
@@ -133,7 +151,7 @@ class PartialEvaluator:
         self.leave()
         self.plan.end_epochs = self.state.epochs
         if self.block.end not in (g.RETURN, g.JUMP):
-            self.happened(only_read=False)
+            self.happened()
 
     def leave(self) -> None:
         """Take what the terminator takes, and leave on the stack what the successors find there."""
@@ -152,61 +170,9 @@ class PartialEvaluator:
             tested = self.pop(block.arg)
         elif block.end == g.RERAISE:
             tested = self.pop(1 + block.arg)
-        # What is on the stack for good is at its bottom and remains there.
-        if followed or not block.successors:
-            reals = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None]
-            if not block.successors:
-                self.stack.clear()
-                self.plan.end_operands = [self.escape(v) for v in tested]
-                return
-            self.plan.end_operands = [*reals, *[self.escape(v) for v in tested]]
-            return
-        self.take_invariant_slots()
-        self.plan.end_operands = [self.escape(v) for v in [*list(self.stack), *tested]]
-
-    def take_invariant_slots(self) -> None:
-        """Take the loop-invariant stack slots off the stack: the successors find these values by name."""
-        owner, block = self.owner, self.block
-        counts = {owner.invariant_slots.get(s, 0) for s in block.successors}
-        if len(counts) != 1:
-            raise CannotDecompile(SIMPLIFY, "the ways on disagree about what lies on the stack")
-        (count,) = counts
-        if not count:
-            return
-        base = block.floor
-        count_before = len(self.plan.values)
-        for slot in range(base, base + count):
-            self.materialise(self.stack[slot])
-        self.move_before_the_rest(count_before, self.stack[base + count :])
-        values = self.stack[base : base + count]
-        del self.stack[base : base + count]
-        for successor in block.successors:
-            known = owner.invariant_values.setdefault(successor, values)
-            if not all(map(_same_value, known, values)):
-                raise CannotDecompile(SIMPLIFY, "the ways into a block bring different values")
-
-    def materialise(self, value: Value) -> None:
-        """Materialise a value that other blocks take; slices and tuples of constants are not built."""
-        if isinstance(value, SsaValue) and value.op is None:
-            raise CannotDecompile(SIMPLIFY, "a value that is on the stack already")
-        if isinstance(value, Local) and value.name in self.owner.stored:
-            self.materialise_local(value.name)
-        elif not _is_constant(value):
-            self.escape(value)
-
-    def move_before_the_rest(self, start: int, rest: Sequence[Value]) -> None:
-        """Move what was made last before the values that remain on the stack, if it needs none of them.
-
-        An iterator has no name: nothing may come between making it and its loop.
-        """
-        values = self.plan.values
-        latest, staying = values[start:], {id(value) for value in rest}
-        place = next((i for i, result in enumerate(values[:start]) if id(result) in staying), start)
-        while 0 < place < start and any(values[place - 1] is operand for operand in values[place].operands):
-            place -= 1
-        later = {id(result) for result in values[place:start]}
-        if not any(id(operand) in later for result in latest for operand in result.operands):
-            self.plan.values[:] = [*values[:place], *latest, *values[place:start]]
+        # (What is on the stack for good is at its bottom and remains there.)
+        left = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None] if followed else self.stack
+        self.plan.end_operands = [self.escape(v) for v in [*(left if block.successors else ()), *tested]]
 
     # --- constants, locals ---
     def op_CONST(self, op: Op) -> None:
@@ -223,13 +189,6 @@ class PartialEvaluator:
             self.stack.append(Local(name))
         else:
             self.generic(op)
-
-    def op_LOAD_CLOSURE(self, op: Op) -> None:
-        """Push a cell; nothing is lost if that does not happen."""
-        self.generic(op)
-        cell = self.stack[-1]
-        assert isinstance(cell, SsaValue)
-        cell.optional = cell.pure = True
 
     def op_LOAD_DEREF(self, op: Op) -> None:
         """Push the value of a cell, as an unobservable read where the facts know it."""
@@ -253,8 +212,10 @@ class PartialEvaluator:
         value, owner = self.stack[-2:]
         if isinstance(owner, Container) and objects.set_attribute(self, owner, op.arg, value, generic=True):
             self.pop(2)
-            return
-        self.generic(self.of_cell(op, o.STORE_DEREF) or op)
+        elif objects.store_plainly(self, owner, op.arg, value, op):
+            self.pop(2)
+        else:
+            self.generic(self.of_cell(op, o.STORE_DEREF) or op)
 
     def op_STORE_FAST(self, op: Op) -> None:
         """Note the value of a local; the store is left only where code reads it that is not followed."""
@@ -273,19 +234,16 @@ class PartialEvaluator:
             self.state.variables[name] = value
 
     def forget(self, name: str) -> None:
-        """Materialise what still means the value of a local, as the local gets another one."""
+        """Materialise what still means the value of a local, as the local gets another one: it is read here."""
         self.state.variables.pop(name, None)
-        if self.state.mentions(name):
-            self.materialise_local(name)
-
-    def materialise_local(self, name: str) -> None:
-        """Materialise a local: every mention of its present value becomes an SSA value that is read here."""
-        assert self.op is not None
-        read = SsaValue(Op(o.LOAD_FAST, name, self.op.offset, self.op.line), (), self.block.id)
+        stale = [value for value in self.state.values() if isinstance(value, Local) and value.name == name]
+        if not stale:
+            return
+        read = SsaValue(self.made(o.LOAD_FAST, name), (), self.block.id)
         read.optional = True
         self.plan.values.append(read)
-        for stale in _locals_named(self.state, name):
-            self.state.replace(stale, read)
+        for each in stale:
+            self.state.replace(each, read)
 
     def op_DELETE_FAST(self, op: Op) -> None:
         """Delete a local; in texts for readers the variables of graph results are not deleted."""
@@ -352,15 +310,7 @@ class PartialEvaluator:
     def hashing(self, op: Op) -> None:
         """Leave a dictionary display whose keys have hashes of their own: to the proof, these may change anything."""
         self.generic(op)
-        self.happened(only_read=False)
-
-    def op_LIST_TO_TUPLE(self, op: Op) -> None:
-        """Make a tuple of a list, a virtual one of a virtual one."""
-        (value,) = self.pop(1)
-        if isinstance(value, Container) and value.kind == "list":
-            self.stack.append(Container("tuple", list(value.items)))
-        else:
-            self.stack.append(self.define(op, [value]))
+        self.happened()
 
     def op_LIST_APPEND(self, op: Op) -> None:
         """Append to a virtual list, or leave the operation."""
@@ -408,7 +358,7 @@ class PartialEvaluator:
             self.pop(2)
             self.stack.append(Container(owner.kind, element) if isinstance(element, list) else element)
             return
-        if type(key) is int and _is_graph_result(owner):
+        if type(key) is int and called_global(owner).startswith(GRAPH_PREFIX):
             result = self.define(op, self.pop(2), unobservable=True)
             result.pure = result.optional = result.graph_item = True
             self.stack.append(result)
@@ -461,15 +411,6 @@ class PartialEvaluator:
                 return
         self.generic(op)
 
-    def op_UNPACK(self, op: Op) -> None:
-        """Push the elements of a tuple or list that are known, the first on top, or leave the operation."""
-        items = _items(self.stack[-1])
-        if items is not None and len(items) == op.arg:
-            self.pop(1)
-            self.stack.extend(reversed(items))
-        else:
-            self.generic(op)
-
     def op_IS(self, op: Op) -> None:
         """Decide ``None is None``, or leave the operation."""
         left, right = self.stack[-2:]
@@ -511,10 +452,7 @@ class PartialEvaluator:
         self.generic(op)
         result = self.stack[-1]
         assert isinstance(result, SsaValue)
-        (owner,) = result.operands
-        if isinstance(owner, SsaValue) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
-                and op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
-            result.optional = True
+        result.optional = op.arg == UPDATE or _of_torch(result, PROFILER_FLAGS)
 
     def op_INPLACE(self, op: Op) -> None:
         """Leave ``a += b`` as a statement: ``a`` is a variable, whatever it was read from."""
@@ -542,7 +480,7 @@ class PartialEvaluator:
         function = self.stack[-3 if op.arg else -2]
         self.pop(3 if op.arg else 2)
         self.stack.extend([function, *items])
-        self.op_CALL(Op(o.CALL, (len(items), ()), op.offset, op.line, -1, op.handler))
+        self.op_CALL(self.made(o.CALL, (len(items), ())))
 
     def op_CALL(self, op: Op) -> None:
         """Call a function.
@@ -558,90 +496,28 @@ class PartialEvaluator:
             if known is not None:
                 self.stack.append(known)
                 return
-        marks = isinstance(function, SsaValue) and _is_marker(function)
+        marks = _of_torch(function, PROFILER_MARKERS)
         result = self.define(op, operands, unobservable=marks)
         self.stack.append(result)
-        if not isinstance(function, SsaValue) or function.op is None:
-            return
-        if _is_marker(function):
+        if marks and isinstance(function, SsaValue):
             result.optional = function.optional = True
-            owner = function.operands[0]
-            assert isinstance(owner, SsaValue)
-            owner.optional = True
-        if function.op.kind is o.LOAD_GLOBAL:
-            names = self.owner.parameter_names.get(function.op.arg)
-            for name, operand in zip(names or (), result.operands[1 : 1 + positional]):
-                if isinstance(operand, SsaValue):
-                    operand.hints.append(name)
+        names = self.owner.parameter_names.get(global_name(function), ())
+        for name, operand in zip(names, result.operands[1 : 1 + positional]):
+            if isinstance(operand, SsaValue):
+                operand.hints.append(name)
 
 
 def known_truth(value: Value) -> bool | None:
     """Return the truth of a constant, and False for a flag of the profiler; ``None`` where it is not known."""
     if isinstance(value, Const):
         return bool(value.value)
-    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR:
-        (owner,) = value.operands
-        if isinstance(owner, SsaValue) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
-                and value.op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
-            value.optional = owner.optional = True
-            return False
-    return None
+    return False if _of_torch(value, PROFILER_FLAGS) else None
 
 
-def _is_constant(value: Value) -> bool:
-    """Return whether a value is a constant, or a slice or tuple of constants."""
-    if isinstance(value, Container):
-        return value.kind in ("slice", "tuple") and all(map(_is_constant, value.items))
-    return isinstance(value, Const)
-
-
-def _same_value(left: Value, right: Value) -> bool:
-    """Return whether two predecessors bring the same value."""
-    if isinstance(left, Const) and isinstance(right, Const):
-        return left.value is right.value
-    if isinstance(left, Local) and isinstance(right, Local):
-        return left.name == right.name
-    if isinstance(left, Container) and isinstance(right, Container):
-        return left.kind == right.kind and len(left.items) == len(right.items) and all(
-            map(_same_value, left.items, right.items))
-    return left is right
-
-
-def _locals_named(state: State, name: str) -> list[Local]:
-    """Return the mentions of a local's value on the stack, in locals and inside containers."""
-    result: list[Local] = []
-    seen: set[int] = set()
-
-    def inside(items: Sequence[Value]) -> None:
-        for value in items:
-            if isinstance(value, Local) and value.name == name:
-                result.append(value)
-            elif isinstance(value, Container) and id(value) not in seen:
-                seen.add(id(value))
-                inside(value.items)
-
-    inside(state.stack)
-    inside(list(state.variables.values()))
-    return result
-
-
-def _is_graph_result(value: Value) -> bool:
-    """Return whether a value is the result of calling a compiled graph."""
-    if not isinstance(value, SsaValue) or value.op is None or value.op.kind is not o.CALL:
-        return False
-    function = value.operands[0]
-    return (isinstance(function, SsaValue) and function.op is not None and function.op.kind is o.LOAD_GLOBAL
-            and function.op.arg.startswith(GRAPH_PREFIX))
-
-
-def _is_marker(function: SsaValue) -> bool:
-    """Return whether a function is one that only marks a range for the profiler."""
-    if function.op is None or function.op.kind is not o.LOAD_ATTR:
-        return False
-    (owner,) = function.operands
-    if not isinstance(owner, SsaValue) or owner.op is None or owner.op.kind is not o.LOAD_GLOBAL:
-        return False
-    return function.op.arg in PROFILER_MARKERS.get(owner.op.arg, ())
+def _of_torch(value: Value, table: Mapping[str, frozenset[str]]) -> bool:
+    """Return whether a value is an attribute that a table has of one of torch's modules."""
+    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR \
+        and value.op.arg in table.get(global_name(value.operands[0]), ())
 
 
 def _items(value: Value) -> list[Value] | None:

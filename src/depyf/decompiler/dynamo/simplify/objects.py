@@ -17,14 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
-from ....cfg import graph as g
-from ....cfg.graph import Block, Cfg
 from ...errors import SIMPLIFY, CannotDecompile
-from ...nodes import free_name
 from .. import facts, global_names
-from ..facts import ALWAYS, GETATTR, MODULES, Path
+from ..facts import GETATTR, MODULES, Path
 from ..global_names import MODULE_DICTIONARIES, UPDATE
-from .values import Const, Container, SsaValue, Value, is_torch_name
+from .values import Const, Container, SsaValue, Value
 
 if TYPE_CHECKING:
     from .evaluate import PartialEvaluator
@@ -49,16 +46,14 @@ def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
         role = ("ancestor method", owner.role[1], name)
     elif path is not None:
         role = _role(evaluator, path, name)
-    if name == global_names.UPDATE and not role:
-        raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
     if not role:
         if path is None or not evaluator.owner.facts.builtin_method(path, name):
             return False
-        role = ("bound",)
+        role = ("bound", name)
     evaluator.pop(1)
     result = evaluator.define(op, [owner], unobservable=True)
     result.optional, result.lasting, result.role = True, facts.ALWAYS, role
-    if role == ("bound",) and isinstance(owner, SsaValue) and owner.lasting:
+    if role[0] == "bound" and isinstance(owner, SsaValue) and owner.lasting:
         result.lasting, result.epochs = owner.lasting, owner.epochs
     evaluator.stack.append(result)
     return True
@@ -104,8 +99,14 @@ def call(evaluator: PartialEvaluator, op: Op, function: SsaValue, operands: Sequ
     if kind == "set attribute" and len(operands) == 3 and isinstance(first, Container) and is_key(operands[1]) \
             and set_attribute(evaluator, first, _constant(operands[1]), operands[2], generic=False):
         return _NONE
+    if kind == "ancestor method" and (done := _fill(function.role[1], function.role[2], operands)) is not None:
+        return done
+    if function.op is not None and function.op.arg == UPDATE:
+        return _fill_entry_by_entry(evaluator, op, function, operands)
     if kind == "ancestor method":
-        return _fill(function.role[1], function.role[2], operands)
+        return None
+    if kind == "bound" and function.role[1] == "update" and len(operands) == 1:
+        return _update(evaluator, op, function, operands[0])
     return _call_known(evaluator, op, function, operands)
 
 
@@ -117,9 +118,13 @@ def _call_known(evaluator: PartialEvaluator, op: Op, function: SsaValue, operand
             and isinstance(_constant(operands[1]), str):
         return _set_entry(evaluator, op, first, _constant(operands[1]), operands[2])
     if known == facts.SIZE and len(operands) == 2:
+        if evaluator.owner.says_sizes:
+            read = evaluator.made(o.LOAD_ATTR, "size")
+            function, operands = evaluator.define(read, operands[:1], unobservable=True), operands[1:]
+            op = evaluator.made(o.CALL, (1, ()))
         size = evaluator.define(op, [function, *operands], unobservable=True)
         size.role = ("size",)
-        evaluator.happened(only_read=True)
+        evaluator.happened(facts.PLAIN)
         return size
     if known == facts.TYPE and len(operands) == 1:
         return first.items[0] if _is_virtual(first, "object") else _class_of(evaluator, op, function, first)
@@ -161,22 +166,25 @@ def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: s
     if _is_virtual(owner, "object"):
         put(owner, ("attr", name), value)
         return _NONE
-    known = evaluator.owner.facts
-    seen = owner.built if isinstance(owner, Container) else owner
-    path = evaluator.path_of(owner)
-    kind = known.class_path(path) if path is not None else None
-    if isinstance(seen, SsaValue) and seen.role[:1] == ("instance",) and seen.block == evaluator.block.id:
-        kind = seen.role[1]  # (The proof knows the class of what was made in the same block only.)
-    if kind is not None and known.stores_plainly(kind, name, True):
-        evaluator.define(Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler), [value, owner])
+    if store_plainly(evaluator, owner, name, value, op):
         return _NONE
     value = evaluator.escape(value)
-    entries = evaluator.define(Op(o.LOAD_GLOBAL, global_names.ENTRIES, op.offset, op.line), (), unobservable=True)
-    entries.lasting, entries.optional = facts.ALWAYS, True
-    call = Op(o.CALL, (1, ()), op.offset, op.line, -1, op.handler)
-    dictionary = evaluator.define(call, [entries, owner], unobservable=True)
-    evaluator.define(Op(o.SETITEM, None, op.offset, op.line, -1, op.handler), [value, dictionary, Const(name)])
+    call = evaluator.made(o.CALL, (1, ()))
+    dictionary = evaluator.define(call, [evaluator.word(global_names.ENTRIES), owner], unobservable=True)
+    evaluator.define(evaluator.made(o.SETITEM), [value, dictionary, Const(name)])
     return _NONE
+
+
+def store_plainly(evaluator: PartialEvaluator, owner: Value, name: str, value: Value, op: Op) -> bool:
+    """Leave ``owner.name = value``, and return True, if that only makes an entry in the owner's dictionary."""
+    known = evaluator.owner.facts
+    path = evaluator.path_of(owner)
+    kind = known.class_path(path) if path is not None else None
+    if kind is None or not known.stores_plainly(kind, name, True):
+        return False
+    evaluator.define(evaluator.made(o.STORE_ATTR, name), [value, owner], unobservable=True)
+    evaluator.happened(facts.ended_by(known, name))
+    return True
 
 
 def set_attribute(evaluator: PartialEvaluator, owner: Container, name: str, value: Value, generic: bool) -> bool:
@@ -195,8 +203,6 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
     owner = operands[0] if operands else None
     if not isinstance(owner, Container) or owner.kind != "object" or owner.built is not None \
             or owner.slots[0][1] != ("list" if kind == "list" else "dict"):
-        if name == global_names.UPDATE:
-            raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
         return None
     if name == "clear" and len(operands) == 1:
         kept = [at for at, slot in enumerate(owner.slots) if slot[0] in ("class", "attr")]
@@ -210,11 +216,58 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
     elif name == "extend" and isinstance(operands[1], Container) and operands[1].kind in ("list", "tuple"):
         owner.items += operands[1].items
         owner.slots += [("element", 0)] * len(operands[1].items)
-    elif name == global_names.UPDATE:
-        raise CannotDecompile(SIMPLIFY, "a dictionary is filled with what is not known")
     else:
         return None
     return _NONE
+
+
+def _update(evaluator: PartialEvaluator, op: Op, function: SsaValue, entries: Value) -> Value | None:
+    """Write ``module._buffers.update({'name': value})`` as stores to attributes, and other updates as they are.
+
+    ``None`` where such a call may do more than make entries.
+    """
+    dictionary, known = function.operands[0], evaluator.owner.facts
+    path = evaluator.path_of(dictionary)
+    if path is None or not known.builtin_method(path, "setdefault") or not _is_virtual(entries, "dict") \
+            or not entries.items:
+        return None
+    names = list(map(_constant, entries.items[::2]))
+    if not all(type(name) is str for name in names):
+        return None
+    if not isinstance(dictionary, SsaValue) or not all(
+            name.isidentifier() and name not in evaluator.owner.stores
+            and known.stores_member((*path, ("item", name))) for name in names):
+        result = evaluator.define(op, [function, entries], unobservable=True)
+        for name in names:
+            evaluator.happened(facts.ended_by(known, name))
+        return result
+    for name, value in zip(names, entries.items[1::2]):
+        evaluator.define(evaluator.made(o.STORE_ATTR, name), [value, dictionary.operands[0]], unobservable=True)
+        evaluator.happened(facts.ended_by(known, name))
+    return _NONE
+
+
+def _fill_entry_by_entry(
+    evaluator: PartialEvaluator, op: Op, function: SsaValue, operands: Sequence[Value],
+) -> Value | None:
+    """Make the entries of a dictionary that others have seen, one by one if they are known.
+
+    ``None`` if they are not: the loop remains, for which what it takes is in variables.
+    """
+    (target, entries), cls = operands, function.operands[0]
+    if isinstance(cls, SsaValue) and cls.op is not None and cls.op.kind is o.GETITEM:
+        cls.hints.append("dict_class")
+        cls.lasting = ""
+    if _is_virtual(entries, "dict") or _is_virtual(entries, "ordered"):
+        inside = entries.items[entries.kind == "ordered" :]
+        for key, value in zip(inside[::2], inside[1::2]):
+            method = evaluator.define(evaluator.made(o.LOAD_ATTR, "__setitem__"), [cls])
+            evaluator.define(evaluator.made(o.CALL, (3, ())), [method, target, key, value])
+        return _NONE
+    if isinstance(entries, SsaValue):
+        entries.hints.append("entries")
+    evaluator.settle((cls, target, entries))
+    return None
 
 
 def put(owner: Container, slot: tuple[str, Any], value: Value) -> None:
@@ -235,17 +288,14 @@ def _constant(value: Value) -> Any:
 # --- writing --------------------------------------------------------------------------------------------
 def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
     """Return the SSA value of a virtual dictionary or object, made where others get to see it."""
-    op = evaluator.op
-    assert op is not None
     if value.kind == "dict":
         return _optional(_dictionary(evaluator, value.items))
     if value.kind == "ordered":
         entries = _dictionary(evaluator, value.items[1:])
-        call = Op(o.CALL, (1, ()), op.offset, op.line)
+        call = evaluator.made(o.CALL, (1, ()))
         return _optional(evaluator.define(call, [value.items[0], entries], unobservable=True))
     cls = value.items[0]
-    new = evaluator.define(Op(o.LOAD_GLOBAL, evaluator.owner.new, op.offset, op.line), (), unobservable=True)
-    new.lasting, new.optional = facts.ALWAYS, True
+    new = evaluator.word(evaluator.owner.new)
     attributes = [(slot[1], item) for slot, item in zip(value.slots, value.items) if slot[0] == "attr"]
     if not all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in attributes):
         raise CannotDecompile(SIMPLIFY, "an attribute that has no word in source")
@@ -256,29 +306,26 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
     if contents:
         inside = [_dictionary(evaluator, contents)]
     elif elements:
-        inside = [evaluator.define(Op(o.BUILD_LIST, len(elements), op.offset, op.line), elements)]
-    operands = []
-    for name, item in attributes:
-        seen = evaluator.escape(item)
-        if isinstance(seen, SsaValue):
-            seen.hints.append(name)
-        operands.append(seen)
-    call = Op(o.CALL, (1 + len(inside), tuple(name for name, _ in attributes)), op.offset, op.line)
+        inside = [evaluator.define(evaluator.made(o.BUILD_LIST, len(elements)), elements)]
+    operands = [_named(evaluator, item, name) for name, item in attributes]
+    call = evaluator.made(o.CALL, (1 + len(inside), tuple(name for name, _ in attributes)))
     result = _optional(evaluator.define(call, [new, cls, *inside, *operands], unobservable=True))
-    result.role = ("instance", evaluator.path_of(cls))
+    result.role = ("instance",)
     return result
 
 
 def _dictionary(evaluator: PartialEvaluator, entries: Sequence[Value]) -> SsaValue:
-    op = evaluator.op
-    assert op is not None
-    operands = []
-    for place, entry in enumerate(entries):
-        seen = evaluator.escape(entry)
-        if place % 2 and isinstance(seen, SsaValue) and isinstance(_constant(entries[place - 1]), str):
-            seen.hints.append(_constant(entries[place - 1]))
-        operands.append(seen)
-    return evaluator.define(Op(o.BUILD_MAP, len(entries) // 2, op.offset, op.line), operands)
+    operands = [part for key, value in zip(entries[::2], entries[1::2])
+                for part in (key, _named(evaluator, value, _constant(key)))]
+    return evaluator.define(evaluator.made(o.BUILD_MAP, len(entries) // 2), operands)
+
+
+def _named(evaluator: PartialEvaluator, value: Value, name: object) -> Value:
+    """Let a value escape, which could have a name by what it is stored under."""
+    seen = evaluator.escape(value)
+    if isinstance(seen, SsaValue) and isinstance(name, str):
+        seen.hints.append(name)
+    return seen
 
 
 def _optional(result: SsaValue) -> SsaValue:
@@ -301,8 +348,7 @@ def entry(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool
     if not key.isidentifier() or not evaluator.owner.facts.reading((*path[:-2], ("attr", key))):
         return False
     evaluator.pop(2)
-    read = Op(o.LOAD_ATTR, key, op.offset, op.line, -1, op.handler)
-    return evaluator.reads(read, [owner.operands[0]], (*path[:-2], ("attr", key)))
+    return evaluator.reads(evaluator.made(o.LOAD_ATTR, key), [owner.operands[0]], (*path[:-2], ("attr", key)))
 
 
 def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool:
@@ -318,97 +364,18 @@ def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> boo
     (module,) = owner.operands
     if facts.reading(path) != MODULES or type(key) is not str:
         return False
-    place = op.offset, op.line, -1, op.handler
     element = int(key) if key.isdecimal() and str(int(key)) == key else key
     if type(element) is int and facts.element(path[:-2], element) == path:
-        read, operands = Op(o.GETITEM, None, *place), [module, Const(element)]
+        read, operands = evaluator.made(o.GETITEM), [module, Const(element)]
     elif key.isidentifier() and not keyword.iskeyword(key):
         if not facts.unshadowed(path):
             return False
-        read, operands = Op(o.LOAD_ATTR, key, *place), [module]
+        read, operands = evaluator.made(o.LOAD_ATTR, key), [module]
     elif facts.element(path[:-2], key) == path:
-        read, operands = Op(o.GETITEM, None, *place), [module, Const(key)]
+        read, operands = evaluator.made(o.GETITEM), [module, Const(key)]
     elif facts.unshadowed(path) and facts.well_known((("global", "getattr"),)) == GETATTR:
-        function = evaluator.define(Op(o.LOAD_GLOBAL, "getattr", *place), (), unobservable=True)
-        function.lasting, function.optional = ALWAYS, True
-        read, operands = Op(o.CALL, (2, ()), *place), [function, module, Const(key)]
+        read, operands = evaluator.made(o.CALL, (2, ())), [evaluator.word("getattr"), module, Const(key)]
     else:
         return False
     evaluator.pop(2)
     return evaluator.reads(read, operands, path)
-
-
-# --- the loop that fills a dictionary: one call ------------------------------------------------------
-# Dynamo fills an object that is a dictionary by code made of a template (``_manual_dict_setitem`` in
-# ``torch/_dynamo/side_effects.py``)::
-#
-#     dict_class = type(dict_to).__mro__[2]
-#     dict_class.clear(dict_to)
-#     for k, v in dict_from.items():
-#         dict_class.__setitem__(dict_to, k, v)
-#
-# The loop becomes ``dict_class.<update>(dict_to, dict_from)``, which is no Python: it is good only where it is carried
-# out while the code is simplified (:mod:`.objects`).
-_BODY = (o.UNPACK, o.STORE_FAST, o.STORE_FAST, o.LOAD_FAST, o.LOAD_ATTR, o.LOAD_FAST, o.LOAD_FAST, o.LOAD_FAST, o.CALL,
-         o.POP)
-_BEFORE = (o.LOAD_FAST, o.LOAD_ATTR, o.CALL, o.GET_ITER)
-
-
-def as_one_call(graph: Cfg) -> Cfg:
-    """Return the graph with loops that fill a dictionary as calls; the given one if it has none."""
-    blocks = dict(graph.blocks)
-    for head in graph.blocks.values():
-        if head.end != g.FOR_ITER or head.ops:
-            continue
-        inside, behind = head.successors
-        body = blocks.get(inside)
-        before = [block for block in blocks.values() if head.id in block.successors and block.id != inside]
-        if body is None or len(before) != 1 or body.successors != [head.id] or not _fills(before[0], body):
-            continue
-        start = before[0]
-        place = body.ops[8]
-        blocks[start.id] = Block(start.id, [
-            *start.ops[:-4], body.ops[3], Op(o.LOAD_ATTR, UPDATE, place.offset, place.line, -1, place.handler),
-            body.ops[5], start.ops[-4], Op(o.CALL, (2, ()), place.offset, place.line, -1, place.handler), body.ops[9],
-        ], g.JUMP, (behind,), None, None, start.region)
-        del blocks[head.id], blocks[inside]
-    return Cfg(graph.code, blocks, graph.entry) if len(blocks) < len(graph.blocks) else graph
-
-
-def with_telling_names(graph: Cfg) -> Cfg:
-    """Return the graph with the numbered variables of such loops called as in torch's template."""
-    names: dict[str, str] = {}
-    for head in graph.blocks.values():
-        if head.end != g.FOR_ITER or head.ops:
-            continue
-        body = graph.blocks[head.successors[0]]
-        before = [block for block in graph.blocks.values() if head.id in block.successors and block is not body]
-        if body.successors == [head.id] and len(before) == 1 and _fills(before[0], body):
-            kinds = (body.ops[1], "key"), (body.ops[2], "value"), (body.ops[3], "dict_class"), (
-                body.ops[5], "target"), (before[0].ops[-4], "entries")
-            for op, name in kinds:
-                if is_torch_name(op.arg):
-                    names.setdefault(op.arg, name)
-    taken = {op.arg for block in graph.blocks.values() for op in block.ops if isinstance(op.arg, str)}
-    chosen: dict[str, str] = {}
-    for old, name in names.items():
-        chosen[old] = free_name(name, taken)
-        taken.add(chosen[old])
-    if not chosen:
-        return graph
-    variables = (o.LOAD_FAST, o.STORE_FAST, o.DELETE_FAST)
-    blocks = {id: Block(id, [
-        Op(op.kind, chosen[op.arg], op.offset, op.line, op.target, op.handler)
-        if op.kind in variables and op.arg in chosen else op for op in block.ops
-    ], block.end, block.successors, block.arg, block.end_op, block.region) for id, block in graph.blocks.items()}
-    return Cfg(graph.code, blocks, graph.entry)
-
-
-def _fills(start: Block, body: Block) -> bool:
-    """Return whether two blocks are what torch's template compiles to: the part before the loop, and its body."""
-    if tuple(op.kind for op in body.ops) != _BODY or tuple(op.kind for op in start.ops[-4:]) != _BEFORE:
-        return False
-    unpack, key, value, _, setitem, _, first, second, call, _ = body.ops
-    _, items, no_arguments, _ = start.ops[-4:]
-    return (unpack.arg == 2 and setitem.arg == "__setitem__" and call.arg == (3, ()) and items.arg == "items"
-            and no_arguments.arg == (0, ()) and (first.arg, second.arg) == (key.arg, value.arg))

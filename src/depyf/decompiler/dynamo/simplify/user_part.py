@@ -20,7 +20,7 @@ from ....bytecode.code import Code
 from ....bytecode.linetable import positions
 from ....bytecode.operations import Op
 from ....cfg import graph as g
-from ....cfg.graph import Block, Cfg, reachable
+from ....cfg.graph import Block, Cfg
 
 
 def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
@@ -39,12 +39,12 @@ def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
         while leading := {id for id, block in graph.blocks.items()
                           if id not in torchs and not torchs.isdisjoint(g.all_successors(block))}:
             torchs |= leading
-    blocks = dict(graph.blocks)
+    graph = graph.copy()
     for id in sorted(torchs):
-        block = blocks[id]
+        block = graph.blocks[id]
         if block.end == g.JUMP and block.successors[0] not in torchs:
-            blocks[id] = _joined(block, blocks)
-    return Cfg(graph.code, blocks, graph.entry), frozenset(blocks) - torchs
+            _lead_on(graph, block)
+    return graph, frozenset(graph.blocks) - torchs
 
 
 class _Places:
@@ -62,25 +62,25 @@ class _Places:
                                  for op in ops)
 
 
-def _joined(block: Block, blocks: dict[int, Block]) -> Block:
-    """Return torch's last block, which leads to the user's part.
+def _lead_on(graph: Cfg, block: Block) -> None:
+    """Move into torch's last block, which leads to the user's part, what that begins with.
 
     A value that is dropped first there is dropped in this block instead. A value on the stack has the place of the
     operation that follows: the statement begins there.
     """
-    ops, (target,) = list(block.ops), block.successors
-    following = blocks[target]
+    following = graph.blocks[block.successors[0]]
     dropped = 0
     while dropped < len(following.ops) and following.ops[dropped].kind is o.POP:
         dropped += 1
     if dropped:
-        ops += following.ops[:dropped]
-        rest = Block(max(blocks) + 1, following.ops[dropped:], following.end, following.successors, following.arg,
-                     following.end_op, following.region)
-        blocks[rest.id], target, following = rest, rest.id, rest
+        block.ops = [*block.ops, *following.ops[:dropped]]
+        end_op = following.end_op
+        following = graph.add(following, following.ops[dropped:], following.end, following.successors,
+                              following.region, following.arg)
+        following.end_op = end_op
     first = next(iter(following.ops), following.end_op)
-    end = Op(o.JUMP, None, first.offset, None) if first is not None else block.end_op
-    return Block(block.id, ops, g.JUMP, (target,), None, end, block.region)
+    block.successors = [following.id]
+    block.end_op = Op(o.JUMP, None, first.offset, None) if first is not None else block.end_op
 
 
 # --- ``with`` blocks that torch enters again after a graph break -------------------------------------
@@ -94,60 +94,47 @@ _HARMLESS = frozenset({o.POP, o.POP_EXCEPT, o.CONST, o.CALL})
 
 def ordinary_with(graph: Cfg) -> Cfg:
     """Return the graph with each re-entered ``with`` made ordinary; the given one if there is none."""
+    if not any(op.kind is o.WITH_EXCEPT_START for block in graph.blocks.values() for op in block.ops):
+        return graph
+    graph = graph.copy()
     for _ in range(len(graph.blocks)):
-        handlers = {block.region.handler for block in graph.blocks.values() if block.region}
+        handlers = {block.handler for block in graph.blocks.values() if block.handler is not None}
         # Inner ones first make the outer ones plain.
-        changed = next((candidate for h in sorted(handlers) if (candidate := _one(graph, h)) is not None), None)
-        if changed is None:
+        if not any(_make_ordinary(graph, handler) for handler in sorted(handlers)):
             break
-        graph = changed
         _drop_nothing(graph)
     return graph
 
 
-def _one(graph: Cfg, handler: int) -> Cfg | None:
-    """Return the graph with the ``with`` of a handler made ordinary; ``None`` if it is not a re-entered one."""
+def _make_ordinary(graph: Cfg, handler: int) -> bool:
+    """Make the ``with`` of a handler ordinary; return whether it is a re-entered one."""
     start = graph.blocks[handler]
     if start.end != g.BRANCH or not start.ops or start.ops[-1].kind is not o.WITH_EXCEPT_START:
-        return None
+        return False
     kept, targets = _doomed(graph, start.successors[0]), _behind(graph, handler)
     if kept is None or len(targets) > 1:
-        return None
-    blocks = dict(graph.blocks)
+        return False
     if not targets:
-        _return_nothing(blocks, kept)
-        return Cfg(graph.code, blocks, graph.entry)
+        _return_nothing(graph, kept)
+        return True
     ops = kept.ops[: [op.kind for op in kept.ops].index(o.POP_EXCEPT) + 3]
     if [op.kind for op in ops[-3:]] != [o.POP_EXCEPT, o.POP, o.POP]:
-        return None
-    blocks[kept.id] = Block(kept.id, ops, g.JUMP, (_split(blocks, targets.pop()),), None, None, kept.region)
-    kept_blocks = reachable(blocks, [graph.entry])
-    return Cfg(graph.code, {id: blocks[id] for id in sorted(kept_blocks)}, graph.entry)
-
-
-def _split(blocks: dict[int, Block], target: int) -> int:
-    """Return the block after the one that leaves the context, which is split if it does more."""
-    leaving = blocks[target]
+        return False
+    leaving = graph.blocks[targets.pop()]
     if len(leaving.ops) > len(_LEAVES):
-        rest = Block(max(blocks) + 1, leaving.ops[len(_LEAVES) :], leaving.end, leaving.successors, leaving.arg,
-                     leaving.end_op, leaving.region)
-        blocks[rest.id] = rest
-        blocks[target] = leaving = Block(
-            target, leaving.ops[: len(_LEAVES)], g.JUMP, (rest.id,), None, None, leaving.region)
-    return leaving.successors[0]
+        graph.split(leaving.id, len(_LEAVES))
+    kept.ops, kept.end, kept.successors, kept.arg, kept.end_op = ops, g.JUMP, leaving.successors, None, None
+    graph.prune()
+    return True
 
 
-def _return_nothing(blocks: dict[int, Block], kept: Block) -> None:
+def _return_nothing(graph: Cfg, block: Block) -> None:
     """Let what follows a ``with`` out of which only ``return`` leads return nothing, in place of ``raise None``."""
-    block = kept
-    while True:
-        end, end_op = block.end, block.end_op
-        if end == g.RAISE:
-            end, end_op = g.RETURN, Op(o.RETURN, None, end_op.offset, None) if end_op is not None else None
-        blocks[block.id] = Block(block.id, block.ops, end, block.successors, None, end_op, block.region)
-        if end == g.RETURN:
-            return
-        block = blocks[block.successors[0]]
+    while block.end not in (g.RAISE, g.RETURN):
+        block = graph.blocks[block.successors[0]]
+    if block.end == g.RAISE and block.end_op is not None:
+        block.end_op = Op(o.RETURN, None, block.end_op.offset, None)
+    block.end, block.arg = g.RETURN, None
 
 
 def _drop_nothing(graph: Cfg) -> None:
@@ -156,29 +143,22 @@ def _drop_nothing(graph: Cfg) -> None:
     (Torch's own handling of an exception that is swallowed has both.)
     """
     blocks = graph.blocks
-    before: dict[int, list[int]] = {id: [] for id in blocks}
-    for id, block in blocks.items():
-        for successor in block.successors:
-            before[successor].append(id)
+    for block in blocks.values():
         kept: list[Op] = []
         for op in block.ops:
             if op.kind is o.POP and kept and kept[-1].kind is o.CONST:
                 kept.pop()
             else:
                 kept.append(op)
-        if len(kept) < len(block.ops):
-            blocks[id] = _with_ops(block, kept)
-    for id, sources in before.items():
+        block.ops = kept
+    for id, sources in graph.predecessors().items():
         leaving = [blocks[source] for source in sources]
         if sources and blocks[id].ops and blocks[id].ops[0].kind is o.POP and all(
             block.end == g.JUMP and block.ops and block.ops[-1].kind is o.CONST for block in leaving
         ):
-            blocks[id] = _with_ops(blocks[id], blocks[id].ops[1:])
-            blocks.update({block.id: _with_ops(block, block.ops[:-1]) for block in leaving})
-
-
-def _with_ops(block: Block, ops: list[Op]) -> Block:
-    return Block(block.id, ops, block.end, block.successors, block.arg, block.end_op, block.region)
+            blocks[id].ops = blocks[id].ops[1:]
+            for block in leaving:
+                block.ops = block.ops[:-1]
 
 
 def _doomed(graph: Cfg, id: int) -> Block | None:

@@ -77,8 +77,22 @@ class SsaValue(Value):
         self.path: Path | None = None
         self.role: tuple[Any, ...] = ()
         self.lasting = ""
-        self.epochs = (0, 0)
+        self.epochs: tuple[int, ...] = (0, 0, 0)
         self.graph_item = False
+
+
+def global_name(value: Value) -> str:
+    """Return the name of the global that a value is; empty for any other value."""
+    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_GLOBAL:
+        return str(value.op.arg)
+    return ""
+
+
+def called_global(value: Value) -> str:
+    """Return the name of the global whose call gives a value; empty for any other value."""
+    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.CALL:
+        return global_name(value.operands[0])
+    return ""
 
 
 class Container(Value):
@@ -107,13 +121,13 @@ class State:
     """Stack and known locals at a point of the program.
 
     Attributes:
-        epochs: numbers of the last things that may have changed the contents of plain objects, and those of modules.
+        epochs: numbers of the last things that may have changed what each of :data:`.facts.EPOCHS` lasts for.
     """
 
     stack: list[Value]
     variables: dict[str, Value]  # locals whose value is known: name -> value
     bound: set[str]  # locals that certainly have a value
-    epochs: tuple[int, int] = (0, 0)
+    epochs: tuple[int, ...] = (0, 0, 0)
 
     def copy(self) -> State:
         """Return a copy for one of several successors: containers are copied, and shared ones are still shared."""
@@ -131,38 +145,27 @@ class State:
         return State([dup(v) for v in self.stack], {n: dup(v) for n, v in self.variables.items()},
                      set(self.bound), self.epochs)
 
+    def places(self) -> Iterator[list[Value]]:
+        """Yield the lists of values that can be changed: the stack, and the items of containers."""
+        yield self.stack
+        pending = [*self.stack, *self.variables.values()]
+        seen: set[int] = set()
+        while pending:
+            value = pending.pop()
+            if isinstance(value, Container) and id(value) not in seen:
+                seen.add(id(value))
+                yield value.items
+                pending += value.items
+
+    def values(self) -> list[Value]:
+        """Return all values on the stack, in locals and inside containers."""
+        return [*self.variables.values(), *(value for place in self.places() for value in place)]
+
     def replace(self, old: Value, new: Value) -> None:
         """Replace a value by another on the stack, in locals and inside containers."""
-        seen: set[int] = set()
-
-        def inside(items: list[Value]) -> None:
-            for index, value in enumerate(items):
-                if value is old:
-                    items[index] = new
-                elif isinstance(value, Container) and id(value) not in seen:
-                    seen.add(id(value))
-                    inside(value.items)
-
-        inside(self.stack)
-        known = list(self.variables.values())
-        inside(known)
-        self.variables = dict(zip(self.variables, known))
-
-    def mentions(self, name: str) -> bool:
-        """Return whether a value still to be used is the present value of a local."""
-        seen: set[int] = set()
-
-        def inside(items: Sequence[Value]) -> bool:
-            for value in items:
-                if isinstance(value, Local) and value.name == name:
-                    return True
-                if isinstance(value, Container) and id(value) not in seen:
-                    seen.add(id(value))
-                    if inside(value.items):
-                        return True
-            return False
-
-        return inside(self.stack) or inside(list(self.variables.values()))
+        for place in list(self.places()):
+            place[:] = [new if value is old else value for value in place]
+        self.variables = {name: new if value is old else value for name, value in self.variables.items()}
 
 
 @dataclass(eq=False, slots=True)
@@ -177,7 +180,7 @@ class BlockPlan:
         verbatim: whether the block is copied unchanged.
     """
 
-    end_epochs: tuple[int, int] = (0, 0)
+    end_epochs: tuple[int, ...] = (0, 0, 0)
     values: list[SsaValue] = field(default_factory=list)
     entry_stack: list[SsaValue] = field(default_factory=list)
     end_operands: list[Value] = field(default_factory=list)
@@ -236,13 +239,19 @@ class Namer:
         if value.op is None:
             return "value"
         if value.role[:1] == ("size",):
-            return _short("_".join(filter(None, [_described(value.operands[1], self.rename, False), "size"]))) or "size"
+            return _short("_".join(filter(None, [_described(size_of(value)[0], self.rename, False), "size"]))) or "size"
         if value.op.kind in (o.CALL, o.CALL_EX) and value.operands:
             called = "" if _is_constant(value.operands[0]) else _described(value.operands[0], self.rename, False)
             return _short(called.rstrip("_") + "_result") or "result"
         if value.op.kind is o.LOAD_FAST:
             return f"{value.op.arg}_before"
         return _KINDS.get(value.op.kind, "value")
+
+
+def size_of(value: SsaValue) -> list[Value]:
+    """Return the tensor and the number of the dimension that a size is read of."""
+    function, *operands = value.operands
+    return operands if len(operands) == 2 or not isinstance(function, SsaValue) else [*function.operands, *operands]
 
 
 def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int = 0) -> str:
@@ -312,8 +321,7 @@ def _described_item(owner: Value, key: object, rename: Mapping[str, str], long: 
 
 def _is_constant(value: Value) -> bool:
     """Return whether a value is a constant that source cannot say: its name says nothing to a reader."""
-    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_GLOBAL \
-        and value.op.arg.startswith(CONSTANT_PREFIX)
+    return global_name(value).startswith(CONSTANT_PREFIX)
 
 
 def _is_attribute(value: Value) -> TypeGuard[SsaValue]:

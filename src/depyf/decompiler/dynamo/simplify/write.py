@@ -10,19 +10,12 @@ from ....bytecode.operations import Op
 from ....bytecode.opspec import UPDATES, effect
 from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
-from ..facts import ALWAYS, MODULES
+from ..facts import ALWAYS, PLAIN
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .objects import is_key
-from .values import BlockPlan, Const, Local, Namer, SsaValue, Value
+from .values import BlockPlan, Const, Local, Namer, SsaValue, Value, called_global, size_of
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
-
-
-def is_resume(result: SsaValue) -> bool:
-    """Return whether a value is a call of a resume function."""
-    function = result.operands[0] if result.operands and result.op is not None and result.op.kind is o.CALL else None
-    return isinstance(function, SsaValue) and function.op is not None and function.op.kind is o.LOAD_GLOBAL \
-        and str(function.op.arg).startswith(RESUME_PREFIX)
 
 
 def happens(value: SsaValue) -> bool:
@@ -92,7 +85,7 @@ class BlockWriter:
 
         Not where something else waits that would need a variable for it.
         """
-        if not is_resume(result):
+        if not called_global(result).startswith(RESUME_PREFIX):
             return
         waiting = [each for each, _ in self.pending]
         calls = [value for value in result.operands
@@ -168,7 +161,7 @@ class BlockWriter:
         # (the contents of modules do not change while things are only read)
         of_modules = [at for at in changes if not self.only_reads(operands[at])]
         return any(isinstance(value, SsaValue) and value.lasting not in ("", ALWAYS) and value.op is not None
-                   and at < max(of_modules if value.lasting == MODULES else changes, default=-1)
+                   and at < max(changes if value.lasting == PLAIN else of_modules, default=-1)
                    for at, value in enumerate(operands))
 
     def only_builds(self, value: Value) -> bool:
@@ -184,7 +177,7 @@ class BlockWriter:
     def only_reads(value: Value) -> bool:
         """Return whether evaluating a value cannot change the contents of modules: it is the size of a known value."""
         return isinstance(value, SsaValue) and value.role == ("size",) and all(
-            not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in value.operands)
+            not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in size_of(value))
 
     def place(self) -> tuple[int, int | None]:
         """Return offset and line of the block's terminator, or of its last operation."""

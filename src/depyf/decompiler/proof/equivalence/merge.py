@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ....bytecode.code import Code
-from ...dynamo.facts import ALWAYS
+from ...dynamo.facts import ALWAYS, EPOCHS
 from .states import UNBOUND, Constant, Different, State, Symbol, Value, pair_containers, resolve
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def identify(prover: Prover, value: Value, tag: str) -> Any:
 def havoc(prover: Prover, left: State, right: State, relation: frozenset[Any], key: tuple[int, int]) -> None:
     """Forget all values: each class of equal places gets a fresh symbol."""
     prover.events += 1
-    left.epochs = right.epochs = (prover.events, prover.events)
+    left.epochs = right.epochs = (prover.events,) * len(EPOCHS)
     constants: dict[tuple[str, Any], Value] = {}
     for tag, state in (("p", left), ("q", right)):
         for name, value in state.locals.items():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ....bytecode.operations import Op
 from ...dynamo import facts
-from ...dynamo.facts import ALWAYS, MODULES, Path, is_member
+from ...dynamo.facts import ALWAYS, ENTRIES, EPOCHS, MODULES, Path, ended_by, is_member, lasting
 from ...dynamo.global_names import MODULE_DICTIONARIES
 from .states import Allocation, Constant, Event, State, Symbol, Value, constant_of, is_key, is_own, resolve
 
@@ -54,7 +54,7 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
     if base is None:
         return None
     path = (*base, step)
-    kind = prover.facts.reading(path)
+    kind = lasting(prover.facts, path)
     source = resolve(owner) if owner is not None else None
     owned: tuple[Any, ...] = source.key if isinstance(source, Symbol) else ()
     if step[0] == "item" and base and base[-1] == ("attr", "__dict__") and prover.facts.reading(
@@ -62,13 +62,13 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
         # ``x.__dict__['a']`` is ``x.a``, where the latter is known to be no more
         base, owned, step = base[:-1], owned[2], ("attr", step[1])
         path = (*base, step)
-        kind = prover.facts.reading(path)
+        kind = lasting(prover.facts, path)
     if not kind and base:
         # ``module.layers`` and ``modules[0]``: the contents of the module's dictionaries
         for path in _in_dictionaries(prover, base, step):
-            kind, owned, step = MODULES, (owned, path[-2][1]), path[-1]
+            kind, owned, step = lasting(prover.facts, path) or MODULES, (owned, path[-2][1]), path[-1]
             break
-    elif kind == MODULES and is_member(path):
+    elif kind in (ENTRIES, MODULES) and is_member(path):
         # The dictionary of a module is always the same; its contents may have changed since it was read.
         owned = (owned[2], base[-1][1])
     if not kind:
@@ -77,7 +77,7 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
         prover.notes.add(ALWAYS_NOTE)
         symbol = Symbol(("read", ALWAYS, path, step))
     else:
-        symbol = Symbol(("read", state.epochs[kind == MODULES], owned, step))
+        symbol = Symbol(("read", state.epochs[EPOCHS.index(kind)], owned, step))
     prover.paths[symbol.key] = path
     return symbol
 
@@ -105,6 +105,8 @@ def item_key(value: Value) -> Any:
 
 #: Kind of the event that sets an entry of an object's dictionary.
 STORE_IN_DICT = "STORE_IN_DICT"
+#: Kind of the event that makes an entry in a plain dictionary.
+STORE_ENTRY = "STORE_ENTRY"
 #: Kind of the event that reads a size of a tensor.
 READ_SIZE = "READ_SIZE"
 _NONE = Constant(None)
@@ -168,6 +170,8 @@ def call(
         return _set(prover, operands[0], operands[1], operands[2], generic=False)
     if kind == "ancestor method":
         return _fill(function.key[1], function.key[2], operands)
+    if kind == "bound" and function.key[2] == "update" and len(operands) == 1:
+        return _update(prover, Symbol(function.key[1]), operands[0], op)
     path = path_of(prover, function)
     rule = _WELL_KNOWN.get((prover.facts.well_known(path), len(operands))) if path is not None else None
     return rule(prover, state, operands, op) if rule is not None else None
@@ -180,7 +184,7 @@ def _set_attribute(prover: Prover, state: State, operands: Sequence[Value], op: 
         return None
     instance = own_object(owner)
     if instance is None:
-        return Event(STORE_IN_DICT, constant_of(name), [value, owner], op)
+        return _entry(prover, owner, constant_of(name), value, op)
     put(instance, 2, constant_of(name), value)
     return _NONE
 
@@ -225,23 +229,42 @@ def store(prover: Prover, owner: Value, name: str, value: Value, op: Op) -> Even
     if own_object(owner) is not None:
         return _set(prover, owner, Constant(name), value, generic=True) is not None
     path = path_of(prover, owner)
-    kind = prover.facts.class_path(path) if path is not None else class_of(prover, owner)
+    kind = prover.facts.class_path(path) if path is not None else None
     if kind is not None and prover.facts.stores_plainly(kind, name, True):
-        return Event(STORE_IN_DICT, name, [value, owner], op)
+        return _entry(prover, owner, name, value, op)
     return False
 
 
-def class_of(prover: Prover, value: Value) -> Path | None:
-    """Return the path of the class of an object that was made here and has escaped."""
-    value = resolve(value)
-    return prover.classes.get(value.key) if isinstance(value, Symbol) else None
+def _entry(prover: Prover, owner: Value, name: Any, value: Value, op: Op) -> Event:
+    return Event(STORE_IN_DICT, name, [value, owner], op, ends=ended_by(prover.facts, str(name)))
 
 
-def entry(owner: Value, key: Value, value: Value, op: Op) -> Event | None:
+def entry(prover: Prover, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
     """Return the event that ``vars(owner)['key'] = value`` is."""
     if isinstance(owner, Allocation) and owner.kind == "vars" and is_key(key):
-        return Event(STORE_IN_DICT, constant_of(key), [value, owner.items[0]], op)
+        return _entry(prover, owner.items[0], constant_of(key), value, op)
     return None
+
+
+def _update(prover: Prover, owner: Symbol, entries: Value, op: Op) -> Event | None:
+    """Return the first of the events that ``dictionary.update({'key': value})`` is."""
+    if not isinstance(entries, Allocation) or not is_own(entries, "dict") or not entries.items:
+        return None
+    event = store_entry(prover, owner, entries.items[0], entries.items[1], op)
+    if event is not None and all(type(constant_of(key)) is str for key in entries.items[::2]):
+        event.entries = entries
+        return event
+    return None
+
+
+def store_entry(prover: Prover, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
+    """Return the event that ``dictionary['key'] = value`` is; ``None`` where it may do more than make an entry."""
+    owner = resolve(owner)
+    path = path_of(prover, owner)
+    if path is None or not prover.facts.builtin_method(path, "setdefault") or not is_key(key) \
+            or type(name := constant_of(key)) is not str:
+        return None
+    return Event(STORE_ENTRY, name, [value, owner], op, ends=ended_by(prover.facts, name))
 
 
 def put(allocation: Allocation, start: int, name: Any, value: Value) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 from ....bytecode import operations as o
 from ....bytecode.operations import Op, Program
 from ....bytecode.opspec import CANNOT_RAISE, KEPT, NO_FALL_THROUGH, ON_CELLS, ON_LOCALS, ONLY_READ, effect
-from ...dynamo.facts import Facts, Path
+from ...dynamo.facts import EPOCHS, PLAIN, Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
 from .merge import merge
-from .objects import MODULES_NOTE, READ_SIZE, is_known_iterator, path_of
+from .objects import MODULES_NOTE, READ_SIZE, is_known_iterator
 from .states import (
     Allocation,
     Constant,
@@ -47,9 +47,8 @@ class Prover:
         facts: Facts | None = None,
     ) -> None:
         self.facts: Facts = facts or Facts()
-        #: Paths of the live objects that symbols denote; those of the classes of objects that were made here.
+        #: Paths of the live objects that symbols denote.
         self.paths: dict[tuple[Any, ...], Path] = {}
-        self.classes: dict[tuple[Any, ...], Path] = {}
         self._real = {shown: name for name, shown in rename.items()}
         self.p = p
         self.q = q
@@ -183,9 +182,6 @@ class Prover:
         """Let a container escape: it is a symbol from now on."""
         self.events += 1
         x.escaped = y.escaped = Symbol(("built", self.events))
-        path = path_of(self, x.items[0]) if x.kind == "object" else None
-        if path is not None:
-            self.classes[x.escaped.key] = path
 
     def perform(self, left: State, right: State, a: Event, b: Event) -> bool:
         """Take both programs past equal events; return whether this path goes on."""
@@ -193,7 +189,7 @@ class Prover:
         if kind in (o.RETURN, o.RAISE, o.RERAISE):
             return False
         self.events += 1
-        self.passed(left, right, kind)
+        self.passed(left, right, a)
         if kind is o.BRANCH:
             self._branch(left, right, a, b)
         elif kind is o.FOR_ITER:
@@ -233,6 +229,9 @@ class Prover:
     def _produce(self, state: State, event: Event) -> None:
         """Take the operands of an event off the stack, and leave its results there."""
         op = event.op
+        if event.entries is not None and len(event.entries.items) > 2:
+            state.stack[-1] = Allocation("dict", event.entries.items[2:])
+            return
         popped, pushed = effect(op)
         start = len(state.stack) - popped
         state.stack[start:] = self.results(event, pushed, state.stack[start:])
@@ -244,15 +243,12 @@ class Prover:
             state.locals.pop(op.arg, None)
             state.maybe.discard(op.arg)
 
-    def passed(self, left: State, right: State, kind: str) -> None:
-        """Note that an event may have changed the contents of objects and, unless it only reads, those of modules."""
-        modules = left.epochs[1]
-        if kind in _READS:
-            if self.paths:
-                self.notes.add(MODULES_NOTE)
-        else:
-            modules = self.events
-        left.epochs = right.epochs = (self.events, modules)
+    def passed(self, left: State, right: State, event: Event) -> None:
+        """Note what an event may have changed."""
+        if event.kind in _READS and self.paths:
+            self.notes.add(MODULES_NOTE)
+        ended = EPOCHS.index(PLAIN if event.kind in _READS else event.ends) + 1
+        left.epochs = right.epochs = (self.events,) * ended + left.epochs[ended:]
 
     def swallowed(self, event: Event) -> bool:
         """Return whether an event is the test of a ``with`` that torch entered again, before a mere ``raise None``."""
@@ -315,7 +311,7 @@ class Prover:
             other.stack.append(Symbol(("exception", self.events)))
             other.at = handler.target
             other.turns = 0
-            other.epochs = (self.events, self.events)
+            other.epochs = (self.events,) * len(EPOCHS)
             states.append(other)
         # A handler is reached from many events: a merge point by itself, with the exception as a fresh value.
         if merge(self, states[0], states[1]):

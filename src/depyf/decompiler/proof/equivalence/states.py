@@ -11,6 +11,7 @@ from ....bytecode.code import Code
 from ....bytecode.operations import Op, Program
 from ....bytecode.opspec import ON_GLOBALS, UPDATES, effect
 from ...constants import is_literal
+from ...dynamo.facts import EPOCHS, MODULES
 from ..exact import same_constant
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class State:
         locals: the values of the locals that are, or may be, bound.
         maybe: locals of which it is not known whether they are bound.
         turns: 1 where it has stopped at a merge point already.
-        epochs: numbers of the last events that may have changed the contents of plain objects, and those of modules.
+        epochs: numbers of the last events that may have changed what each of :data:`.facts.EPOCHS` lasts for.
     """
 
     program: Program
@@ -228,7 +229,7 @@ class State:
     stack: list[Value]
     locals: dict[str, Value]
     maybe: set[str]
-    epochs: tuple[int, int] = (0, 0)
+    epochs: tuple[int, ...] = (0,) * len(EPOCHS)
     turns: int = 0
 
     def is_bound(self, name: str) -> bool:
@@ -279,6 +280,8 @@ class Event:
         operands: the values it is done to.
         op: the operation.
         negated: it is a test that the program contains negated (``is not``).
+        entries: the dictionary on the stack whose first entry alone it takes; the operation goes on with the others.
+        ends: what lasts no longer than until it (:data:`.facts.EPOCHS`).
     """
 
     kind: str
@@ -286,6 +289,8 @@ class Event:
     operands: list[Value]
     op: Op
     negated: bool = False
+    entries: Allocation | None = None
+    ends: str = MODULES
 
 
 class MergePoint:

@@ -365,7 +365,8 @@ def _set_item(prover: Prover, state: State, op: Op) -> Event | None:
     subscript, owner, value = state.stack[-1], state.stack[-2], state.stack[-3]
     own, index = own_list(owner), index_of(subscript)
     if own is None or index is None or not _replace(own.items, index, value):
-        return objects.entry(owner, subscript, value, op) or event_of(prover, state, op)
+        return objects.entry(prover, owner, subscript, value, op) or objects.store_entry(
+            prover, owner, subscript, value, op) or event_of(prover, state, op)
     del state.stack[-3:]
     return None
 
