@@ -761,6 +761,19 @@ def f(m, c):
             return
     return 2
 """,
+    "guards of wildcards in a row": """\
+def f(x):
+    match x:
+        case A():
+            return g()
+        case _ if x > 3:
+            y = 1
+        case _ if x > 2:
+            y = 3
+        case _:
+            y = 4
+    return y
+""",
     "targets on several lines": """\
 def f(x, y):
     (

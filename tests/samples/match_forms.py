@@ -158,19 +158,6 @@ def guard_of_a_wildcard_that_falls(x):
     return 2
 
 
-def guards_of_wildcards_in_a_row(x):
-    match x:
-        case A():
-            return g()
-        case _ if x > 3:
-            y = 1
-        case _ if x > 2:
-            y = 3
-        case _:
-            y = 4
-    return y
-
-
 def break_in_the_last_case(x):
     for a in x:
         match a:

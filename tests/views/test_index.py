@@ -31,7 +31,7 @@ from depyf.records.model import (
 from depyf.views.causes import call_of, in_plain_python
 from depyf.views.changes import changes, value
 from depyf.views.diff.difference import difference
-from depyf.views.findings import Totals, findings
+from depyf.views.findings import findings
 from depyf.views.formatting import short_names
 from depyf.views.index.index import index
 from depyf.views.markdown import code, prose
@@ -423,11 +423,11 @@ def test_skipped_functions_have_one_number_everywhere():
         compilation(0, 0), compilation(1, 0, outcome="skipped"), compilation(2, 0, outcome="skipped", failure=refused),
         compilation(3, 0, outcome="failed", failure=refused), compilation(4, 0, outcome="limit", failure=refused))
     assert "[3 skipped functions (1 stopped at the recompile limit, 1 failed, 1 skipped)](#not-compiled)" in index(run)
-    assert Outcome(run).skipped == Totals.of(RunIndex(run)).skipped == len(findings(RunIndex(run), "skipped")) == 3
+    assert Outcome(run).totals.skipped == len(findings(RunIndex(run), "skipped")) == 3
     again = dataclasses.replace(run, compilations=(*run.compilations, *(
         compilation(3, number, outcome="failed", failure=refused) for number in (1, 2))))
     assert "[3 skipped functions (1 stopped at the recompile limit, 1 failed, 1 skipped)](#not-compiled)" in index(again)
-    assert Outcome(again).skipped == Totals.of(RunIndex(again)).skipped == len(findings(RunIndex(again), "skipped")) == 3
+    assert Outcome(again).totals.skipped == len(findings(RunIndex(again), "skipped")) == 3
     assert difference(run, again).numbers == [] and difference(run, again).changed
     nothing_lost = index(capture_of(compilation(0, 0), compilation(1, 0, outcome="skipped")))
     assert "what has no tensor operation is [not compiled](#not-compiled)." in nothing_lost

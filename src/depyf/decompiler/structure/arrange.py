@@ -519,7 +519,7 @@ class _Arrangement:
             if never_falls(stmts[at + 1:]):
                 stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
                 stmt.test = negate(stmt.test)
-            else:
+            elif self.evidence.has_columns or leaves_by(stmt.body[-1], end):
                 body = list(itertools.takewhile(lambda each: is_before([each], stmt.body), stmts[at + 1:]))
                 stmt.test, stmt.body, stmt.orelse = negate(stmt.test), body, stmt.body
                 del stmts[at + 1:at + 1 + len(body)]

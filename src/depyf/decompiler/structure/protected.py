@@ -53,7 +53,7 @@ def protected(walker: Walker, region: int, cursor: Cursor, entered: int | None) 
 
 
 # --- where control leaves it ----------------------------------------------------------------------------
-def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int) -> str:
+def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_shared: bool = False) -> str:
     """Classify an edge out of a body or its handlers: ``return``, ``jump`` (break, continue) or ``normal``.
 
     Args:
@@ -61,6 +61,7 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int) -> str:
         target: where the edge leads.
         cursor: where the statement is.
         region: the handler of the body.
+        is_shared: whether both the body and its handlers lead there. (Each ``return`` has a clean-up of its own.)
     """
     at, cleans_up = target, walker.cfg.kinds[region] == "finally"
     for _ in range(50):
@@ -72,7 +73,8 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int) -> str:
         if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
             return "normal"
         if block.end == "return":
-            return "normal" if is_after(walker, block, region, cleans_up) else "return"
+            is_normal = cleans_up and is_shared or is_after(walker, block, region, cleans_up)
+            return "normal" if is_normal else "return"
         if block.end != "jump":
             return "normal"
         # (After a clean-up a ``return`` has the place of that.)
@@ -120,11 +122,11 @@ def normal_exit(
         targets: where the body, or its handlers, are left to.
         cursor: where the statement is.
         region: the handler of the body.
-        shared: targets to which both the body and its handlers are left: a ``return`` there is written once.
+        shared: targets to which both the body and its handlers are left.
     """
     follow = cursor.follow
-    normal = [target for target in targets if target != follow and (
-        (kind := exit_kind(walker, target, cursor, region)) == "normal" or kind == "return" and target in shared)]
+    normal = [target for target in targets
+              if target != follow and exit_kind(walker, target, cursor, region, target in shared) == "normal"]
     if follow is not None and follow in targets and (not normal or cursor.frame.jump(follow) is None):
         return follow  # else those that lead there do so by ``continue``
     if not normal:
