@@ -774,6 +774,59 @@ def f(x):
             y = 4
     return y
 """,
+    "break after a try whose handlers fall and continue": """\
+def f(s, data):
+    for d, last in data:
+        for n in range(1, 4):
+            try:
+                s.f(d)
+            except T:
+                g(1)
+                if not last:
+                    g(5)
+            except W as e:
+                if n == 3:
+                    raise
+                g(2)
+                continue
+            break
+""",
+    "return None in a handler, before a finally with tests": """\
+def f(self, p):
+    try:
+        p.f()
+        with s(T):
+            p.w()
+        if p.r is not None:
+            return None
+        return "could not"
+    except L:
+        p.w()
+        return None
+    finally:
+        if self.a:
+            self.a.c()
+        if self.b:
+            self.b.c()
+""",
+    "elif and else after a guard that continues": """\
+def f(trans):
+    for src, trans in trans:
+        for label in trans:
+            if label is E:
+                continue
+            elif label is A:
+                raise X
+            else:
+                assert isinstance(label, t)
+                l8 = label.e()
+                for i, b in enumerate(l8):
+                    if i < 3:
+                        g(i)
+                    else:
+                        h(i)
+                del trans[label]
+""",
     "targets on several lines": """\
 def f(x, y):
     (

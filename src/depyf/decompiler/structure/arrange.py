@@ -548,7 +548,9 @@ class _Arrangement:
         if inner is None or first is None or is_before(rest, stmt.body):
             return self._in_else_by_style(stmt, rest, end)
         if first < inner:
-            return int(isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first))
+            if not (isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first)):
+                return 0
+            return 1 + evidence.count_indented(rest[1:], first + 1)  # (What is further right is in its ``else``.)
         return self._in_suite(rest)
 
     def _in_suite(self, stmts: list[ast.stmt]) -> int:
@@ -606,7 +608,7 @@ class _Arrangement:
         last = stmts[-1] if stmts else None
         if end and self.evidence.exits and last is not None and not never_falls(stmts):
             written = self.evidence.exit_between(self.evidence.behind(stmts), after)
-            if written is not None and written.kind in (kinds if end == "continue" else ("return",)) and (
+            if written is not None and written.kind in (kinds if end == "continue" else ("return", "return None")) and (
                     written.column == self.evidence.column(last)):
-                stmts.append(leave(end, written.line))
+                stmts.append(leave(written.kind or end, written.line))
                 self.evidence.stands_at(stmts[-1], written)

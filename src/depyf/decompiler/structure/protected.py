@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from ..emit.new_syntax import try_star
 from ..errors import STRUCTURE, CannotDecompile
@@ -70,6 +71,8 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_share
         if cursor.frame.jump(at) is not None:
             return "jump"
         block = walker.cfg.blocks[at]
+        if any(op.arg == "iterator" and _is_left_of(walker, region, op) for op in block.ops):
+            return "normal"  # (A ``break`` after the statement.)
         if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
             return "normal"
         if block.end == "return":
@@ -86,22 +89,36 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_share
 def is_after(walker: Walker, block: Block, region: int, cleans_up: bool) -> bool:
     """Return whether the ``return`` of a constant is known to begin no further right than a ``try``.
 
-    The test of an ``except``, or the drop of the exception where there is none, has the span of the clause.
-
     Args:
         walker: knows the graph.
         block: ends in the ``return``.
         region: the handler of the ``try``.
         cleans_up: whether it comes after a clean-up, whose place it has if it was written before that.
     """
-    evidence, handler = walker.evidence(), walker.cfg.blocks[region]
-    op = handler.end_op if handler.end == "branch" else next((op for op in handler.ops if op.kind == "POP"), None)
-    outer = evidence.place(op.offset) if evidence is not None and op is not None else None
+    evidence, outer = walker.evidence(), _column_of(walker, region)
     if cleans_up and evidence is not None and not (
             block.end_op is not None and block.ops and evidence.is_at_return(block.ops[-1].arg, block.end_op.offset)):
         return False
     _, column = _start_of_return(walker, block)
-    return outer is not None and outer[1] is not None and column is not None and column <= outer[1]
+    return outer is not None and column is not None and column <= outer
+
+
+def _column_of(walker: Walker, region: int) -> int | None:
+    """Return the column of the first clause of a ``try``, if it is known.
+
+    The test of an ``except``, or the drop of the exception where there is none, has the span of the clause.
+    """
+    evidence, handler = walker.evidence(), walker.cfg.blocks[region]
+    op = handler.end_op if handler.end == "branch" else next((op for op in handler.ops if op.kind == "POP"), None)
+    place = evidence.place(op.offset) if evidence is not None and op is not None else None
+    return None if place is None else place[1]
+
+
+def _is_left_of(walker: Walker, region: int, op: Op) -> bool:
+    """Return whether the ``break`` whose place an operation has begins no further right than a ``try``."""
+    evidence, outer = walker.evidence(), _column_of(walker, region)
+    place = evidence.place(op.offset) if evidence is not None and evidence.word_at(op.offset) == "break" else None
+    return outer is not None and place is not None and place[1] is not None and place[1] <= outer
 
 
 def _start_of_return(walker: Walker, block: Block) -> tuple[int | None, int | None]:
