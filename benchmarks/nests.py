@@ -4,8 +4,8 @@
 
 Each function is one of the exits and assignments of ``_INNER`` in one to three of the statements of ``_nests``, with
 statements before and after. What says the same without a jump, dead code, and loops that never come to a second turn
-are left out. Of some that differ the bytecode has lost the form (a ``return`` of a constant in a ``try`` protects nothing); the
-others show rules that are missing.
+are left out. Of some that differ the bytecode has lost the form (a ``return`` of a constant in a ``try`` protects
+nothing); the others show rules that are missing.
 """
 
 from __future__ import annotations
