@@ -90,6 +90,7 @@ def _with_stores_in_order(program: Program) -> Program:
     ops = program.ops
     if program.code.version < (3, 11) or not any(op.kind is o.SWAP for op in ops):
         return program
+    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}  # (Their stores end a comprehension.)
     jumps: list[Op | Handler] = [*(op for op in ops if op.target >= 0), *program.handlers]
     targets = {jump.target for jump in jumps}
     result: list[Op] = []
@@ -99,7 +100,8 @@ def _with_stores_in_order(program: Program) -> Program:
         moved[start] = len(result)
         end = start + 1
         if ops[start].kind is o.SWAP:
-            while end < len(ops) and ops[end].kind in _ORDERED and end not in targets:
+            while end < len(ops) and ops[end].kind in _ORDERED and end not in targets and not (
+                    ops[end].kind is o.STORE_FAST and ops[end].arg in set_aside):
                 end += 1
         result += _in_order(ops[start:end]) if end > start + 1 else ops[start:end]
         start = end

@@ -143,7 +143,10 @@ def normal_exit(
     """
     follow = cursor.follow
     normal = [target for target in targets
-              if target != follow and exit_kind(walker, target, cursor, region, target in shared) == "normal"]
+              if target != follow and exit_kind(walker, target, cursor, region) == "normal"]
+    if not normal:
+        normal = [target for target in targets if target in shared and target != follow
+                  and exit_kind(walker, target, cursor, region, is_shared=True) == "normal"]
     if follow is not None and follow in targets and (not normal or cursor.frame.jump(follow) is None):
         return follow  # else those that lead there do so by ``continue``
     if not normal:
@@ -244,7 +247,7 @@ def _joins(
     normal = normal_exit(walker, body.targets, cursor, body.region, shared)
     # no clause of ``except*`` can return or jump: its target follows, whatever that does
     after_handlers = handler_targets[0] if star and handler_targets else normal_exit(
-        walker, handler_targets, cursor, body.region, shared)
+        walker, handler_targets, cursor, body.region, shared & {normal})
     if normal is None or after_handlers is None:
         return normal, after_handlers if normal is None else normal
     if star and normal != after_handlers:
