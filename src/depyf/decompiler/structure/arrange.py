@@ -519,7 +519,7 @@ class _Arrangement:
             if never_falls(stmts[at + 1:]):
                 stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
                 stmt.test = negate(stmt.test)
-            elif self.evidence.has_columns or leaves_by(stmt.body[-1], end):
+            elif self.evidence.has_columns and not suites_of(stmts[at + 1]) or leaves_by(stmt.body[-1], end):
                 body = list(itertools.takewhile(lambda each: is_before([each], stmt.body), stmts[at + 1:]))
                 stmt.test, stmt.body, stmt.orelse = negate(stmt.test), body, stmt.body
                 del stmts[at + 1:at + 1 + len(body)]
@@ -550,7 +550,8 @@ class _Arrangement:
         if first < inner:
             if not (isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first)):
                 return 0
-            return 1 + evidence.count_indented(rest[1:], first + 1)  # (What is further right is in its ``else``.)
+            # (Simple statements that are further right are in its ``else``.)
+            return 1 + (evidence.count_indented(rest[1:], first + 1) if rest[1:] and not suites_of(rest[1]) else 0)
         return self._in_suite(rest)
 
     def _in_suite(self, stmts: list[ast.stmt]) -> int:
