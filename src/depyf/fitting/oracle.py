@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from ..model.guards import Equals, Tensor
+from ..model.guards import Comparison, Equals, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Frame, Guard, GuardFailure, SourceLocation
 from ..torch_text.parsed import literal
@@ -181,10 +181,12 @@ def _agreed(entries: Sequence[CacheEntry]) -> frozenset[str]:
 
 
 def _about(guard: Guard) -> str:
-    """Return what a condition is on: its source, or itself where it says that two globals are one object."""
-    if guard.source or not is_global(guard.expression) or " is " not in guard.expression:
-        return guard.source
-    return guard.expression.replace(" is not ", " is ")
+    """Return what a condition is on: its source, or both sides where it says whether two globals are one object."""
+    condition = condition_of(guard)
+    if not guard.source and is_global(guard.expression) and isinstance(condition, Comparison) and (
+            condition.sign in ("is", "is not")):
+        return f"{condition.left} is {condition.right}"
+    return guard.source
 
 
 def _agreed_state(entries: Sequence[CacheEntry]) -> dict[str, Any]:
