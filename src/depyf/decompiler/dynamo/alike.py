@@ -147,7 +147,7 @@ class Substitution(Transformer):
         self._meant = meant
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Return what the name stands for."""
+        """Return the expression for a name; the name itself if there is none."""
         return copied(self._meant.get(node.id, node))
 
 

@@ -49,7 +49,7 @@ def lasting(facts: Facts, path: Path) -> str:
 
 
 def ended_by(facts: Facts, name: str) -> str:
-    """Return what an entry of that name ends, in a plain dictionary or that of an object, whichever it is."""
+    """Return what ends when an entry of that name is stored, in a plain dictionary or in that of an object."""
     return MODULES if name in MODULE_DICTIONARIES or name in facts.structure() else ENTRIES
 
 

@@ -54,17 +54,17 @@ def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
     while at < len(body):
         blocks, names = _blocks(body, at, elements, folder)
         count = sum(map(len, blocks.values()))
-        held = _held_before(body, at, folder)
+        bound = _bound_before(body, at, folder)
         uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
                    for node in nodes_of(ast.Module(body, [])))
         loop = None
-        if len(blocks) > 1 and count >= _SHORTEST and names.keys() <= held.keys() and uses == sum(names.values()):
+        if len(blocks) > 1 and count >= _SHORTEST and names.keys() <= bound.keys() and uses == sum(names.values()):
             loop = _loop(blocks, {name: elements[name] for name in names}, folder)
         if loop is None:
             at += max(count, 1)
             continue
         body[at : at + count] = [loop]
-        for index in sorted(map(held.__getitem__, names), reverse=True):
+        for index in sorted(map(bound.__getitem__, names), reverse=True):
             del body[index]
         at += 1 - len(names)
         folded = True
@@ -89,13 +89,13 @@ def _bound(statement: ast.stmt) -> str:
     return ""
 
 
-def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> dict[str, int]:
+def _bound_before(body: list[ast.stmt], at: int, folder: Folder) -> dict[str, int]:
     """Return the variables that are bound directly before a statement, with nothing observable between, and where."""
-    held: dict[str, int] = {}
+    bound: dict[str, int] = {}
     while at and (name := _bound(body[at - 1])) and folder.paths.of(ast.Name(name, ast.Load())) is not None:
         at -= 1
-        held[name] = at
-    return held
+        bound[name] = at
+    return bound
 
 
 def _blocks(

@@ -108,6 +108,11 @@ def is_leave(block: Block) -> bool:
     return bool(block.ops) and block.ops[0].kind == "LEAVE"
 
 
+def cleans_up(op: Op) -> bool:
+    """Return whether an operation leaves a ``with`` or ``finally``, whose place a ``return`` after it has."""
+    return op.kind == "LEAVE" and op.arg in ("with", "finally")
+
+
 def handler_steps(block: Block) -> Iterator[int]:
     """Yield 1 for each handler that begins to run in a block, -1 for each that ends there, in order.
 

@@ -17,6 +17,7 @@ from .frames import (
     LOOPS,
     always_fits,
     breaks_of,
+    ending_in,
     first_line,
     is_empty,
     is_nothing,
@@ -300,10 +301,10 @@ def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, 
             stmt.cases += [ast.match_case(ast.MatchAs(), None, only.orelse)] if only.orelse else []
     elif not always_fits(last):
         written = evidence.exit_between(begin, follow)
-        if written is not None and written.column == inner and written.kind == "pass":
-            stmt.cases.append(ast.match_case(ast.MatchAs(), None, [at_line(ast.Pass(), written.line)]))
-        elif written is not None and written.column == inner and written.kind == end and at + 1 == len(stmts):
-            stmt.cases.append(ast.match_case(ast.MatchAs(), None, [leave(end, written.line)]))
+        if written is not None and written.column == inner and (
+                written.kind == "pass" or written.kind == end and at + 1 == len(stmts)):
+            word = at_line(ast.Pass(), written.line) if written.kind == "pass" else leave(end, written.line)
+            stmt.cases.append(ast.match_case(ast.MatchAs(), None, [word]))
 
 
 def _cases_and_rest(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, column: int) -> None:
@@ -333,7 +334,7 @@ def _cases_and_rest(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str
             return
         stmt.cases.append(ast.match_case(ast.MatchAs(), None, [leave(written.kind, written.line)]))
     for case in falling:
-        case.body = [*([] if is_empty(case.body) else case.body), leave(end, None)]
+        case.body = ending_in(case.body, end)
     stmts[at + 1:at + 1] = moved[count:]
     moved[count:] = [] if count else [at_line(ast.Pass(), None)]
     if not count and always_fits(outer[0]) and stmt.cases[1:]:

@@ -138,6 +138,11 @@ def is_empty(stmts: list[ast.stmt]) -> bool:
     return len(stmts) == 1 and isinstance(stmts[0], ast.Pass)
 
 
+def ending_in(stmts: list[ast.stmt], end: str) -> list[ast.stmt]:
+    """Return a suite with a ``return`` or ``continue`` at its end, which takes the place of a ``pass``."""
+    return [*([] if is_empty(stmts) else stmts), leave(end, None)]
+
+
 def is_endless(stmt: ast.stmt) -> TypeGuard[ast.While]:
     """Return whether a statement is ``while True``."""
     return isinstance(stmt, ast.While) and isinstance(stmt.test, ast.Constant)

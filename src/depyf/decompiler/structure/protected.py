@@ -13,7 +13,7 @@ from ..emit.new_syntax import try_star
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
-from .analysis import handler_steps, reach
+from .analysis import cleans_up, handler_steps, reach
 from .arrange_tries import with_finally
 from .frames import Construct, Cursor, Frame, outer_ends
 
@@ -64,7 +64,7 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_share
         region: the handler of the body.
         is_shared: whether both the body and its handlers lead there. (Each ``return`` has a clean-up of its own.)
     """
-    at, cleans_up = target, walker.cfg.kinds[region] == "finally"
+    at, is_cleaned = target, walker.cfg.kinds[region] == "finally"
     for _ in range(50):
         if at == cursor.follow:
             return "normal"
@@ -76,27 +76,27 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_share
         if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
             return "normal"
         if block.end == "return":
-            is_normal = cleans_up and is_shared or is_after(walker, block, region, cleans_up)
+            is_normal = is_cleaned and is_shared or is_after(walker, block, region, is_cleaned)
             return "normal" if is_normal else "return"
         if block.end != "jump":
             return "normal"
         # (After a clean-up a ``return`` has the place of that.)
-        cleans_up |= any(op.kind == "LEAVE" and op.arg in ("with", "finally") for op in block.ops)
+        is_cleaned |= any(map(cleans_up, block.ops))
         at = block.successors[0]
     return "normal"
 
 
-def is_after(walker: Walker, block: Block, region: int, cleans_up: bool) -> bool:
+def is_after(walker: Walker, block: Block, region: int, is_cleaned: bool) -> bool:
     """Return whether the ``return`` of a constant is known to begin no further right than a ``try``.
 
     Args:
         walker: knows the graph.
         block: ends in the ``return``.
         region: the handler of the ``try``.
-        cleans_up: whether it comes after a clean-up, whose place it has if it was written before that.
+        is_cleaned: whether it comes after a clean-up, whose place it has if it was written before that.
     """
     evidence, outer = walker.evidence(), _column_of(walker, region)
-    if cleans_up and evidence is not None and not (
+    if is_cleaned and evidence is not None and not (
             block.end_op is not None and block.ops and evidence.is_at_return(block.ops[-1].arg, block.end_op.offset)):
         return False
     _, column = _start_of_return(walker, block)

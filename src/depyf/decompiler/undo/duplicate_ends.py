@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ..structure.analysis import RegionCfg, copied_op, handler_steps
+from ..structure.analysis import RegionCfg, cleans_up, copied_op, handler_steps
 
 if TYPE_CHECKING:
     from ...bytecode.operations import Op
@@ -155,8 +155,7 @@ def _begins_copy(evidence: Evidence, op: Op, before: Op | None) -> bool:
     """
     if before is None:
         return True
-    is_clean_up = before.kind == "LEAVE" and before.arg in ("with", "finally")
-    return not is_clean_up and (evidence.has_columns or before.line != op.line)
+    return not cleans_up(before) and (evidence.has_columns or before.line != op.line)
 
 
 def _op_before(cfg: RegionCfg, before: dict[int, list[int]], block: Block, size: int) -> Op | None:

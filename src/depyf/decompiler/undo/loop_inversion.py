@@ -22,7 +22,7 @@ from collections.abc import Callable
 from ...bytecode.operations import Op
 from ...bytecode.opspec import FIXED_EFFECTS, KEPT, effect
 from ...cfg.graph import Block, Cfg
-from ..structure.analysis import RegionCfg
+from ..structure.analysis import RegionCfg, cleans_up
 
 #: Operations that take values off the stack and end protected bodies.
 _UNWINDS = frozenset({"POP", "SWAP", "LEAVE"})
@@ -287,7 +287,7 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
             continue
         else:
             before = before or cfg.predecessors()
-            if all(_cleans_up(cfg.blocks[pred], block.ops[-1].line) for pred in before[id]):
+            if all(_ends_in_clean_up(cfg.blocks[pred], block.ops[-1].line) for pred in before[id]):
                 continue  # (Each ``return`` has a clean-up of its own, and all have the line of that.)
         key = (block.end, returning.get(id), *[_key(op) for op in block.ops], *block.successors, block.handler)
         first = seen.setdefault(key, id)
@@ -301,10 +301,9 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
     return merged
 
 
-def _cleans_up(block: Block, line: int | None) -> bool:
-    """Return whether a block ends in the clean-up of a ``with`` or ``finally``, on a line."""
-    last = block.ops[-1] if block.ops else None
-    return last is not None and last.kind == "LEAVE" and last.arg in ("with", "finally") and block.line == line
+def _ends_in_clean_up(block: Block, line: int | None) -> bool:
+    """Return whether a block ends in a clean-up on a line."""
+    return bool(block.ops) and cleans_up(block.ops[-1]) and block.line == line
 
 
 def _rough_exit(block: Block) -> object:

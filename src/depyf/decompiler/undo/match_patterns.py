@@ -26,7 +26,7 @@ from ..lift.spelling import IF_TO_TEST, first_part
 from ..nodes import MatchOf, at_line, line_of, offset_of, part_of, suites_of
 from ..structure.analysis import RegionCfg, copied_op
 from ..structure.evidence import INDENTATION, Evidence
-from ..structure.frames import LOOPS, always_fits, is_empty, leave, never_falls
+from ..structure.frames import LOOPS, always_fits, ending_in, never_falls
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -807,7 +807,7 @@ def _match(
             match_cases.append(ast.match_case(ast.MatchAs(), None, rest[1:]))
     elif isinstance(other, MatchOf) and other.of is test.subject and end:  # (The rest follows the ``match``.)
         if not never_falls(match_cases[0].body):
-            match_cases[0].body = [*([] if is_empty(match_cases[0].body) else match_cases[0].body), leave(end, None)]
+            match_cases[0].body = ending_in(match_cases[0].body, end)
         match_cases, after = [*match_cases, *other.cases], rest[1:]
     elif rest:
         capture = other if isinstance(other, Capture) and other.subject is test.subject else None

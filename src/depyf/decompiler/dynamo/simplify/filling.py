@@ -34,7 +34,7 @@ def as_calls(graph: Cfg) -> Cfg:
     for head in list(blocks.values()):
         if head.end != g.FOR_ITER or head.ops:
             continue
-        inside, behind = head.successors
+        inside, after = head.successors
         body = blocks.get(inside)
         before = [block for block in blocks.values() if head.id in block.successors and block.id != inside]
         if body is None or len(before) != 1 or body.successors != [head.id] or not _fills(before[0], body):
@@ -43,7 +43,7 @@ def as_calls(graph: Cfg) -> Cfg:
         start.ops = [
             *start.ops[:-4], body.ops[3], Op(o.LOAD_ATTR, UPDATE, place.offset, place.line, -1, place.handler),
             body.ops[5], start.ops[-4], Op(o.CALL, (2, ()), place.offset, place.line, -1, place.handler), body.ops[9]]
-        start.end, start.successors, start.end_op = g.JUMP, [behind], None
+        start.end, start.successors, start.end_op = g.JUMP, [after], None
         del blocks[head.id], blocks[inside]
     return graph if len(blocks) < len(given.blocks) else given
 
@@ -79,7 +79,7 @@ def _with_loop(graph: Cfg, block: Block, at: int, taken: set[str]) -> Block:
     def made(kind: str, arg: object = None) -> Op:
         return Op(kind, arg, call.offset, None, -1, call.handler)
 
-    behind = graph.blocks[graph.split(block.id, end + 2)]
+    after = graph.blocks[graph.split(block.id, end + 2)]
     key, value = free_name("key", taken), free_name("value", taken)
     taken |= {key, value}
     block.ops = [*ops[:first], *entries, made(o.LOAD_ATTR, "items"), made(o.CALL, (0, ())),
@@ -89,8 +89,8 @@ def _with_loop(graph: Cfg, block: Block, at: int, taken: set[str]) -> Block:
         made(o.UNPACK, 2), made(o.STORE_FAST, key), made(o.STORE_FAST, value), *cls, made(o.LOAD_ATTR, "__setitem__"),
         *target, made(o.LOAD_FAST, key), made(o.LOAD_FAST, value), made(o.CALL, (3, ())), made(o.POP),
     ], g.JUMP, (head.id,), block.region)
-    block.successors, head.successors = [head.id], [body.id, behind.id]
-    return behind
+    block.successors, head.successors = [head.id], [body.id, after.id]
+    return after
 
 
 def _start(ops: list[Op], end: int) -> int:
