@@ -242,6 +242,26 @@ def test_a_function_has_its_name_and_what_differs_is_told_of_it_once(tmp_path):
     assert "differs from rank 0 in what was compiled and the graph breaks of `Net.forward`\n" in text
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_index_that_another_rank_writes_meanwhile_is_linked(tmp_path, monkeypatch, number):
+    """Both ranks end at once: one reads the other's folder before its index is there, and writes last."""
+    written(tmp_path, of_rank(0), of_rank(1))
+    for each in range(2):
+        (tmp_path / f"rank_{each}" / "index.md").write_text("")
+    late = tmp_path / f"rank_{number}" / "index.md"
+    late.unlink()
+    read = ranks.read
+
+    def and_then_the_other_ends(directory):
+        found = read(directory)
+        late.write_text("")
+        return found
+
+    monkeypatch.setattr(ranks, "read", and_then_the_other_ends)
+    ranks.rank_ended(str(tmp_path / f"rank_{1 - number}"))
+    assert "| [0](rank_0/index.md), [1](rank_1/index.md) | ended |" in (tmp_path / "index.md").read_text()
+
+
 def test_a_rank_that_was_killed(tmp_path):
     text = written(tmp_path, of_rank(0, compilation(), compilation(1, 0, "g")), of_rank(1), killed={1})
     assert "| [1](rank_1/index.md) | **not ended** |" in text and "Nowhere" in text

@@ -329,11 +329,13 @@ def rank_ended(directory: str) -> None:
 
 
 def _state(directory: str, folders: Mapping[int, str]) -> list[object]:
+    """Return what the index over all ranks depends on: the records of each rank, and whether it has an index."""
     result: list[object] = []
     for name in folders.values():
+        path = os.path.join(directory, name)
         try:
-            status = os.stat(os.path.join(directory, name, store.FILE))
-            result.append((name, status.st_size, status.st_mtime_ns))
+            status = os.stat(os.path.join(path, store.FILE))
+            result.append((name, status.st_size, status.st_mtime_ns, os.path.exists(os.path.join(path, FILE))))
         except OSError:
             result.append(name)
     return result
