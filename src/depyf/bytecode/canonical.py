@@ -21,7 +21,7 @@ from .errors import shown
 from .instructions import UnsupportedBytecode, decode_with_targets, jump_targets
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
-from .opspec import FIXED_EFFECTS, KEPT, NO_FALL_THROUGH, effect
+from .opspec import FIXED_EFFECTS, KEEPS, NO_FALL_THROUGH, effect
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
 from .rules.common import Known, nothing
 from .unfold import unfold
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: What a folded loop waits in; its other instructions raise nothing, and are where the compiler likes.
 _INTERRUPTIBLE = frozenset({"SEND", "YIELD_VALUE", "YIELD_FROM"})
 #: Stack slots that all states together may have.
-_MAX_KEPT = 1 << 25
+_MAX_STORED = 1 << 25
 
 __all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
 
@@ -232,7 +232,7 @@ class Translator:
         op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
         self.ops.append(op)
         popped, pushed = FIXED_EFFECTS.get(kind) or effect(op)
-        kept = KEPT.get(kind, 0)
+        kept = KEEPS.get(kind, 0)
         stack = self.stack
         if popped:
             if popped > len(stack) or 0 in stack[-popped:]:
@@ -291,7 +291,7 @@ class Translator:
     def _keep(self, count: int) -> None:
         """Account for a state of the stack: each jump target keeps one."""
         self._kept += count
-        if self._kept > _MAX_KEPT:
+        if self._kept > _MAX_STORED:
             raise self.unsupported("its stack is too deep for its many jumps")
 
     def _meeting(self, known: tuple[Any, Any], arriving: tuple[Any, Any], index: int) -> UnsupportedBytecode:

@@ -144,8 +144,8 @@ def _bytecode(code: CodeType) -> bytes:
         return code.co_code
     caches = _stored_caches()
     position, size = 0, len(stored)
-    for behind in range(min(size // 2, _MOST_CACHES + 1)):
-        if caches[stored[size - 2 * behind - 2]] > behind:
+    for count in range(min(size // 2, _MOST_CACHES + 1)):
+        if caches[stored[size - 2 * count - 2]] > count:
             break
     else:
         return code.co_code  # whatever the last instruction is, it has its units

@@ -204,7 +204,7 @@ ONLY_READ = kinds(lambda spec: spec.observed is Observed.READ)
 #: Operations on a container below the values that they take.
 UPDATES = kinds(lambda spec: spec.updates)
 #: How many of the values that an operation looks at remain where they are, if any do.
-KEPT: dict[str, int] = {kind: spec.keeps for kind, spec in SPECS.items() if spec.keeps}
+KEEPS: dict[str, int] = {kind: spec.keeps for kind, spec in SPECS.items() if spec.keeps}
 #: Operations by the variables that they touch.
 ON_LOCALS = kinds(lambda spec: spec.touches is LOCALS)
 ON_CELLS = kinds(lambda spec: spec.touches is CELLS)

@@ -60,7 +60,7 @@ class CompiledScope(Scope):
             return ast.JoinedStr([node])
         return decided(node)
 
-    def behind_barrier(self, node: ast.expr) -> ast.expr:
+    def in_barrier(self, node: ast.expr) -> ast.expr:
         """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
         is_exact = self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
         return decided(node) if is_exact and self.code.version >= (3, 10) else node

@@ -64,7 +64,7 @@ def on_regions(step: Callable[[RegionCfg], None]) -> Callable[[Body], None]:
 
 SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
     Pass("ordinary_with", simplify.undo_reentered_with,
-         "a `with` that Dynamo enters again behind a graph break becomes one ordinary `with`"),
+         "a `with` that Dynamo enters again after a graph break becomes one ordinary `with`"),
     Pass("forget_under_cleanups", simplify.forget_values_under_cleanups,
          "handlers that only clean up keep no values on the stack"),
     Pass("leave_user_part", simplify.leave_user_part,

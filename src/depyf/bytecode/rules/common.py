@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Union
 
 from ..operations import Op
-from ..opspec import FIXED_EFFECTS, KEPT
+from ..opspec import FIXED_EFFECTS, KEEPS
 
 if TYPE_CHECKING:
     from typing import Self
@@ -80,7 +80,7 @@ def suspends(kind: str, finish: Callable[[Translator, str], None]) -> Function:
 
     def rule(t: Translator, i: Instruction) -> None:
         t.need(1)
-        t.pop(1 - KEPT.get(kind, 0))
+        t.pop(1 - KEEPS.get(kind, 0))
         finish(t, kind)
         t.stack.append(1)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from ...bytecode import operations as o
 from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ...bytecode.operations import Op
-from ...bytecode.opspec import KEPT, ON_LOCALS, UPDATES, effect, registrar
+from ...bytecode.opspec import KEEPS, ON_LOCALS, UPDATES, effect, registrar
 from ..errors import FALLBACK, CannotDecompile, why
 from ..generics import HIDDEN
 from ..lift import LOAD, STORE, Entry, FunctionExpr, Iter, Special, State, SymbolicExecutor
@@ -222,7 +222,7 @@ class SlotExecutor(SymbolicExecutor):
         if op.kind is o.WITH_EXCEPT_START:
             words["exit"] = slots[max(base - 1 - (state.stack[base - 1] is LASTI), 0)]
         state.stmts += ast.parse(text.format(*slots[base:], arg=op.arg, **words)).body
-        kept = base + KEPT.get(op.kind, 0)
+        kept = base + KEEPS.get(op.kind, 0)
         state.stack[kept:] = [ast.Name(slot, LOAD) for slot in slots[kept : base + pushes]]
 
     def settle(self, state: State, constants: bool = True) -> list[str]:

@@ -129,7 +129,7 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
 
 # --- Operations on constants alone, which compilers do themselves ------------------------------
 # Where one is left in a program, an operand came after a jump that the compiler decided later (``1 or x``). It is
-# written as such a one again (:meth:`Scope.behind_barrier`). What a compiler folds is in ``fold_unaryop``,
+# written as such a one again (:meth:`Scope.in_barrier`). What a compiler folds is in ``fold_unaryop``,
 # ``fold_binop``, ``fold_subscr``, ``fold_tuple`` in ast_opt.c up to 3.13; ``starunpack_helper`` and
 # ``compiler_subdict`` in compile.c.
 #: From how many constants on a list or set is made of one constant.
@@ -145,9 +145,9 @@ _BINARY = {
 }
 
 
-def behind_barrier(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
+def in_barrier(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
     """Return a constant wrapped in a fold barrier; another expression as it is."""
-    return executor.scope.behind_barrier(node) if isinstance(node, Literal) else node
+    return executor.scope.in_barrier(node) if isinstance(node, Literal) else node
 
 
 def tested_later(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
@@ -155,13 +155,13 @@ def tested_later(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
 
     From 3.14 on a constant there may be tested where it is.
     """
-    return node if executor.scope.tests_constants() else behind_barrier(executor, node)
+    return node if executor.scope.tests_constants() else in_barrier(executor, node)
 
 
 def display_barrier(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) -> None:
     """Wrap the first item in a fold barrier, in place, if there are ``least`` or more and all are constants."""
     if len(items) >= least and all(isinstance(item, Literal) for item in items):
-        items[0] = behind_barrier(executor, items[0])
+        items[0] = in_barrier(executor, items[0])
 
 
 def sequence_barrier(executor: SymbolicExecutor, items: list[ast.expr]) -> None:
@@ -172,7 +172,7 @@ def sequence_barrier(executor: SymbolicExecutor, items: list[ast.expr]) -> None:
 def unary_barrier(executor: SymbolicExecutor, op: str, operand: ast.expr) -> ast.expr:
     """Return the operand of ``op``, wrapped in a fold barrier if the compiler would fold the operation."""
     if isinstance(operand, Literal) and _succeeds(_UNARY[op], operand.literal):
-        return behind_barrier(executor, operand)
+        return in_barrier(executor, operand)
     return operand
 
 
@@ -181,7 +181,7 @@ def binary_barrier(executor: SymbolicExecutor, op: str, left: ast.expr, right: a
     if op in _BINARY and isinstance(left, Literal) and isinstance(right, Literal):
         a, b = left.literal, right.literal
         if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):
-            return behind_barrier(executor, left)
+            return in_barrier(executor, left)
     return left
 
 

@@ -57,7 +57,7 @@ class Scope(Positions):
         """Return a constant in a form that the compiler does not drop as an expression statement."""
         raise NotImplementedError
 
-    def behind_barrier(self, node: ast.expr) -> ast.expr:
+    def in_barrier(self, node: ast.expr) -> ast.expr:
         """Return a constant inside a fold barrier, so that the compiler does not fold it with others."""
         return node
 

@@ -270,14 +270,14 @@ def _misfit_of(
 
 def _span(scope: Positions, operand: ast.expr, is_alone: bool) -> tuple[Place | None, Place | None]:
     """Return where an operand begins and ends; an assignment that is no test alone, with its parentheses."""
-    (first, _), (last, behind) = first_part(operand), _last(operand)
+    (first, _), (last, right) = first_part(operand), _last(operand)
     begin, end = start_of(scope, first), end_of(scope, last)
     if isinstance(operand, ast.NamedExpr):
         if not is_alone:
             return begin and (begin[0], begin[1] - 1), end and (end[0], end[1] + 1)
     elif isinstance(last, ast.NamedExpr):
         end = None  # (its parenthesis may be on a line below)
-    return begin, end and (end[0], end[1] + behind)
+    return begin, end and (end[0], end[1] + right)
 
 
 def _widths(words: list[str]) -> list[int]:
@@ -404,21 +404,21 @@ def first_part(test: ast.expr) -> tuple[ast.expr, int]:
 
 def _last(test: ast.expr) -> tuple[ast.expr, int]:
     """Return the last part of a test whose end is known, and the number of characters after it."""
-    behind = 0
+    right = 0
     while True:
         if _is_negated(test) and offset_of(test) < 0:
             assert isinstance(test, ast.UnaryOp)
             test = test.operand
-            behind += isinstance(test, (ast.BoolOp, ast.IfExp))
+            right += isinstance(test, (ast.BoolOp, ast.IfExp))
         elif isinstance(test, ast.BoolOp):
-            behind += _is_enclosed(test.values[-1], test)
+            right += _is_enclosed(test.values[-1], test)
             test = test.values[-1]
         elif isinstance(test, ast.Compare) and len(test.ops) == 1 and is_none(test.comparators[0]) and isinstance(
             test.ops[0], (ast.Is, ast.IsNot)
         ):
-            return test.left, behind + len(" is None" if isinstance(test.ops[0], ast.Is) else " is not None")
+            return test.left, right + len(" is None" if isinstance(test.ops[0], ast.Is) else " is not None")
         else:
-            return test, behind
+            return test, right
 
 
 # --- nested statements ----------------------------------------------------------------------------

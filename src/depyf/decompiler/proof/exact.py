@@ -367,9 +367,9 @@ class _Walk:
     def _skip_not(self, i: int, j: int) -> tuple[int, int]:
         """Return the branches of both, one of which is after a ``not``."""
         a, b = self.ops[i], self.others[j]
-        behind, other = _behind_not(self.ops, i), _behind_not(self.others, j)
-        if behind is not None and b.kind is o.BRANCH:
-            return behind, j
+        branch, other = _branch_after_not(self.ops, i), _branch_after_not(self.others, j)
+        if branch is not None and b.kind is o.BRANCH:
+            return branch, j
         if other is not None and a.kind is o.BRANCH:
             return i, other
         raise self.different(a, b)
@@ -422,7 +422,7 @@ def _is_of_class(program: Program, index: int, name: str) -> bool:
             and not code.flags & 0x3 and code.name != "<module>")
 
 
-def _behind_not(ops: list[Op], index: int) -> int | None:
+def _branch_after_not(ops: list[Op], index: int) -> int | None:
     """Return the branch after a ``not`` at ``index``, if there is one."""
     if ops[index].kind is not o.UNARY or ops[index].arg != "not" or index + 1 >= len(ops):
         return None

@@ -112,12 +112,12 @@ def called_modules(code: Code) -> set[str]:
     numbers, raw = table(code.version), code.bytecode
     load_global, load_attr, push_null = map(numbers.opcodes.__getitem__, ("LOAD_GLOBAL", "LOAD_ATTR", "PUSH_NULL"))
     size = 2 + 2 * numbers.caches[load_global]
-    behind = size + 2 + 2 * numbers.caches[load_attr]
+    following = size + 2 + 2 * numbers.caches[load_attr]
     at = raw.find(load_global)
-    while 0 <= at < len(raw) - behind:
+    while 0 <= at < len(raw) - following:
         if not at & 1 and raw[at + size] == load_attr:
             # (up to 3.12 the low bit of LOAD_GLOBAL is the PUSH_NULL)
-            is_call = raw[at + 1] & 1 if code.version < (3, 13) else raw[at + behind] == push_null
+            is_call = raw[at + 1] & 1 if code.version < (3, 13) else raw[at + following] == push_null
             name = code.names[raw[at + 1] >> 1 : (raw[at + 1] >> 1) + 1]
             if is_call and name and is_name(name[0]):
                 result.add(name[0])
@@ -138,10 +138,10 @@ def _parents(code: Code, constants: bool) -> list[tuple[str, str]]:
     parts = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
     private = constants or _has_private_names(code)
     parents: list[tuple[str, str]] = []
-    for part, behind in zip(parts, [*parts[1:], ""]):
+    for part, following in zip(parts, [*parts[1:], ""]):
         if part == "<locals>":
             continue
-        kind = "def" if behind == "<locals>" else "class"
+        kind = "def" if following == "<locals>" else "class"
         # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
         # and Dynamo puts others (``__compiled_fn_1``) into methods.
         parents.append((kind, part if is_name(part) and (kind == "def" or not private) else "_"))

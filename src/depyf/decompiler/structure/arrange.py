@@ -158,7 +158,7 @@ class _Arrangement:
         if len(rest) != 1 or len(stmt.body) < 2 or not isinstance(rest[0], ast.Break) or stmt.orelse or not isinstance(
                 stmt.body[-1], ast.Break):
             return False
-        begin, column = self.evidence.behind(stmt.body[:-1]), self.evidence.column(stmt.body[0])
+        begin, column = self.evidence.line_after(stmt.body[:-1]), self.evidence.column(stmt.body[0])
         written = self.evidence.exit_between(begin, sys.maxsize, "break")
         return written is not None and written.column is not None and column is not None and written.column < column
 
@@ -277,13 +277,13 @@ class _Arrangement:
             if isinstance(stmt, ast.While):
                 break_in_loop(self.evidence, stmt)
                 break_after_body(self.evidence, stmt, first_line(stmt.orelse) or after)
-            behind = first_line(stmt.orelse) or after
+            limit = first_line(stmt.orelse) or after
             if is_empty(stmt.body) and line_of(stmt.body[0]) is None:  # (The body left a jump alone.)
                 begin = self.evidence.start(stmt.test if isinstance(stmt, ast.While) else stmt.iter)
-                written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], behind)
+                written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], limit)
                 if written is not None and written.kind == "continue":
                     stmt.body[:] = [leave("continue", written.line)]
-            self.suite(stmt.body, "continue", behind)
+            self.suite(stmt.body, "continue", limit)
             self.suite(stmt.orelse, end, after)
             return
         finish = getattr(stmt, "finalbody", [])
@@ -306,7 +306,7 @@ class _Arrangement:
         only = stmt.body[0] if len(stmt.body) == 1 and not stmt.orelse else None
         if isinstance(only, ast.Continue) and line_of(only) is None and not folds_not(stmt.test) and (
                 stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt)) and (
-                self.evidence.exit_between(self.evidence.behind(stmts), after) is not None):
+                self.evidence.exit_between(self.evidence.line_after(stmts), after) is not None):
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
         is_word = isinstance(only, (ast.Continue, ast.Break)) or isinstance(only, ast.Return) and is_nothing(only)
         if only is not None and is_word and not folds_not(stmt.test) and stmts[at + 1:]:
@@ -338,12 +338,12 @@ class _Arrangement:
         if column is None or begin is None or never_falls(rest) or (
                 self.evidence.exit_between(begin[0], first_line(rest)) is not None):
             return
-        written = self.evidence.exit_between(self.evidence.behind(rest), after, word_of(stmt.body[0]))
+        written = self.evidence.exit_between(self.evidence.line_after(rest), after, word_of(stmt.body[0]))
         if written is None or written.column != column:
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, stmt.body
         at_line(stmt.orelse[0], written.line)
-        self.evidence.stands_at(stmt.orelse[0], written)
+        self.evidence.set_place(stmt.orelse[0], written)
         del stmts[at + 1:]
 
     def _is_right_of_test(self, following: ast.stmt, stmt: ast.If) -> bool:
@@ -390,7 +390,7 @@ class _Arrangement:
         first = stmt.body[0]
         if end and written.kind in ("", end, f"{end} None"):
             guard: list[ast.stmt] = [leave(written.kind or end, written.line)]
-            self.evidence.stands_at(guard[0], written)
+            self.evidence.set_place(guard[0], written)
             is_inside = (written.column or 0) > (self.evidence.column(first) or 0)
             inner = self._first_inside(_operands(stmt.test), stmt.body) if is_inside else 0
             tests = _divided(stmt.test, inner) if inner else None
@@ -436,11 +436,11 @@ class _Arrangement:
             return False
         rest = stmt.body[count:]
         written = self.evidence.exit_between(
-            self.evidence.behind(stmt.body[:count]), line_of(rest[0]) if rest else after, end)
+            self.evidence.line_after(stmt.body[:count]), line_of(rest[0]) if rest else after, end)
         if written is None or written.column is None or written.column != self.evidence.column(stmt.body[0]):
             return False
         stmt.orelse = [leave(end, written.line)]
-        self.evidence.stands_at(stmt.orelse[0], written)
+        self.evidence.set_place(stmt.orelse[0], written)
         stmts += rest
         del stmt.body[count:]
         return True
@@ -540,7 +540,7 @@ class _Arrangement:
         if inner is None and (written := evidence.exit_between(line_of(stmt), first_line(rest))) is not None:
             inner = written.column
             if leaves_by(stmt.body[0], written.kind):
-                evidence.stands_at(stmt.body[0], written)
+                evidence.set_place(stmt.body[0], written)
         first = evidence.column(rest[0])
         begin = evidence.start_of_test(stmt)
         if first is not None and inner is None and begin is not None and first > begin[1] - len("if "):
@@ -608,8 +608,8 @@ class _Arrangement:
         """Write the exit that the author wrote at the end of a suite, where falling off it does the same."""
         last = stmts[-1] if stmts else None
         if end and self.evidence.exits and last is not None and not never_falls(stmts):
-            written = self.evidence.exit_between(self.evidence.behind(stmts), after)
+            written = self.evidence.exit_between(self.evidence.line_after(stmts), after)
             if written is not None and written.kind in (kinds if end == "continue" else ("return", "return None")) and (
                     written.column == self.evidence.column(last)):
                 stmts.append(leave(written.kind or end, written.line))
-                self.evidence.stands_at(stmts[-1], written)
+                self.evidence.set_place(stmts[-1], written)

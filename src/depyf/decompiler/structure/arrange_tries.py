@@ -40,18 +40,18 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
-    behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
+    following = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
     _into_body(evidence, stmt)
-    _out_of_body(evidence, stmts, at, behind)
+    _out_of_body(evidence, stmts, at, following)
     if end and stmt.handlers and not stmt.finalbody and evidence.has_lines:
         _else_or_exits(evidence, stmts, at, end)
     if end == "continue" and at + 1 == len(stmts):
-        _continues(evidence, stmt, behind)
+        _continues(evidence, stmt, following)
     if stmt.handlers and not stmt.finalbody and all(never_falls(handler.body) for handler in stmt.handlers):
-        else_or_behind(evidence, stmts, at)
+        else_or_after(evidence, stmts, at)
 
 
-def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
+def else_or_after(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     """Split by columns the statements that only an ``else`` leads to: those in it, and those after the statement."""
     stmt = stmts[at]
     assert isinstance(stmt, (ast.Try, *LOOPS))
@@ -94,7 +94,7 @@ def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str)
         is_in_else = False
     else:
         found = [_way_out(evidence, handler, line, end) for handler, line in ends]
-        is_in_else = "falls" in found or "exit" not in found and _stands_in_else(evidence, stmt, rest)
+        is_in_else = "falls" in found or "exit" not in found and _is_in_else(evidence, stmt, rest)
     if is_in_else:
         if not stmt.orelse:
             stmt.orelse = stmts[at + 1:]
@@ -111,18 +111,18 @@ def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str)
                                    leave(end, written.line if written else None)]
 
 
-def _stands_in_else(evidence: Evidence, stmt: ast.Try, rest: list[ast.stmt]) -> bool:
+def _is_in_else(evidence: Evidence, stmt: ast.Try, rest: list[ast.stmt]) -> bool:
     """Return whether statements that run if nothing was raised are likely in an ``else``, where no exit decides."""
     returns = any(isinstance(each, ast.Return) and not is_nothing(each) for each in all_statements(rest))
     return not returns and evidence.room(stmt.handlers[-1].body, rest) != 0
 
 
-def _way_out(evidence: Evidence, handler: ast.ExceptHandler, behind: int | None, end: str) -> str:
+def _way_out(evidence: Evidence, handler: ast.ExceptHandler, following: int | None, end: str) -> str:
     """Return ``exit`` if a handler ends in a written exit, ``falls`` if in none; empty where that is not known."""
     body = handler.body
     if len(body) > 1 and evidence.falls_off(body):
         return "falls"
-    written = _exit_at_end(evidence, handler, behind)
+    written = _exit_at_end(evidence, handler, following)
     is_word = is_empty(body) or len(body) == 1 and leaves_by(body[0], end)
     if written is None:
         return "" if is_word else "falls"
@@ -131,11 +131,11 @@ def _way_out(evidence: Evidence, handler: ast.ExceptHandler, behind: int | None,
     return "" if is_word and evidence.copies_exits else "exit"
 
 
-def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, behind: int | None) -> Exit | None:
+def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, following: int | None) -> Exit | None:
     """Return the statement of one word at the end of a handler, before a line."""
     body = handler.body[:-1] if isinstance(handler.body[-1], (ast.Return, ast.Continue)) else handler.body
     begin: int | None = getattr(handler, "lineno", None)
-    return evidence.exit_between(evidence.behind(body) if body and not is_empty(body) else begin, behind)
+    return evidence.exit_between(evidence.line_after(body) if body and not is_empty(body) else begin, following)
 
 
 def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
@@ -144,7 +144,7 @@ def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     assert isinstance(stmt, LOOPS)
     if evidence.has_columns and next(breaks_of(stmt.body), None) is None and (
             at + 1 == len(stmts) or stmt.orelse or evidence.room(stmt.body, stmts[at + 1:]) != 0):
-        else_or_behind(evidence, stmts, at)
+        else_or_after(evidence, stmts, at)
 
 
 def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
@@ -185,10 +185,10 @@ def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
         return
     only = stmt.orelse[0]
     if isinstance(only, (ast.Break, ast.Continue)):
-        written = evidence.exit_between(evidence.behind(stmt.body), begin, word_of(only))
+        written = evidence.exit_between(evidence.line_after(stmt.body), begin, word_of(only))
         if written is None:
             return
-        evidence.stands_at(only, written)
+        evidence.set_place(only, written)
     elif not isinstance(only, ast.Return) or not (is_nothing(only) or isinstance(only.value, ast.Constant)):
         return
     line = line_of(only)
@@ -197,7 +197,7 @@ def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
         stmt.orelse = []
 
 
-def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int | None) -> None:
+def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, following: int | None) -> None:
     """Write a jump at the end of the body in the ``else`` or after it, if it was there: it cannot raise."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -209,29 +209,29 @@ def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int
     if begin is None:
         return
     if isinstance(last, (ast.Break, ast.Continue)):
-        if behind is not None and not any(isinstance(suite[-1], type(last)) for suite in suites):
-            _jump_into_else(evidence, stmt, begin, behind, evidence.last_line(suites[-1]) or 0)
+        if following is not None and not any(isinstance(suite[-1], type(last)) for suite in suites):
+            _jump_into_else(evidence, stmt, begin, following, evidence.last_line(suites[-1]) or 0)
     elif isinstance(last, ast.Return) and isinstance(last.value, (ast.Constant, Literal, type(None))):
         _return_out_of_body(evidence, stmts, at, begin)
 
 
-def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, behind: int, last_line: int) -> None:
+def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, following: int, last_line: int) -> None:
     """Write the ``break`` or ``continue`` that the body ends in as the ``else``, if it is after the handlers.
 
     Args:
         evidence: of the code.
         stmt: the ``try``.
         begin: the line of the first handler.
-        behind: the line of the statement after the ``try``.
+        following: the line of the statement after the ``try``.
         last_line: the last line that is known of its last suite.
     """
     last, column = stmt.body[-1], evidence.column(stmt.body[0])
-    if evidence.exit_between(evidence.behind(stmt.body[:-1]), begin) is not None:
+    if evidence.exit_between(evidence.line_after(stmt.body[:-1]), begin) is not None:
         return
-    place = next((each for each in evidence.exits if max(begin, last_line) < each.line < behind
+    place = next((each for each in evidence.exits if max(begin, last_line) < each.line < following
                   and each.kind == word_of(last) and each.column == column), None)
     if place is not None:
-        evidence.stands_at(last, place)
+        evidence.set_place(last, place)
         stmt.orelse.append(stmt.body.pop())
 
 
@@ -249,13 +249,13 @@ def _return_out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, begi
         stmts.append(stmt.body.pop())
 
 
-def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
+def _continues(evidence: Evidence, stmt: ast.Try, following: int | None) -> None:
     """Write the ``continue`` at the ends of a body and of handlers that was written, and no other."""
     lines = [_line_of_handler(stmt, number) for number in range(len(stmt.handlers))]
-    follow = [*lines, first_line(stmt.orelse) or first_line(stmt.finalbody) or behind]
+    follow = [*lines, first_line(stmt.orelse) or first_line(stmt.finalbody) or following]
     suites = [stmt.body, *(handler.body for handler in stmt.handlers)]
     for number, suite in enumerate(suites):
-        begin = lines[number - 1] if number and is_empty(suite) else evidence.behind(suite)
+        begin = lines[number - 1] if number and is_empty(suite) else evidence.line_after(suite)
         written = evidence.exit_between(begin, follow[number])
         if isinstance(suite[-1], ast.Continue):
             if (written is None or written.kind not in ("", "continue")) and len(suite) > 1 and evidence.has_lines:
@@ -264,7 +264,7 @@ def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
             if is_empty(suite):
                 suite.clear()
             suite.append(ast.Continue())
-            evidence.stands_at(suite[-1], written)
+            evidence.set_place(suite[-1], written)
 
 
 def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
@@ -290,7 +290,7 @@ def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, 
         written = evidence.exit_between(begin, limit) if is_empty(case.body) and first_line(case.body) is None else None
         if written is not None and written.column == inner and written.kind == end and at + 1 == len(stmts):
             case.body = [leave(end, written.line)]
-        begin = evidence.behind(case.body) or begin if written is None else written.line + 1
+        begin = evidence.line_after(case.body) or begin if written is None else written.line + 1
     last = stmt.cases[-1]
     only = last.body[0]
     if always_fits(last) and isinstance(only, ast.If) and not last.body[1:]:
@@ -373,23 +373,23 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
         return
     if is_break(stmt.orelse):
         guard = evidence.exit_between(line_of(stmt), line_of(stmt.body[0]), "break")
-        behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
-        written = evidence.exit_between(evidence.behind(stmt.body), behind, "break") if guard is None else None
+        following = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
+        written = evidence.exit_between(evidence.line_after(stmt.body), following, "break") if guard is None else None
         inner = evidence.column(stmt.body[0])
         if written is not None and (written.column is None or inner is None or written.column <= inner):
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
         if guard is not None:
-            evidence.stands_at(stmt.body[0], guard)
+            evidence.set_place(stmt.body[0], guard)
         if evidence.column(stmt.body[0]) is None:
             stmts[at + 1:at + 1], stmt.orelse = stmt.orelse, []
     elif is_break(stmt.body):
         rest = stmt.orelse or stmts[at + 1:]
         guard = evidence.exit_between(line_of(stmt), line_of(rest[0]) if rest else after, "break")
         if guard is not None:
-            evidence.stands_at(stmt.body[0], guard)
+            evidence.set_place(stmt.body[0], guard)
         else:
-            _break_behind(evidence, stmts, at, after)
+            _break_after(evidence, stmts, at, after)
 
 
 def break_at_end(evidence: Evidence, stmts: list[ast.stmt], after: int | None) -> bool:
@@ -410,28 +410,28 @@ def break_at_end(evidence: Evidence, stmts: list[ast.stmt], after: int | None) -
     stmt.test = negate(stmt.test)
     stmts.extend(stmt.body)
     stmt.body = [ast.Continue()]
-    evidence.stands_at(stmt.body[0], goes_on)
-    evidence.stands_at(stmts[-1], leaves)
+    evidence.set_place(stmt.body[0], goes_on)
+    evidence.set_place(stmts[-1], leaves)
     return True
 
 
-def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
+def _break_after(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
     """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` with ``else: break`` where that was written."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.If)
     rest, written = [*stmt.orelse, *stmts[at + 1:]], None
     for count in range(1, len(rest) + 1):
-        behind = line_of(rest[count]) if count < len(rest) else after
-        written = evidence.exit_between(evidence.behind(rest[:count]), behind, "break")
+        following = line_of(rest[count]) if count < len(rest) else after
+        written = evidence.exit_between(evidence.line_after(rest[:count]), following, "break")
         if written is not None and written.column is not None and written.column == evidence.column(rest[0]):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest[:count], stmt.body
-            evidence.stands_at(stmt.orelse[0], written)
+            evidence.set_place(stmt.orelse[0], written)
             stmts[at + 1:] = rest[count:]
             return
     if written is not None and never_falls(rest) and (written.column or 0) < (evidence.column(rest[0]) or 0):
         stmts[at + 1:] = stmt.body
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, []
-        evidence.stands_at(stmts[-1], written)
+        evidence.set_place(stmts[-1], written)
 
 
 def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
@@ -447,7 +447,7 @@ def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
     column = evidence.column(first)
     if written is not None and (written.column is None or column is None or written.column > column):
         inner = at_line(ast.If(contrary, [ast.Break()], []), line_of(stmt))
-        evidence.stands_at(inner.body[0], written)
+        evidence.set_place(inner.body[0], written)
         stmt.test = ast.Constant(True)
         stmt.body.insert(0, inner)
 
@@ -463,12 +463,12 @@ def break_after_body(evidence: Evidence, stmt: ast.While, after: int | None) -> 
     test = stmt.test
     if stmt.orelse or not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)):
         return
-    written = evidence.exit_between(evidence.behind(stmt.body), after, "break")
+    written = evidence.exit_between(evidence.line_after(stmt.body), after, "break")
     lines = [start[0] if start is not None else 0 for start in map(evidence.start, test.values)]
     at = next((at for at in range(1, len(lines)) if 0 < lines[at - 1] < lines[at]), 0)
     if written is not None and at and written.column in (None, evidence.column(stmt.body[0])):
         inner = at_line(ast.If(part_of(test, at), stmt.body, [ast.Break()]), lines[at])
-        evidence.stands_at(inner.orelse[0], written)
+        evidence.set_place(inner.orelse[0], written)
         stmt.test, stmt.body = part_of(test, 0, at), [inner]
 
 
@@ -485,7 +485,7 @@ def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> bool:
             written = evidence.break_at(stmt)
             if written is not None:
                 stmts[at] = ast.Break()
-                evidence.stands_at(stmts[at], written)
+                evidence.set_place(stmts[at], written)
                 found = True
         else:
             suites = [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt)
@@ -504,16 +504,16 @@ def return_in_loop(evidence: Evidence, stmts: list[ast.stmt], begin: int | None,
         after: the line of the statement after it.
     """
     for at, stmt in enumerate(stmts):
-        begin = (evidence.behind(stmts[:at]) if at else None) or begin
+        begin = (evidence.line_after(stmts[:at]) if at else None) or begin
         if isinstance(stmt, ast.Break):
             written = evidence.exit_between(begin, after)
             if written is not None and written.kind.startswith("return"):
                 stmts[at] = leave(written.kind, written.line)
-                evidence.stands_at(stmts[at], written)
+                evidence.set_place(stmts[at], written)
         suites = [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt)
         follow = (line_of(stmts[at + 1]) if at + 1 < len(stmts) else None) or after
         for number, suite in enumerate(suites):
-            before = evidence.behind(suites[number - 1]) if number else line_of(stmt)
+            before = evidence.line_after(suites[number - 1]) if number else line_of(stmt)
             limit = next(filter(None, map(first_line, suites[number + 1:])), follow)
             return_in_loop(evidence, suite, before or begin, limit)
 

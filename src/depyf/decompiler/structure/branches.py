@@ -31,7 +31,7 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
     candidates = [
         child for child in analysis.tree.children[cursor.at]
         if _is_join(analysis, child) and child != follow and child not in walker.cfg.kinds
-        and frame.jump(child) is None and lies_in(walker, child, frame.handler)]
+        and frame.jump(child) is None and is_in_body(walker, child, frame.handler)]
     if len(candidates) > 1:
         candidates.sort(key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
     ranked: list[int | None] = [*candidates, None]
@@ -50,7 +50,7 @@ def _is_join(analysis: Analysis, id: int) -> bool:
     return sum(pred not in loop for pred in analysis.preds[id]) > 1
 
 
-def lies_in(walker: Walker, id: int, region: int | None) -> bool:
+def is_in_body(walker: Walker, id: int, region: int | None) -> bool:
     """Return whether a block is in a protected body or leaves it; an empty one counts too, and any without a body."""
     block = walker.cfg.blocks[id]
     return (
@@ -147,7 +147,7 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: in
     for arm, other, raises_if_true in ((body, orelse, positive), (orelse, body, not positive)):
         only = arm.statements[0] if len(arm.statements) == 1 else None
         # (``assert not a is b`` would be compiled as ``assert a is not b``.)
-        if isinstance(only, UntestedAssert) and not stands_below(only, line) and not (
+        if isinstance(only, UntestedAssert) and not is_below(only, line) and not (
             raises_if_true and folds_not(test)
         ):
             statement = refined(only, ast.Assert)
@@ -164,7 +164,7 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: in
     return [ast.If(condition, body.statements or [ast.Pass()], orelse.statements)]
 
 
-def stands_below(failing: UntestedAssert, line: int | None) -> bool:
+def is_below(failing: UntestedAssert, line: int | None) -> bool:
     """Return whether the failing edge of an ``assert`` is on a line below a test, which is then not its own.
 
     ``assert False`` has no test (``compiler_assert`` in compile.c); its operations have the line on which it

@@ -259,14 +259,14 @@ class Evidence(Positions):
             return ""  # (It is ``while True``.)
         returns = not done.isdisjoint(opcodes.returning)
         if not returns and done.isdisjoint(opcodes.jumping):
-            load = self._load_behind(units[-1])
+            load = self._load_of_constant(units[-1])
             returns = load is not None
             if self._is_folded(position) or load is not None and (
                     self._units[load] not in opcodes.constant or self._constant(load) is not None):
                 return ""  # (It is part of a constant, or one that is returned.)
         if word == ("continue" if returns else "return"):
             return ""
-        return "return None" if returns and word == "pass" and self._is_behind_return(position) else word
+        return "return None" if returns and word == "pass" and self._is_after_return(position) else word
 
     def _is_operand(self, at: int) -> bool:
         """Return whether a constant is loaded for more than to be returned, or stored at the end of a handler."""
@@ -280,7 +280,7 @@ class Evidence(Positions):
                    for at, each in enumerate(self.positions)
                    if self._units[at] in self._opcodes.constant and isinstance(self._constant(at), tuple))
 
-    def _load_behind(self, at: int) -> int | None:
+    def _load_of_constant(self, at: int) -> int | None:
         """Return the load of the constant that is returned when a construct around a code unit was left.
 
         Its place is that of the exit of the construct; the constant is at the unit. ``None`` if there is none.
@@ -323,7 +323,7 @@ class Evidence(Positions):
             return None
         return begin.column - len("while ") * is_short
 
-    def _is_behind_return(self, position: Position) -> bool:
+    def _is_after_return(self, position: Position) -> bool:
         """Return whether a ``None`` is where ``return`` fits before it, and no statement begins."""
         assert position.column is not None
         before = max((each.end_column for each in self.positions if each is not None and each.end_column
@@ -443,7 +443,7 @@ class Evidence(Positions):
         places = (self.positions[last], *self.positions[first:last], None if before is None else self.positions[before])
         return [position for position in places if position is not None]
 
-    def stands_at(self, stmt: ast.stmt, place: Exit) -> None:
+    def set_place(self, stmt: ast.stmt, place: Exit) -> None:
         """Give a statement of one word its line and column."""
         at_line(stmt, place.line)
         self._columns[stmt] = place.column
@@ -540,7 +540,7 @@ class Evidence(Positions):
                                     if each is not None and each.line >= line)])
         return last or None
 
-    def behind(self, stmts: list[ast.stmt]) -> int | None:
+    def line_after(self, stmts: list[ast.stmt]) -> int | None:
         """Return the line after a suite, as far as that is known."""
         last = self.last_line(stmts)
         return None if last is None else last + 1
@@ -586,7 +586,7 @@ class Evidence(Positions):
         begin, end = self._last_offset([stmt]), self._first_offset(rest[0])
         if begin is None or end is None or begin >= end:
             return None
-        target = self._left.jump_behind(begin, self._jumps(stmt), end)
+        target = self._left.jump_after(begin, self._jumps(stmt), end)
         if target is not None:
             starts = [self._first_offset(each) or 0 for each in rest]
             return next((at for at, start in enumerate(starts) if start >= target > end), len(rest))
@@ -596,8 +596,8 @@ class Evidence(Positions):
         """Return whether the compiler is known to have left nothing after a suite, so that it ends in no ``else``."""
         if self._left is None or not isinstance(stmts[-1], ast.Return):
             return False
-        behind = self._last_offset(stmts)
-        return behind is not None and self._left.is_last(behind)
+        offset = self._last_offset(stmts)
+        return offset is not None and self._left.is_last(offset)
 
     def _jumps(self, stmt: ast.stmt) -> bool:
         """Return whether the last suite of a statement ends in a jump, which has no operation of its own."""

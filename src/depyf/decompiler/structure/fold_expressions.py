@@ -764,17 +764,17 @@ class Reducer:
             head: its head.
             before: the block that led there; its present target is after the loop.
         """
-        cfg, (behind,) = self.cfg, before.successors
+        cfg, (following,) = self.cfg, before.successors
         if head not in cfg.blocks:
             return
-        loop = reachable(cfg.blocks, [head], lambda block: [id for id in block.successors if id != behind])
+        loop = reachable(cfg.blocks, [head], lambda block: [id for id in block.successors if id != following])
         if any(cfg.blocks[id].handler != before.handler for id in loop) or not loop.issuperset(
                 source for id in loop for source in self.preds[id]):
             cfg.prune()
             self.preds = cfg.predecessors()
             return
         # (All blocks are not looked at for each of many comprehensions.)
-        self.preds[behind] = [id for id in self.preds[behind] if id not in loop]
+        self.preds[following] = [id for id in self.preds[following] if id not in loop]
         for id in loop:
             del cfg.blocks[id], self.preds[id]
 

@@ -56,7 +56,7 @@ class Leftovers:
                 work.append(at + 1)
         return unreached
 
-    def jump_behind(self, offset: int, is_jump: bool, end: int) -> int | None:
+    def jump_after(self, offset: int, is_jump: bool, end: int) -> int | None:
         """Return the target of the jump that is left after a suite which control never falls out of.
 
         Args:
@@ -135,11 +135,11 @@ def one_line_guards(instructions: list[Instruction]) -> dict[int, str]:
     for at, each in enumerate(instructions):
         if each.opname not in _TESTS or each.line is None or each.target <= at + 1:
             continue
-        behind = instructions[at + 1:each.target]
-        if behind[-1].opname in _EXITS and all(
-            one.line == each.line and (one.opname in _UNWINDING or one is behind[-1]) for one in behind
-        ) and _leaves_nothing([one.opname for one in behind]):
-            found[each.line] = _WORDS.get(behind[-1].opname, "")
+        following = instructions[at + 1:each.target]
+        if following[-1].opname in _EXITS and all(
+            one.line == each.line and (one.opname in _UNWINDING or one is following[-1]) for one in following
+        ) and _leaves_nothing([one.opname for one in following]):
+            found[each.line] = _WORDS.get(following[-1].opname, "")
     return found
 
 

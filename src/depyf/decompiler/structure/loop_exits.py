@@ -345,9 +345,9 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
                            loop.body | (ends - {normal_exit}), goes_on=normal_exit not in ends)
     if common == normal_exit:
         # statements after a ``break`` that lead where the loop does: ``else: continue``
-        behind = [target for target in others if target in edges.strong and target not in ends] \
+        beyond = [target for target in others if target in edges.strong and target not in ends] \
             if normal_exit in ends else []
-        return max(behind, key=lambda id: analysis.weight[id]) if behind else normal_exit
+        return max(beyond, key=lambda id: analysis.weight[id]) if beyond else normal_exit
     if common is not None:
         return common
     lone = [target for target in others if target in ends]
@@ -370,7 +370,7 @@ def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) ->
 def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
     """Return the exit of a loop that never ends normally: the place after it that most leads to."""
     analysis, blocks = walker.analysis, walker.cfg.blocks
-    if len(candidates) == 1 and _is_all_behind(analysis, loop, candidates[0]) and (
+    if len(candidates) == 1 and _dominates_rest(analysis, loop, candidates[0]) and (
             blocks[candidates[0]].end != "raise" and not is_small_exit(walker, candidates[0])):
         return candidates[0]  # (no other could rank higher: so consecutive loops are not examined once more)
     avoid = loop.body | ends
@@ -392,7 +392,7 @@ def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int
     return max(candidates + merged, key=rank)
 
 
-def _is_all_behind(analysis: Analysis, loop: Loop, id: int) -> bool:
+def _dominates_rest(analysis: Analysis, loop: Loop, id: int) -> bool:
     """Return whether a block dominates all that the head of a loop does, but for the loop."""
     blocks = analysis.cfg.blocks
     return id not in loop.body and analysis.dominates(loop.head, id) and analysis.weight[loop.head] == (

@@ -220,8 +220,8 @@ def try_except(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     falls, stack_after = suite.falls, suite.stack
     orelse: list[ast.stmt] = []
     if falls and start_else is not None and start_else != join:
-        behind = walker.walk(Cursor(start_else, stack_after, join, cursor.frame))
-        orelse, falls, stack_after = behind.statements, behind.falls, behind.stack
+        following = walker.walk(Cursor(start_else, stack_after, join, cursor.frame))
+        orelse, falls, stack_after = following.statements, following.falls, following.stack
     handlers, handler_falls = handler_clauses(walker, body.region, cursor, join)
     make = try_star if star else ast.Try
     statement = at_line(make(suite.statements or [ast.Pass()], handlers, orelse, []), first_line(suite.statements))

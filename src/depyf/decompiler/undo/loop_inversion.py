@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from ...bytecode.operations import Op
-from ...bytecode.opspec import FIXED_EFFECTS, KEPT, effect
+from ...bytecode.opspec import FIXED_EFFECTS, KEEPS, effect
 from ...cfg.graph import Block, Cfg
 from ..structure.analysis import RegionCfg, cleans_up
 
@@ -431,7 +431,7 @@ def _marked(graph: Cfg) -> dict[int, list[Op]]:
                     stack.insert(len(stack) - op.arg, stack.pop())
                 continue
             popped, pushed = FIXED_EFFECTS.get(kind) or effect(op)
-            if kind in KEPT:
+            if kind in KEEPS:
                 # these read the values below and leave them there
                 stack.extend([False] * (pushed - popped))
                 continue

@@ -159,7 +159,7 @@ class _Simplifier:
         #: Branches that always take one edge: block id -> successor.
         self.decided: dict[int, int] = {}
         #: Locals that code which is not followed value by value reads: their stores are needed.
-        self.kept = self._kept_names()
+        self.kept = self._names_read_later()
         if work.keep_variables:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
                           if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
@@ -190,7 +190,7 @@ class _Simplifier:
             return False
         return block.floor <= origin.floor
 
-    def _kept_names(self) -> set[str]:
+    def _names_read_later(self) -> set[str]:
         """Return the locals that are read in a block other than along the path on which they were stored."""
         kept: set[str] = set()
         for block in self.graph.blocks.values():

@@ -111,7 +111,7 @@ def _make_ordinary(graph: Cfg, handler: int) -> bool:
     start = graph.blocks[handler]
     if start.end != g.BRANCH or not start.ops or start.ops[-1].kind is not o.WITH_EXCEPT_START:
         return False
-    kept, targets = _doomed(graph, start.successors[0]), _behind(graph, handler)
+    kept, targets = _doomed(graph, start.successors[0]), _after_body(graph, handler)
     if kept is None or len(targets) > 1:
         return False
     if not targets:
@@ -179,7 +179,7 @@ def _doomed(graph: Cfg, id: int) -> Block | None:
     return None
 
 
-def _behind(graph: Cfg, handler: int) -> set[int]:
+def _after_body(graph: Cfg, handler: int) -> set[int]:
     """Return the blocks that leave the context after a body without exception and go on."""
     targets: set[int] = set()
     for block in graph.blocks.values():

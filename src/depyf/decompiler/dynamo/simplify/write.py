@@ -57,7 +57,7 @@ class BlockWriter:
         assert result.op is not None
         if self.is_late(result):
             return
-        self.keep_calls_apart(result)
+        self.separate_calls(result)
         fragment = self.consume(result.operands, result.op)
         fragment.append(result.op)
         pushes = 1 if result.op.kind in UPDATES else effect(result.op)[1]
@@ -80,7 +80,7 @@ class BlockWriter:
         else:
             self.pending.append((result, fragment))
 
-    def keep_calls_apart(self, result: SsaValue) -> None:
+    def separate_calls(self, result: SsaValue) -> None:
         """Store what is called for a resume function in variables before its call: that is where the graph broke.
 
         Not where something else waits that would need a variable for it.

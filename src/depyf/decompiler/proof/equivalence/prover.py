@@ -7,7 +7,7 @@ from typing import Any
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op, Program
-from ....bytecode.opspec import CANNOT_RAISE, KEPT, NO_FALL_THROUGH, ON_CELLS, ON_LOCALS, ONLY_READ, effect
+from ....bytecode.opspec import CANNOT_RAISE, KEEPS, NO_FALL_THROUGH, ON_CELLS, ON_LOCALS, ONLY_READ, effect
 from ...dynamo.facts import EPOCHS, PLAIN, Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
@@ -30,7 +30,7 @@ from .states import (
 )
 from .unobservable import step
 
-SWALLOWED_NOTE = "if no context that was entered again behind the graph break swallows exceptions (torch raises)"
+SWALLOWED_NOTE = "if no context that was entered again after the graph break swallows exceptions (torch raises)"
 
 #: Events that only read something.
 _READS = ONLY_READ | {READ_SIZE}
@@ -277,7 +277,7 @@ class Prover:
         kind = event.kind
         if kind is o.PUSH_EXC_INFO:
             return [Symbol(("previous", self.events)), taken[0]]
-        kept = KEPT.get(kind, 0)
+        kept = KEEPS.get(kind, 0)
         if kept:
             return [*taken[:kept], Symbol(("event", self.events))]
         given = [Symbol(("event", self.events, i)) for i in range(count)]

@@ -297,7 +297,7 @@ class MergePoint:
     """The program is at an operation that several edges lead to."""
 
 
-def held_once(state: State) -> set[int]:
+def referenced_once(state: State) -> set[int]:
     """Return the allocations that are in one place only: in a slot, a local or another allocation."""
     places: dict[int, int] = {}
     pending: list[Value] = [*state.stack, *state.locals.values()]
@@ -316,7 +316,7 @@ def pair_containers(left: State, right: State) -> dict[int, int]:
     From there on a pair is one object; a wrong pair can only make the comparison fail later.
     """
     others = [v for v in (*right.stack, *right.locals.values()) if is_open(v)]
-    single = held_once(left) | held_once(right)
+    single = referenced_once(left) | referenced_once(right)
     pairs: dict[int, int] = {}
     for value in (*left.stack, *left.locals.values()):
         if not is_open(value) or id(value) in pairs:
