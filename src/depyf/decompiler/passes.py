@@ -31,7 +31,7 @@ from .structure.analysis import RegionCfg
 from .structure.arrange import arrange
 from .structure.spell_tests import join_statements, spell_tests
 from .undo import match_patterns
-from .undo.cleanup_copies import outline_cleanups
+from .undo.cleanup_copies import outline_cleanups, place_returns
 from .undo.duplicate_ends import merge_breaks, merge_ends, merge_returns, thread_jumps
 from .undo.except_star import classify_handlers, desugar_except_star
 from .undo.loop_inversion import mark_iterator_pops, split_breaks, undo_loop_inversion
@@ -83,6 +83,7 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
          "each exception handler is classified: with, finally, except, named, async for"),
     Pass("outline_cleanups", on_regions(outline_cleanups),
          "copies of clean-up code on the ways out of a body become one LEAVE each"),
+    Pass("place_returns", place_returns, "a `return` after a clean-up gets the place at which it was written"),
     Pass("merge_ends", lambda body: merge_ends(body.cfg) if body.is_namespace else None,
          "the copies of a module's or class's end become one"),
     Pass("find_patterns", match_patterns.find_in_body, "the code of a `case` becomes one test"),

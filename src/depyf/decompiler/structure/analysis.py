@@ -108,6 +108,10 @@ def is_leave(block: Block) -> bool:
     return bool(block.ops) and block.ops[0].kind == "LEAVE"
 
 
+#: What may come between the end of a protected body and a ``return`` of a constant in it.
+UNWINDING = frozenset({"LEAVE", "POP", "SWAP", "POP_EXCEPT"})
+
+
 def cleans_up(op: Op) -> bool:
     """Return whether an operation leaves a ``with`` or ``finally``, whose place a ``return`` after it has."""
     return op.kind == "LEAVE" and op.arg in ("with", "finally")

@@ -130,8 +130,6 @@ class _Arrangement:
         place = self.evidence.place_of_return(stmt)
         if place is not None:
             at_line(stmt, place.line)
-        elif line_of(stmt) is not None and self.evidence.is_after_clean_up(stmt):
-            del stmt.lineno  # (It has the line of that.)
 
     def place_ends(self, stmts: list[ast.stmt]) -> None:
         """Place the ends of loops, branches and cases: the graph does not say which suite they are in.

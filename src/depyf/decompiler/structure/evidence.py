@@ -476,23 +476,32 @@ class Evidence(Positions):
                 return line, column
         return line, None if column is None else column - len("return ")
 
-    def _is_of_constant(self, place: Position, value: object) -> bool:
-        """Return whether a place is that of a constant as ``repr`` writes it: as wide, and of nothing that is done."""
-        return place.line == place.end_line and (place.end_column or 0) - (place.column or 0) == len(repr(value)) and (
-            place not in self._more)
+    def is_of_exit(self, offset: int) -> bool:
+        """Return whether nothing that has the place of an operation does more than leave constructs."""
+        place, opcodes = self.position(offset), self._opcodes
+        more = {unit for unit, each in zip(self._units, self.positions) if each == place} - opcodes.leaving
+        # (The end of ``except E as e`` sets ``e`` to ``None`` and deletes it.)
+        return place is not None and (not more or more <= opcodes.storing | opcodes.deleting
+                                      and not more.isdisjoint(opcodes.deleting))
 
-    def is_at_return(self, value: object, offset: int) -> bool:
-        """Return whether the operation that returns a constant has the place of that, not that of a clean-up."""
-        place = self.position(offset)
-        if value is None:
-            return self.word_at(offset) in ("return", "return None")
-        return place is not None and self._is_of_constant(place, value)
+    def return_before(self, offset: int, value: object) -> int | None:
+        """Return the offset of an operation with the place of the ``return`` that the clean-up at an offset belongs to.
 
-    def is_after_clean_up(self, stmt: ast.Return) -> bool:
-        """Return whether a ``return`` of a constant has the place of the clean-up before it."""
-        units = self._units_of(stmt)
-        return units is not None and isinstance(stmt.value, (ast.Constant, type(None))) and (
-            self.positions[units[1]] in self._more)
+        Args:
+            offset: of the first operation of the clean-up.
+            value: the constant that is returned.
+        """
+        for at in range(offset // 2 - 1, -1, -1):
+            place = self.positions[at]
+            if self._units[at] not in self._opcodes.leaving | self._opcodes.deleting:
+                break
+            if place is not None and place.line == place.end_line and self.is_of_exit(2 * at):
+                width = (place.end_column or 0) - (place.column or 0)
+                if width == len(repr(value)) or value is None and width == len("return"):
+                    return 2 * at
+            if self._units[at] != self._opcodes.nop:
+                break
+        return None
 
     def may_be_copied(self, stmt: ast.Return) -> bool:
         """Return whether a ``return`` of a value may be a copy that the compiler made.
@@ -665,42 +674,30 @@ class Evidence(Positions):
         return min([column for column in columns if column is not None], default=end.column)
 
     def place_of_return(self, stmt: ast.Return) -> Position | None:
-        """Return where a ``return`` of a value begins; ``None`` where that is not known.
+        """Return where a ``return`` begins; ``None`` where that is not known.
 
         The operation has the span of the statement, or, for a constant, that of the value (``compiler_return`` in
         compile.c); what 3.14 computes later, as ``-1``, is no constant there. After the clean-up of a ``with`` or
-        ``finally`` it has the span of that, and the value, or a NOP in its place, comes before it.
+        ``finally`` it has the span of that; the value comes before it. (Of constants see
+        :func:`~depyf.decompiler.undo.cleanup_copies.place_returns`.)
         """
         units = self._units_of(stmt)
-        if units is None:
-            return None
-        first, last = units
-        place = self.positions[last]
-        if place is None or place.column is None:
+        place = None if units is None else self.positions[units[1]]
+        if units is None or place is None or place.column is None:
             return place
-        before = self._before_clean_up(last)
-        begin = None if stmt.value is None else self.start(stmt.value)
-        if before is not None and self._units[before] == self._opcodes.nop:
-            place = self.positions[before]
-            if _word_as_wide(place) == "return":  # (It gives nothing.)
-                return place
-        elif (of_constant := self._constant_before_clean_up(stmt.value, last)) is not None:
-            place = of_constant
-        elif before is not None or begin is not None and begin[1] is not None and (
-                begin < (place.line, place.column)):
-            place = None if begin is None else place._replace(line=begin[0], column=begin[1])
-        elif stmt.value is None:
+        if stmt.value is None:
             written = self.is_written(stmt)
             if written != "return None":
                 return place if written == "return" else None
+            return place._replace(column=place.column - len("return "))
+        begin = self.start(stmt.value)
+        is_before = begin is not None and begin[1] is not None and begin < (place.line, place.column)
+        if self._before_clean_up(units[1]) is not None or is_before:
+            place = None if begin is None else place._replace(line=begin[0], column=begin[1])
         elif not isinstance(stmt.value, (ast.Constant, Literal)) or (
                 begin is not None and begin[1] is not None and begin > (place.line, place.column)):
             return place
-        if place is None or place.column is None or isinstance(stmt.value, ast.Constant) and (
-                isinstance(stmt.value.value, bool) and place.line == place.end_line
-                and (place.end_column or 0) - place.column != len(repr(stmt.value.value))):
-            return None  # (The place of another clean-up, around the one that was looked for.)
-        return place._replace(column=place.column - len("return "))
+        return None if place is None or place.column is None else place._replace(column=place.column - len("return "))
 
     def _before_clean_up(self, last: int) -> int | None:
         """Return the code unit before the clean-up of a ``with`` or ``finally`` whose place the one at ``last`` has."""
@@ -708,22 +705,6 @@ class Evidence(Positions):
         while before > 0 and self.positions[before] == self.positions[last]:
             before -= 1
         return None if self._opcodes.leaving.issuperset(self._units[before + 1:last]) else before
-
-    def _constant_before_clean_up(self, value: ast.expr | None, last: int) -> Position | None:
-        """Return the place of the NOP of a returned constant, which is loaded after the statements of a ``finally``."""
-        end = self.positions[last]
-        if not isinstance(value, ast.Constant) or end is None or (
-                self._is_of_constant(end, value.value)):
-            return None  # (The constant has its own place.)
-        at, leaving = last - 1, self._opcodes.returning | self._opcodes.jumping | self._opcodes.looping
-        while at >= 0 and self._units[at] not in leaving and self._units[at] != self._opcodes.nop:
-            at -= 1
-        if at >= 0 and self._units[at] in leaving:  # (In a loop, the drop of the iterator has taken the NOP's place.)
-            at += 1 + self._tables.caches[self._units[at]]
-        is_begin = at >= 0 and (self._units[at] == self._opcodes.nop or self._units[at] in self._opcodes.moving)
-        place = self.positions[at] if is_begin else None
-        is_its = place is not None and not {at, at + 1} & self._looped and self._is_of_constant(place, value.value)
-        return place if is_its and place != end else None
 
     def _assert(self, stmt: ast.Assert) -> int | None:
         """Return the column of an ``assert``.

@@ -13,8 +13,9 @@ from ..emit.new_syntax import try_star
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
-from .analysis import cleans_up, handler_steps, reach
+from .analysis import UNWINDING, cleans_up, handler_steps, reach, straight
 from .arrange_tries import with_finally
+from .evidence import INDENTATION
 from .frames import Construct, Cursor, Frame, outer_ends
 
 if TYPE_CHECKING:
@@ -73,44 +74,39 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_share
         block = walker.cfg.blocks[at]
         if any(op.arg == "iterator" and _is_left_of(walker, region, op) for op in block.ops):
             return "normal"  # (A ``break`` after the statement.)
-        if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
+        if any(op.kind != "CONST" and op.kind not in UNWINDING for op in block.ops):
             return "normal"
         if block.end == "return":
-            is_normal = is_cleaned and is_shared or is_after(walker, block, region, is_cleaned)
-            return "normal" if is_normal else "return"
+            return "normal" if is_cleaned and is_shared or is_after(walker, block, region) else "return"
         if block.end != "jump":
             return "normal"
-        # (After a clean-up a ``return`` has the place of that.)
         is_cleaned |= any(map(cleans_up, block.ops))
         at = block.successors[0]
     return "normal"
 
 
-def is_after(walker: Walker, block: Block, region: int, is_cleaned: bool) -> bool:
-    """Return whether the ``return`` of a constant is known to begin no further right than a ``try``.
-
-    Args:
-        walker: knows the graph.
-        block: ends in the ``return``.
-        region: the handler of the ``try``.
-        is_cleaned: whether it comes after a clean-up, whose place it has if it was written before that.
-    """
-    evidence, outer = walker.evidence(), _column_of(walker, region)
-    if is_cleaned and evidence is not None and not (
-            block.end_op is not None and block.ops and evidence.is_at_return(block.ops[-1].arg, block.end_op.offset)):
-        return False
-    _, column = _start_of_return(walker, block)
+def is_after(walker: Walker, block: Block, region: int) -> bool:
+    """Return whether the ``return`` of a constant, which ends a block, is known to begin no further right than a ``try``."""
+    outer, (_, column) = _column_of(walker, region), _start_of_return(walker, block)
     return outer is not None and column is not None and column <= outer
 
 
 def _column_of(walker: Walker, region: int) -> int | None:
     """Return the column of the first clause of a ``try``, if it is known.
 
-    The test of an ``except``, or the drop of the exception where there is none, has the span of the clause.
+    The test of an ``except``, or the drop of the exception where there is none, has the span of the clause. A
+    ``finally`` is left of its first statement.
     """
     evidence, handler = walker.evidence(), walker.cfg.blocks[region]
+    if evidence is None:
+        return None
+    if walker.cfg.kinds[region] == "finally":
+        first = [op for op in handler.ops if op.line is not None and op.line == handler.line]
+        columns = [place[1] for op in first if (place := evidence.place(op.offset)) is not None and place[1] is not None]
+        is_simple = any(op.kind == "POP" or op.kind.startswith("STORE") for op in first)
+        return min(columns) - INDENTATION if columns and is_simple else None
     op = handler.end_op if handler.end == "branch" else next((op for op in handler.ops if op.kind == "POP"), None)
-    place = evidence.place(op.offset) if evidence is not None and op is not None else None
+    place = evidence.place(op.offset) if op is not None else None
     return None if place is None else place[1]
 
 
@@ -122,11 +118,12 @@ def _is_left_of(walker: Walker, region: int, op: Op) -> bool:
 
 
 def _start_of_return(walker: Walker, block: Block) -> tuple[int | None, int | None]:
-    """Return line and column of the ``return`` of a constant, as far as they are known."""
-    evidence = walker.evidence()
-    if evidence is None or block.end_op is None or [op.kind for op in block.ops] != ["CONST"]:
+    """Return line and column of the ``return`` of a constant that a block leads to, as far as they are known."""
+    evidence, (ops, last) = walker.evidence(), straight(walker.cfg, block.id)
+    if evidence is None or last.end_op is None or last.end != "return" or not ops or ops[-1].kind != "CONST" or any(
+            op.kind not in UNWINDING for op in ops[:-1]):
         return None, None
-    return evidence.start_of_return(block.ops[0].arg, block.end_op.offset)
+    return evidence.start_of_return(ops[-1].arg, last.end_op.offset)
 
 
 def normal_exit(

@@ -16,10 +16,15 @@ After::
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
-from ..structure.analysis import NOWHERE, RegionCfg, handler_steps, same_op, straight
+from ..structure.analysis import NOWHERE, UNWINDING, RegionCfg, cleans_up, handler_steps, is_leave, same_op, straight
+
+if TYPE_CHECKING:
+    from ..bodies import Body
 
 
 class _Members:
@@ -99,8 +104,10 @@ def outline_cleanups(cfg: RegionCfg) -> None:
                 leave = leaves.get(succ)
                 if leave is None:
                     continuation = _after_copy(cfg, kind, region, succ, region in members.asynchronous)
-                    leaving = cfg.add(block, [Op("LEAVE", kind, -1, None, region)], "jump", [continuation], parent)
-                    leaving.line = blocks[succ].ops[0].line if blocks[succ].ops else blocks[succ].line
+                    first = blocks[succ].ops[0] if blocks[succ].ops else None
+                    offset = -1 if first is None else first.offset
+                    leaving = cfg.add(block, [Op("LEAVE", kind, offset, None, region)], "jump", [continuation], parent)
+                    leaving.line = blocks[succ].line if first is None else first.line
                     leave = leaves[succ] = leaving.id
                 block.successors[position] = leave
         if kind == "finally":
@@ -114,6 +121,34 @@ def outline_cleanups(cfg: RegionCfg) -> None:
                 if index + 1 < len(block.ops) or block.end != "jump":
                     cfg.split(id, index + 1)
                 break
+
+
+def place_returns(body: Body) -> None:
+    """Give each ``return`` of a constant after a clean-up the place at which it was written.
+
+    What comes after a clean-up has the place of that. Before it the compiler leaves a ``NOP``, or what drops an
+    iterator or ends a handler, with the place of the ``return`` (``compiler_return`` in compile.c).
+    """
+    cfg = body.cfg
+    evidence = body.evidence if cfg.handles else None
+    if evidence is None or not evidence.has_columns:
+        return
+    found: dict[int, int] = {}
+    for block in cfg.blocks.values():
+        if not is_leave(block) or not cleans_up(block.ops[0]):
+            continue
+        ops, end = straight(cfg, block.id)
+        if end.end == "return" and end.end_op is not None and end.ops and end.ops[-1].kind == "CONST" and all(
+                op.kind in UNWINDING for op in ops[:-1]) and not evidence.is_of_exit(end.end_op.offset):
+            place = evidence.return_before(block.ops[0].offset, end.ops[-1].arg)
+            if place is not None or end.id not in found:
+                found[end.id] = -1 if place is None else place
+    for id, offset in found.items():
+        end = cfg.blocks[cfg.split(id, len(cfg.blocks[id].ops) - 1)]
+        position = evidence.position(offset)
+        end.line = None if position is None else position.line
+        end.ops = [Op("CONST", end.ops[0].arg, offset, end.line)]
+        end.end_op = Op("RETURN", None, offset, end.line)
 
 
 def _leave_empty_named(cfg: RegionCfg) -> None:
