@@ -481,8 +481,8 @@ class Evidence(Positions):
         place, opcodes = self.position(offset), self._opcodes
         more = {unit for unit, each in zip(self._units, self.positions) if each == place} - opcodes.leaving
         # (The end of ``except E as e`` sets ``e`` to ``None`` and deletes it.)
-        return place is not None and (not more or more <= opcodes.storing | opcodes.deleting
-                                      and not more.isdisjoint(opcodes.deleting))
+        return place is not None and (not more or more <= opcodes.storing | opcodes.deleting and not (
+            more.isdisjoint(opcodes.storing) or more.isdisjoint(opcodes.deleting)))
 
     def return_before(self, offset: int, value: object) -> int | None:
         """Return the offset of an operation with the place of the ``return`` that the clean-up at an offset belongs to.

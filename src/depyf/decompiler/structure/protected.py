@@ -159,9 +159,10 @@ def lead_copies_to(walker: Walker, sources: Iterable[int], join: int | None) -> 
     place = _start_of_return(walker, blocks[join])
     for id in sources:
         for position, succ in enumerate(blocks[id].successors):
-            # (Two that were written are no copies.)
-            if succ != join and walker.cfg.is_copy(succ, join) and (
-                    None in place or _start_of_return(walker, blocks[succ]) in (place, (None, None))):
+            if succ == join or not walker.cfg.is_copy(succ, join):
+                continue
+            other = _start_of_return(walker, blocks[succ])
+            if None in other or other == place:  # (One that was written is no copy of another.)
                 blocks[id].successors[position] = join
 
 
