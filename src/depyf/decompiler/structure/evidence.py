@@ -178,6 +178,7 @@ class Evidence(Positions):
             positions(code) if has_places else [None] * (len(code.bytecode) // 2))
         self._opcodes, self._tables = _opcodes(code.version), table(code.version)
         self._consts, self._names, self._first_line = code.consts, code.varnames, code.firstlineno
+        self._exception_table = code.exceptiontable
         self._units, self._arguments = code.bytecode[::2], code.bytecode[1::2]
         self.copies_exits = code.version >= (3, 10)
         self._marks_true = code.version >= (3, 12)
@@ -303,6 +304,11 @@ class Evidence(Positions):
         return {at + 1 + opcodes.caches_of_loop - self._argument(at) for at, opcode in enumerate(self._units)
                 if opcode in opcodes.looping}
 
+    @cached_property
+    def _protected(self) -> set[int]:
+        """The code units at which protected bodies begin."""
+        return {entry.start // 2 for entry in parse_exception_table(self._exception_table)}
+
     def endless(self, offset: int) -> int | None:
         """Return the column of a ``while True`` whose first operation is at a byte offset; ``None`` if it is none.
 
@@ -312,6 +318,8 @@ class Evidence(Positions):
         at = offset // 2
         while 0 < at < len(self.positions) and self._units[at - 1] in self._opcodes.preceding:
             at -= 1
+        if at in self._protected and self._units[at - 1] == self._opcodes.nop:
+            at -= 1  # (That of ``try``.)
         if not 0 < at < len(self.positions) or self._units[at - 1] != self._opcodes.nop or (
                 self._looped.isdisjoint((at - 1, at))):
             return None
