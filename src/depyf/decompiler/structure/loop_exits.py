@@ -126,17 +126,18 @@ class _Edges:
             return
         # (in a loop without a second iteration, code before a ``break`` is in the body)
         is_break = target == succ and ends_in_break(blocks[id])
-        if is_break or target != succ and drops_iterator(walker, succ, target):
+        # (an exit of a body or handler has no statement)
+        leaves_body = target != succ and blocks[loop.head].end == "branch" and (
+            goal.end != "return" or len(goal.ops) > 1) and not self._keeps_inner_iterator(id, succ)
+        if is_break or leaves_body or target != succ and drops_iterator(walker, succ, target):
             normal_exit = loop.normal_exit
             if normal_exit not in (None, target) and walker.cfg.is_copy(target, normal_exit):
                 self._lead_to_normal_exit(id if is_break else succ, target, normal_exit)
                 return
-            if not at_once:
+            if leaves_body or not at_once:
                 self.strong.append(target)
         elif self._keeps_inner_iterator(id, succ):
             return
-        elif target != succ and blocks[loop.head].end == "branch" and (goal.end != "return" or len(goal.ops) > 1):
-            self.strong.append(target)  # an exit of a body or handler has no statement
         if not (id == loop.head and succ == loop.normal_exit):
             self._add(self.targets, target)
 
