@@ -12,7 +12,7 @@ from ..emit.new_syntax import TRY
 from ..lift import folds_not, negate
 from ..lift.spelling import IF_TO_TEST, first_part
 from ..nodes import Literal, all_statements, at_line, line_of, part_of, suites_of
-from .evidence import INDENTATION, Evidence, Exit
+from .evidence import INDENTATION, TO_TEST, Evidence, Exit
 from .frames import (
     LOOPS,
     always_fits,
@@ -453,7 +453,7 @@ def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
 
 
 def break_after_body(evidence: Evidence, stmt: ast.While, after: int | None) -> None:
-    """Arrange ``while a and b:`` as ``while a:`` with ``if b:`` and ``else: break``, where a ``break`` ends the loop.
+    """Arrange ``while a and b:`` as ``while a:`` with a ``break`` in the ``else`` of ``if b:``, or in ``if not b:``.
 
     Args:
         evidence: of the code.
@@ -463,13 +463,20 @@ def break_after_body(evidence: Evidence, stmt: ast.While, after: int | None) -> 
     test = stmt.test
     if stmt.orelse or not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)):
         return
+    begin, (_, before) = evidence.start(test.values[0]), first_part(test.values[0])
+    if is_empty(stmt.body) and line_of(stmt.body[0]) is None and begin is not None and begin[1] is not None:
+        at = evidence.first_inside(test.values, begin[1] - before - len("while ") + INDENTATION, TO_TEST)
+        inner = part_of(test, at) if at else None
+        if inner is not None and not folds_not(inner):
+            stmt.test, stmt.body = part_of(test, 0, at), [ast.If(negate(inner), [ast.Break()], [])]
+        return
     written = evidence.exit_between(evidence.line_after(stmt.body), after, "break")
     lines = [start[0] if start is not None else 0 for start in map(evidence.start, test.values)]
     at = next((at for at in range(1, len(lines)) if 0 < lines[at - 1] < lines[at]), 0)
     if written is not None and at and written.column in (None, evidence.column(stmt.body[0])):
-        inner = at_line(ast.If(part_of(test, at), stmt.body, [ast.Break()]), lines[at])
-        evidence.set_place(inner.orelse[0], written)
-        stmt.test, stmt.body = part_of(test, 0, at), [inner]
+        branch = at_line(ast.If(part_of(test, at), stmt.body, [ast.Break()]), lines[at])
+        evidence.set_place(branch.orelse[0], written)
+        stmt.test, stmt.body = part_of(test, 0, at), [branch]
 
 
 def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> bool:
