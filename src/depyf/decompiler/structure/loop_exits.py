@@ -441,7 +441,9 @@ def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends
     evidence, blocks, body = walker.evidence(), walker.cfg.blocks, loop.body
     if evidence is None or not evidence.has_lines:
         return set()
-    iterating = blocks[loop.head].end_op if blocks[loop.head].end == "for" else None  # (It has the span of the loop.)
+    head = blocks[loop.head]
+    endless = evidence.endless(head.ops[0].offset) if head.ops else None
+    iterating = head.end_op if head.end in ("for", "branch") and endless is None else None  # (It has the loop's span.)
     places = [place for id in body for op in _before_leaving(blocks[id])
               if op is not iterating and (place := evidence.place(op.offset)) is not None]
     if not places:
@@ -449,8 +451,6 @@ def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends
     lines = [line for line, _ in places]
     first, last = min(lines), max(lines)
     indentation = min([column for _, column in places if column is not None], default=None)
-    head = blocks[loop.head]
-    endless = evidence.endless(head.ops[0].offset) if head.ops else None
     if endless is not None and indentation is not None:  # (The tests in it begin further right.)
         indentation = min(indentation, endless + INDENTATION)
     around = set.intersection(*(set(walker.cfg.handlers_around(blocks[id].handler)) for id in body))
