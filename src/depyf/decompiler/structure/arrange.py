@@ -112,6 +112,11 @@ def _in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
             yield stmts, number
 
 
+def is_jump(stmt: ast.stmt) -> bool:
+    """Return whether a statement is ``break`` or ``continue``."""
+    return isinstance(stmt, (ast.Break, ast.Continue))
+
+
 class _Arrangement:
     """The arrangement of one body; statements are changed in place.
 
@@ -161,14 +166,21 @@ class _Arrangement:
         return written is not None and written.column is not None and column is not None and written.column < column
 
     def _breaks(self, stmts: list[ast.stmt], at: int) -> None:
-        """Write the ``return`` that is left of the body of a loop after the loop, and ``break`` for each copy in it."""
+        """Write what is left of the body of a loop after the loop, and ``break`` for each copy in it."""
         loop, rest = stmts[at], stmts[at + 1:]
         assert isinstance(loop, LOOPS)
         inner = self.evidence.column(loop.body[0])
         copies = [(suite, number) for suite, number in _in_branches(loop.body)
-                  if inner is not None and isinstance(suite[number], ast.Return) and line_of(suite[number]) is not None
+                  if inner is not None and line_of(suite[number]) is not None
                   and (column := self.evidence.column(suite[number])) is not None and column < inner]
         if not copies or not (rest or is_endless(loop)):
+            return
+        suite, number = copies[0]
+        if not isinstance(suite[number], ast.Return):
+            moved = suite[number:-1] if isinstance(suite[-1], ast.Break) else suite[number:]
+            if not rest and all(each is suite for each, _ in copies) and not any(map(is_jump, all_statements(moved))):
+                stmts += moved
+                suite[number:] = [ast.Break()]
             return
         found = [suite[number] for suite, number in copies]
         copy = rest[0] if rest else max(found, key=lambda each: line_of(each) or 0)

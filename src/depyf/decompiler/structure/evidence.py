@@ -253,14 +253,14 @@ class Evidence(Positions):
         for at in units:
             if self._units[at] in opcodes.constant and (self._constant(at) is not None or self._is_operand(at)):
                 return ""
-        if word == "pass" and done <= opcodes.moving:
+        load = self._load_of_constant(units[-1])
+        if word == "pass" and done <= opcodes.moving and load is None:
             return ""  # (It is a name in a pattern.)
         if word == "pass" and self._units[units[0]] == opcodes.nop \
                 and not self._looped.isdisjoint((units[0], units[0] + 1)):
             return ""  # (It is ``while True``.)
         returns = not done.isdisjoint(opcodes.returning)
         if not returns and done.isdisjoint(opcodes.jumping):
-            load = self._load_of_constant(units[-1])
             returns = load is not None
             if self._is_folded(position) or load is not None and (
                     self._units[load] not in opcodes.constant or self._constant(load) is not None):

@@ -10,6 +10,7 @@ edge drops the iterator before ``b()``, which only a ``break`` does. The candida
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -547,11 +548,12 @@ def _start(
 
 
 def _is_returned(walker: Walker, block: Block) -> bool:
-    """Return whether a block computes the value of a ``return`` that protected bodies are left before."""
+    """Return whether a block computes the value of a ``return`` that protected bodies are left before, and no more."""
     ops, last = straight(walker.cfg, block.id)
     rest = ops[len(block.ops):]
+    depths = list(itertools.accumulate(pushed - popped for popped, pushed in map(effect_of, block.ops)))
     return block.end == "jump" and last.end == "return" and not last.ops and bool(rest) and all(
-        op.kind == "LEAVE" for op in rest) and sum(pushed - popped for popped, pushed in map(effect_of, block.ops)) == 1
+        op.kind == "LEAVE" for op in rest) and depths[-1:] == [1] and 0 not in depths
 
 
 def _statement_ops(block: Block) -> list[Op]:
