@@ -318,6 +318,7 @@ class _Arrangement:
                 stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt)) and (
                 self.evidence.exit_between(self.evidence.line_after(stmts), after) is not None):
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
+        self._return_after(stmts, at, end)
         is_word = isinstance(only, (ast.Continue, ast.Break)) or isinstance(only, ast.Return) and is_nothing(only)
         if only is not None and is_word and not folds_not(stmt.test) and stmts[at + 1:]:
             self._exit_in_else(stmts, at, after)
@@ -339,6 +340,21 @@ class _Arrangement:
             stmts[at + 1:at + 1] = stmt.body[count:]
             del stmt.body[count:]
             self._drop_exit(stmts, end)
+
+    def _return_after(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+        """Write the ``return`` of a branch that is left of the branch after the ``if``; what follows is its ``else``."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
+        orelse, last = stmt.orelse + stmts[at + 1:], stmt.body[-1]
+        if not isinstance(last, ast.Return) or not orelse or not stmt.body[1:] or (
+                not self.evidence.is_further_right(stmt.body[0], last)):
+            return
+        if not never_falls(orelse):
+            if end != "return":
+                return
+            written = self.evidence.exit_between(self.evidence.line_after(orelse), line_of(last), "")
+            orelse.append(leave("return", None) if written is None else leave(written.kind or "return", written.line))
+        stmt.orelse, stmts[at + 1:] = orelse, [stmt.body.pop()]
 
     def _exit_in_else(self, stmts: list[ast.stmt], at: int, after: int | None) -> None:
         """Write ``if not a: continue`` and the rest as ``if a: (rest)`` and ``else: continue``, if that is after it."""
