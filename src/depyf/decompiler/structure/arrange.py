@@ -347,7 +347,7 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         orelse, last = stmt.orelse + stmts[at + 1:], stmt.body[-1]
         if not isinstance(last, ast.Return) or not orelse or not stmt.body[1:] or (
-                not self.evidence.is_further_right(stmt.body[0], last)):
+                not self.evidence.is_further_right(stmt.body[0], last) or not self._is_left_of_test(last, stmt)):
             return
         if not never_falls(orelse):
             if end != "return":
@@ -371,6 +371,11 @@ class _Arrangement:
         at_line(stmt.orelse[0], written.line)
         self.evidence.set_place(stmt.orelse[0], written)
         del stmts[at + 1:]
+
+    def _is_left_of_test(self, following: ast.stmt, stmt: ast.If) -> bool:
+        """Return whether a statement is known to begin left of a test, so that it is not in the branch."""
+        begin, column = self.evidence.start_of_test(stmt), self.evidence.column(following)
+        return begin is not None and column is not None and column < begin[1]
 
     def _is_right_of_test(self, following: ast.stmt, stmt: ast.If) -> bool:
         """Return whether a statement is known to begin further right than a test, so that it is in the branch."""
@@ -545,6 +550,9 @@ class _Arrangement:
             if never_falls(stmts[at + 1:]):
                 stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
                 stmt.test = negate(stmt.test)
+                self._return_after(stmts, at, end)
+                if stmt.orelse:
+                    return
             elif self.evidence.has_columns and not suites_of(stmts[at + 1]) or leaves_by(stmt.body[-1], end):
                 body = list(itertools.takewhile(lambda each: is_before([each], stmt.body), stmts[at + 1:]))
                 stmt.test, stmt.body, stmt.orelse = negate(stmt.test), body, stmt.body
