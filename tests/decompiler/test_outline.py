@@ -707,6 +707,201 @@ def f(m, c):
             g(0)
             return 2
 """,
+    "return and else in a with, in a try": """\
+def f(m, c):
+    with m(1) as n:
+        try:
+            if c:
+                g(5)
+            else:
+                return None
+        except E as e:
+            g(e)
+        g(1)
+""",
+    "continue in a loop that begins a try": """\
+def f(w, c):
+    try:
+        while w:
+            if not c:
+                continue
+            g(4)
+    except E:
+        g(0)
+    g(1)
+""",
+    "break out of a try in a loop that ends a function": """\
+def f(w, c):
+    try:
+        while w:
+            p = g()
+            try:
+                if c:
+                    break
+            except E:
+                g(0)
+    except E:
+        raise F
+""",
+    "break and what follows an endless loop, in a try": """\
+def f(x, c):
+    try:
+        while True:
+            p = g()
+            if c:
+                g(3)
+                break
+        g(1)
+    except E:
+        return False
+""",
+    "return of a value from an endless loop in a branch": """\
+def f2(a, c, x):
+    try:
+        p = g()
+        if a:
+            p = g()
+            while True:
+                p = g()
+                if c:
+                    g(3)
+                    return g(x)
+        else:
+            g(7)
+    except E:
+        return None
+    return 2
+""",
+    "return None from a loop in a with": """\
+def f3(m, c, xs):
+    with m(1) as n:
+        p = g()
+        for x in xs:
+            if c:
+                g(5)
+            else:
+                return None
+        return None
+    return 2
+""",
+    "return after a branch and an endless loop": """\
+def f(a, c):
+    if a:
+        g(7)
+    else:
+        while True:
+            if c:
+                g(3)
+                g(2)
+    return 2
+""",
+    "return after a branch, in whose else a function ends": """\
+def f(a, m, c):
+    if a:
+        g(7)
+    else:
+        with m:
+            if c:
+                g(5)
+        return None
+    return 2
+""",
+    "return in an else and after it, in a try with a finally": """\
+def f(a):
+    try:
+        if a:
+            g(7)
+        else:
+            return 1
+        return None
+    except E:
+        g(8)
+    finally:
+        g(9)
+    g(1)
+""",
+    "return in a body whose finally stores": """\
+def f(x):
+    try:
+        g(1)
+        return 2
+    finally:
+        x = 1
+""",
+    "return after a finally that stores": """\
+def f(x):
+    try:
+        g(1)
+    finally:
+        x = 1
+    return 2
+""",
+    "return in a body whose finally loops": """\
+def f(x):
+    try:
+        g(1)
+        return 2
+    finally:
+        for y in x:
+            g(y)
+""",
+    "return after a finally that loops": """\
+def f(x):
+    try:
+        g(1)
+    finally:
+        for y in x:
+            g(y)
+    return 2
+""",
+    "return of nothing in a body whose finally tests": """\
+def f(x):
+    try:
+        g(1)
+        return
+    finally:
+        if x:
+            g(x)
+""",
+    "return None in a body whose finally tests, and after it": """\
+def f(x):
+    try:
+        if x:
+            return None
+    finally:
+        if x:
+            g(x)
+    return None
+""",
+    "break as the whole body of a loop": """\
+def f(w, c):
+    while w:
+        if c:
+            break
+    g(1)
+""",
+    "break as the whole body of a loop whose test is inverted": """\
+def f(w, c):
+    while not w:
+        if not c:
+            break
+    g(1)
+""",
+    "break as the whole body of a loop with an else": """\
+def f(w, c, d):
+    while w(1):
+        if c(2) and d:
+            break
+    else:
+        g(2)
+    g(1)
+""",
+    "a loop without a body": """\
+def f(w, c, d):
+    while w(1) and not c(3):
+        pass
+    g(1)
+""",
     "return after a try in a finally": """\
 def f(m, c):
     try:

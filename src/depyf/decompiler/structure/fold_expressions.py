@@ -222,12 +222,9 @@ class Reducer:
         if self.cfg.kinds.get(block.id) in ("with", "async for"):
             return False
         other = self.cfg.blocks[succ]
-        if other.handler != block.handler and block.ops and other.ops:
+        # (An empty block belongs to the region of its neighbour.)
+        if other.handler != block.handler and (block.ops or other.end == "for"):
             return False
-        if other.handler != block.handler and (other.end in ("for",) or block.ops or other.ops):
-            # an empty block belongs to the region of its neighbour, unless something ends in it
-            if not (not block.ops and other.end != "for"):
-                return False
         if block.ops:
             last = block.ops[-1]
             if last.kind in ("POP_EXCEPT", "LEAVE") or (last.kind == "POP" and last.arg == "iterator"):

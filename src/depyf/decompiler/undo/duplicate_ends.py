@@ -298,6 +298,7 @@ def thread_jumps(cfg: RegionCfg) -> None:
         at = final.get(at, at)
         for seen in trail:
             final[seen] = at
+    cfg.entry = final.get(cfg.entry, cfg.entry)  # (A body in which nothing is done protects nothing.)
     for block in blocks.values():
         for succ in block.successors:
             if succ in final:
