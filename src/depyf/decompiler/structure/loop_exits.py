@@ -454,6 +454,9 @@ def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends
     indentation = min([column for _, column in places if column is not None], default=None)
     if endless is not None and indentation is not None:  # (The tests in it begin further right.)
         indentation = min(indentation, endless + INDENTATION)
+    elif head.end == "branch" and indentation is not None:  # (So may those of a loop of nothing but tests.)
+        test = [place[1] for op in head.ops if (place := evidence.place(op.offset)) is not None]
+        indentation = min([indentation, *(each - len("while ") + INDENTATION for each in test if each is not None)])
     around = set.intersection(*(set(walker.cfg.handlers_around(blocks[id].handler)) for id in body))
     inside = set()
     for id in candidates:
