@@ -86,7 +86,7 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_share
 
 
 def is_after(walker: Walker, block: Block, region: int) -> bool:
-    """Return whether the ``return`` of a constant, which ends a block, is known to begin no further right than a ``try``."""
+    """Return whether the ``return`` of a constant that ends a block is known to begin no further right than a ``try``."""
     outer, (_, column) = _column_of(walker, region), _start_of_return(walker, block)
     return outer is not None and column is not None and column <= outer
 
@@ -102,7 +102,8 @@ def _column_of(walker: Walker, region: int) -> int | None:
         return None
     if walker.cfg.kinds[region] == "finally":
         first = [op for op in handler.ops if op.line is not None and op.line == handler.line]
-        columns = [place[1] for op in first if (place := evidence.place(op.offset)) is not None and place[1] is not None]
+        places = [place for op in first if (place := evidence.place(op.offset)) is not None]
+        columns = [column for _, column in places if column is not None]
         is_simple = any(op.kind == "POP" or op.kind.startswith("STORE") for op in first)
         return min(columns) - INDENTATION if columns and is_simple else None
     op = handler.end_op if handler.end == "branch" else next((op for op in handler.ops if op.kind == "POP"), None)
