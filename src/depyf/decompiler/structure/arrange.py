@@ -342,7 +342,7 @@ class _Arrangement:
             self._drop_exit(stmts, end)
 
     def _return_after(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Write the ``return`` that ends a branch, and is left of it, after the ``if``; what follows is the ``else``."""
+        """Write the ``return`` that ends a branch but is left of it after the ``if``; what follows is its ``else``."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
         orelse, last = stmt.orelse + stmts[at + 1:], stmt.body[-1]

@@ -86,7 +86,7 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_share
 
 
 def is_after(walker: Walker, block: Block, region: int) -> bool:
-    """Return whether the ``return`` of a constant that ends a block is known to begin no further right than a ``try``."""
+    """Return whether the ``return`` of a constant that ends a block is known to begin no further right than ``try``."""
     outer, (_, column) = _column_of(walker, region), _start_of_return(walker, block)
     return outer is not None and column is not None and column <= outer
 
