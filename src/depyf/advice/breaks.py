@@ -201,8 +201,9 @@ RULES: tuple[Rule, ...] = (
          setting=_AUTOGRAD),
     Rule("backward", "backward",  # (no setting to be tried: no run shows gradients that are missing)
          "a backend that differentiates graphs has compiled the backward pass of the graph before this line anyway; "
-         f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, and of another one "
-         "torch 2.13 computes no gradients, without an error"),
+         f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, unless the graph has "
+         "to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, without an "
+         "error"),
     Rule("leaked", "leaked", "the compiled function returns a tensor that is computed of one made here with "
          "`requires_grad_()`, and torch keeps none of the gradients between two graphs for such a tensor"),
     Rule("sparse", "sparse", "torch traces no sparse tensor, and gives up a function for all calls when one comes: "

@@ -101,7 +101,7 @@ class Facts:
     def needs_drawn(self) -> bool:
         """Whether torch met a random number of Python's, which it represents as a tensor."""
         drawn = {each.name for each in self.site.values if is_drawn(each)}
-        return self.met.is_number or self.met.kind == "python type" or any(
+        return self.met.is_number or any(
             isinstance(each, ast.Name) and each.id in drawn for each in own_parts(self.statement))
 
     @property

@@ -62,13 +62,13 @@ class Circumstances:
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
         place = versions.fixed.get(subject)
         besides = self._besides(compilation, subject)
-        others = list(dict.fromkeys(code(each.subject) for each in besides if each.was.kind != "none"))
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            spares=not besides and not self._leaves_out and _spares(
-                change, [*versions.opened.get(subject, {}).values()]),
-            others=some(others, MOST) if others else "",
+            # (Open strides torch finds by comparing calls, of which it compares fewer if it compiles less often.)
+            spares=not besides and not self._leaves_out and not any(".stride(" in name for name in versions.opened)
+            and _spares(change, [*versions.opened.get(subject, {}).values()]),
+            others=any(each.was.kind != "none" for each in besides),
             equal_at_first=self._equal_at_first(compilation, change, versions.are_broken),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
@@ -103,17 +103,19 @@ class Circumstances:
 
     @cached_property
     def _leaves_out(self) -> bool:
-        """Whether torch skipped code after a number out of a tensor, which it may compile with symbols, or calls.
+        """Whether torch skipped code that it may compile with symbols, or calls.
 
-        (A call that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.)
+        Code after a number out of a tensor, or a function of the program that computes with numbers alone. (A call
+        that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.)
         """
         if any(note.startswith(f"{UNDER_STANCE}`fail_on_recompile`") for note in self.run.capture.notes):
             return True
         members = self.run.capture.compilations
         gives_number = any(met(broken).event in ("item", "operator") for each in members for broken in each.breaks)
-        return gives_number and any(
-            each.outcome == "skipped" and not each.breaks and resumed_function(each.function) is not None
-            and not (each.failure and each.failure.reason) for each in members)
+        return any(
+            each.outcome == "skipped" and not each.breaks and not (each.failure and each.failure.reason)
+            and (gives_number if resumed_function(each.function) is not None else each.location is not None and is_own(
+                each.location.filename)) for each in members)
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
