@@ -259,6 +259,24 @@ def test_a_number_spares_a_version_only_where_torch_leaves_out_nothing(left_out)
         "; with `dynamic=True` in `torch.compile` the first version does, which spares one version, unless a tensor of only some calls is a view of another one" * (not left_out))
 
 
+@pytest.mark.parametrize(("sizes", "opened", "spared"), [("4, 3", OPENED, True), ("4, 4", (), True), ("4, 4", OPENED, False)])
+def test_of_two_equal_sizes_one_that_changes_needs_a_version_where_a_number_is_open_at_first(sizes, opened, spared):
+    number = SymbolDecision("created", "zf1", "L['mode']", "2.5")
+    failure = GuardFailure(CompileId(0, 0), "", "L['mode']", "1.5", "2.5", subject="mode")
+    modes = [Guard(text, "L['mode']", "EQUALS_MATCH", "") for text in ("L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
+    last = sizes.rpartition(", ")[2]
+    sized = [guards(each, f"{last}, 1", "")[0] for each in (sizes, f"None, {last}" if opened else sizes)]
+    run = run_of(((sized[0], modes[0]), (), ()), ((sized[1], modes[1]), (failure,), (number, *opened)))
+    (said,) = Adviser(run).on(run.capture.compilations)
+    assert said.startswith("`mode`: a later version leaves it open") and ("dynamic=True" in said) == spared
+
+
+def test_a_global_of_torchs_is_no_argument_of_the_function():
+    members = again(("G['__import_torch_dot_nn']._cache_enabled", "torch.nn._cache_enabled", "0", "1"))
+    assert Adviser(RunIndex(Capture(compilations=members))).on(members) == [
+        "`torch.nn._cache_enabled`: each version that looks at it is for one of its values, or for one type"]
+
+
 def test_an_open_stride_is_found_by_comparing_calls_of_which_fewer_are_compared():
     """With `dynamic=True` torch compiles less often at first, and again where a stride is another one."""
     size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")

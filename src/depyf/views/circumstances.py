@@ -166,9 +166,12 @@ class Circumstances:
         """Return whether another size of the arguments was the same in a version that failed for a size.
 
         After a graph break: also whether two sizes were, in the first version of what is compiled by itself then.
+        Where it failed for a number: whether two sizes were, and one is open later.
         """
         if ".shape[" not in change.subject:
-            return False
+            sizes = [[size for _, size in _sizes(self.run.version_of(failure.entry))] for failure in change.failures]
+            return any(".shape[" in name for name in self._versions_of(compilation).opened) and any(
+                each.count(size) > 1 for each in sizes for size in each)
         after = [self.run.version(each) for each in self.run.capture.compilations if is_broken
                  and not each.compile_id.recompile and each.compile_id.frame_key != compilation.compile_id.frame_key]
         return any(
@@ -193,8 +196,9 @@ class Circumstances:
 def value_change(change: Change) -> ValueChange:
     """Return a change at a recompile as the rules on it know it."""
     first = change.failures[0]
+    of_program = not change.subject.startswith("torch.")  # (a global of torch's is no argument of anything)
     return ValueChange(change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords),
-                       first.owner, is_global(first.source))
+                       first.owner, is_global(first.source) and of_program)
 
 
 def _sizes(version: Version | None) -> list[tuple[str, str]]:
