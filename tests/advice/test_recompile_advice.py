@@ -271,6 +271,18 @@ def test_of_two_equal_sizes_one_that_changes_needs_a_version_where_a_number_is_o
     assert said.startswith("`mode`: a later version leaves it open") and ("dynamic=True" in said) == spared
 
 
+def test_at_the_recompile_limit_what_differs_is_not_known():
+    """The setting for numbers of modules is no advice where earlier versions differ in more."""
+    step = [GuardFailure(CompileId(0, 0), "", "L['self'].step", "1", now, subject="self.step", owner="module") for now in "23"]
+    step_is = [Guard(f"L['self'].step == {n}", "L['self'].step", "EQUALS_MATCH", "") for n in (1, 2)]
+    run = run_of(((step_is[0], guards("4,", "1,", "a")[1]), (), ()), ((step_is[1], guards("4,", "1,", "b")[1]), step[:1], ()))
+    limit = Compilation(CompileId(0, 2), "f", PLACE, outcome="limit", guard_failures=step[1:])
+    run = RunIndex(dataclasses.replace(run.capture, compilations=(*run.capture.compilations, limit)))
+    assert not Adviser(run).on_limit([limit])
+    (said,) = Adviser(run).on(run.capture.compilations)
+    assert said == "`self.step`: each version that looks at it is for one of its values, or for one type"
+
+
 def test_a_global_of_torchs_is_no_argument_of_the_function():
     members = again(("G['__import_torch_dot_nn']._cache_enabled", "torch.nn._cache_enabled", "0", "1"))
     assert Adviser(RunIndex(Capture(compilations=members))).on(members) == [

@@ -169,6 +169,8 @@ class Adviser:
         """
         changes = [(change, each) for each in compilations if each.outcome not in ("skipped", "failed")
                    for change in self._circumstances.most_telling(each)]  # (without a version nothing is known of it)
+        known = {change.subject for change, each in changes if each.outcome != "limit"}
+        changes = [(change, each) for change, each in changes if each.outcome != "limit" or change.subject not in known]
         of_function: dict[str, dict[str, Advice | None]] = {}  # subject: {what the call had: advice}
         for change, each in changes:
             if not resumed_function(each.function):
