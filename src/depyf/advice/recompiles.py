@@ -190,7 +190,7 @@ def _is_opened(change: ValueChange, at: Facts) -> bool:
 
 
 def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
-    """Return whether ``dynamic=True`` spares a version.
+    """Return whether ``dynamic=True`` spares a version, as far as is known.
 
     A number from before a break does not: with ``dynamic=True`` torch traces other code, with symbols.
     """
@@ -243,8 +243,8 @@ ROWS = (
         lambda change, at: at.dynamic == "False"),
     Row("size number", "a condition on it that torch tested while it compiled separates its values, and calls "
         "have both outcomes", lambda change, at: any(map(is_range, change.was[:1]))),
-    Row("size number", _OPENED + "; with `dynamic=True` in `torch.compile` the first version does, which spares one "
-        "version, unless a tensor of only some calls is a view of another one", _can_be_opened_first, is_action=True),
+    Row("size number", _OPENED + "; with `dynamic=True` in `torch.compile` the first version does, which may spare a "
+        "version (`depyf fix` tries it)", _can_be_opened_first, is_action=True),
     Row("size number constant", _OPENED, _is_opened),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
         f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
