@@ -135,7 +135,7 @@ RULES: tuple[Rule, ...] = (
     # Random numbers, loops that the data ends, branches.
     Rule("drawn", "branch item number operator", "torch needs the value of a random number of Python's or NumPy's; "
          "drawn outside of what is compiled, and passed to it, it is a number",
-         facts=lambda at: at.needs_drawn or at.numpy_draw),
+         facts=lambda at: at.needs_drawn),
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
          f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
          "compiled by itself and called in the loop", facts=lambda at: at.ends_turn),

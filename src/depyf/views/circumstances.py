@@ -25,8 +25,7 @@ from ..torch_text.met import met
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
-from .dump.guards.versions import MOST, Version, version_differences
-from .dump.guards.versions import Change as VersionChange
+from .dump.guards.versions import MOST, Version
 from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import fixed_symbols, holds_at
@@ -61,7 +60,7 @@ class Circumstances:
         # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
         place = versions.fixed.get(subject)
-        besides = self._besides(compilation, subject)
+        besides = [each for each in self.run.differences(compilation) if not each.is_open and each.subject != subject]
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
@@ -146,21 +145,6 @@ class Circumstances:
                     result.opened.setdefault(name, {})[each.compile_id.recompile] = (
                         [one.symbol for one in asked if decision.symbol in symbols_in(one.symbol)])
         return result
-
-    def _besides(self, compilation: Compilation, subject: str) -> list[VersionChange]:
-        """Return what else a version differs in from the earlier one and does not leave open.
-
-        Nothing where a later version that leaves the subject open differs in no such thing from an earlier one.
-        """
-        besides = [each for each in self.run.differences(compilation) if not each.is_open and each.subject != subject]
-        versions, names = self.run.versions_beside(compilation), self.run.stack_names(compilation)
-        if besides and any(
-                found and all(each.is_open for each in found)
-                and any(each.subject == subject and are_numbers((each.was.value,)) for each in found)
-                for number, new in enumerate(versions) for old in versions[:number]
-                if (found := version_differences(old, new, names))):
-            return []
-        return besides
 
     def _equal_at_first(self, compilation: Compilation, change: Change, is_broken: bool) -> bool:
         """Return whether another size of the arguments was the same in a version that failed for a size.
