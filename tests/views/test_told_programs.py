@@ -1127,3 +1127,27 @@ def test_a_resume_function_that_fixes_a_size_has_its_own_advice(capture_program)
     _, _, advice = text.partition("To compile less often:")
     fixed = re.findall(r"^\* `x\.shape\[1\]`: (.*)$", advice.partition("\n## ")[0], re.M)
     assert len(fixed) == 2 and any(re.search(r"at `told_programs.py:\d+` fixes it", each) for each in fixed), fixed
+
+
+@new_enough
+def test_a_sentence_on_several_functions_is_one_place_to_begin(capture_program):
+    """A check in a helper raises: torch gives up the function, and the helper, which it compiles by itself."""
+    def checked(x, n):
+        x = x + n
+        if n > 2:
+            raise ValueError("too many")
+        return x
+
+    def f(x, n):
+        return checked(x * 2, n) * 2
+
+    def program(compiled):
+        function = compiled(f)
+        function(torch.ones(2), 1)
+        with pytest.raises(ValueError, match="too many"):
+            function(torch.ones(2), 3)
+
+    context = SectionContext(capture_program(program))
+    lost = [each for each in context.capture.compilations if each.outcome == "skipped" and each.breaks]
+    texts, places = first_changes(context, context.advice, context.place)
+    assert len(lost) > 1 and not texts and places == len({text for each in lost for text in context.advice.on_lost(each)})
