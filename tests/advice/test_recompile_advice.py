@@ -67,25 +67,27 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
 
 
 @pytest.mark.parametrize(("change", "facts", "begins"), [
-    (SIZE, Facts(is_open=True), "torch leaves it open from its second value on; with `dynamic=True`"),
-    (NUMBER, Facts(is_open=True), "torch leaves it open from its second value on; with `dynamic=True`"),
+    (SIZE, Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
+    (NUMBER, Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
     # (Torch asks this of any two objects, not of tensors alone.)
     (ValueChange("state is self.last", ("True",), "False"), Facts(), "a version is for one outcome of it"),
-    (NUMBER, Facts(is_open=True, is_own=True), "torch leaves it open from its second value on"),
-    (SIZE, Facts(is_open=True, is_own=True), "torch leaves it open from its second value on; with `dynamic=True`"),
+    (NUMBER, Facts(is_open=True, is_own=True), "a later version leaves it open"),
+    (SIZE, Facts(is_open=True, is_own=True), "a later version leaves it open; with `dynamic=True`"),
     # What is set already, what would not be enough, what torch would take for one size: no `dynamic=True`.
-    (SIZE, Facts(is_open=True, dynamic="True"), "torch leaves it open from its second value on"),
-    (SIZE, Facts(is_open=True, equal_at_first=True), "torch leaves it open from its second value on"),
-    (SIZE, Facts(is_open=True, spares=False), "torch leaves it open from its second value on"),
-    (SIZE, Facts(is_open=True, others="`y`"), "torch leaves it open from its second value on; but the versions differ in `y`"),
+    (SIZE, Facts(is_open=True, dynamic="True"), "a later version leaves it open"),
+    (SIZE, Facts(is_open=True, equal_at_first=True), "a later version leaves it open"),
+    (SIZE, Facts(is_open=True, spares=False), "a later version leaves it open"),
+    (ValueChange("scale", ("inf",), "1.0"), Facts(is_open=True), "a later version leaves it open"),
+    # (A size that torch does not say, and that is less than 2.)
+    (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "torch compiles a version of its own for size 0"),
     (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at `m.py:8` fixes it"),
     (NUMBER, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at"),
-    (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "torch leaves it open from its second value on; with `dynamic=True`"),
+    (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
     (ValueChange("self.best", ("inf",), "an object of type Tensor"), Facts(), "each version that looks at it is for one of its values, or for one type"),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "some versions leave it open; others are for one value each"),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True, dynamic="True"), "some versions leave it open; others are for one value each"),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(fixed_at="`m.py:8`", is_open=True), "torch compiles a ver"),
-    (SIZE, Facts(of_parameter=True, is_open=True), "torch leaves it open from its second value on; with `dynamic=True`"),
+    (SIZE, Facts(of_parameter=True, is_open=True), "a later version leaves it open; with `dynamic=True`"),
     (SIZE, Facts(of_parameter=True), "torch keeps the sizes of parameters fixed, whatever is marked"),
     (SIZE, Facts(dynamic="False"), "`dynamic=False` is set, so each size has a version of its own"),
     (ValueChange("x.shape[0]", ("2", "1"), "4"), Facts(dynamic="False"), "`dynamic=False` is set"),
@@ -97,9 +99,10 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(is_open=True), "torch compiles a version of its own"),
     (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a condition on it"),
     (ValueChange("max(0, 4 - x.shape[2])", ("not 0", "8"), "0"), Facts(), "a condition on it"),
-    (ValueChange("self.step", ("1", "None"), "2"), Facts(is_open=True), "torch leaves it open from its second value on; "
+    (ValueChange("self.step", ("1", "None"), "2"), Facts(is_open=True), "a later version leaves it open; "
      "with `dynamic=True`"),
     (ValueChange("self.n", ("1",), "2", owner="module"), Facts(), "torch fixes a whole number that it reaches through a module"),
+    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(others=True), "each version that looks at it is for one of its"),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch fixes a whole number"),
     (NUMBER, Facts(), "each version that looks at it is for one of its values"),
     (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and of the versions that look at it each is for a greater one"),
@@ -108,17 +111,19 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(set_at="`m.py:3`"), "torch looks at this"),
 ])
 def test_sentences(change, facts, begins):
-    text = on_change(change, facts)
+    said = on_change(change, facts)
+    text = said.change
     assert text.startswith(begins) and "{" not in text
+    assert said.is_change == ("config" in text or "dynamic=True" in text or "an argument of" in text)
     assert ("`dynamic=True` in" in text) == ("; with `dynamic=True`" in begins)
 
 
 def test_without_facts_a_size_has_no_advice():
-    assert on_change(SIZE, Facts()) == ""
+    assert on_change(SIZE, Facts()) is None
 
 
 def test_a_value_that_torch_does_not_say_has_advice_only_where_a_version_leaves_it_open():
-    assert on_change(ValueChange("n", ("0.2",), ""), Facts()) == ""
+    assert on_change(ValueChange("n", ("0.2",), ""), Facts()) is None
 
 
 def test_all_parts_of_torchs_state_that_changed():
@@ -133,7 +138,7 @@ def test_all_parts_of_torchs_state_that_changed():
 def test_where_an_iterator_is(reason, begins):
     (failure,) = guard_failures(f"0/0: {reason}")
     change = ValueChange(failure.subject.replace("G['_step']", "_step"), (failure.expected,), failure.seen)
-    assert failure.expected in "01" and on_change(change, Facts()).startswith(begins)
+    assert failure.expected in "01" and on_change(change, Facts()).change.startswith(begins)
 
 
 def test_infinity_is_a_value():
@@ -145,7 +150,7 @@ def test_infinity_is_a_value():
     ("n", ("3",), "4"), ("mode", ("'a'",), "'b'"), ("flag", ("True",), "False"), ("scale", ("0.5",), "0.25")])
 def test_no_value_is_to_become_a_tensor(change):
     """As an index, a key, an exponent, in a `range` or in a test that would raise an error or break the graph."""
-    assert "tensor" not in on_change(ValueChange(*change), Facts())
+    assert "tensor" not in on_change(ValueChange(*change), Facts()).change
 
 
 @pytest.mark.parametrize(("reason", "owner"), [
@@ -217,8 +222,8 @@ def guards(size, stride, mode):
 
 
 @pytest.mark.parametrize(("mode", "ends"), [
-    ("a", "; with `dynamic=True` in `torch.compile` the first version does, which spares one version, unless a tensor of only some calls is a view of another one"),
-    ("b", "; but the versions differ in `mode`, too")])
+    ("a", "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)"),
+    ("b", "")])
 def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_else_differs(mode, ends):
     size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
     gradient = GuardFailure(CompileId(0, 1), "", "L['x']", "False", "True", subject="x.requires_grad")
@@ -226,10 +231,10 @@ def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_el
     run = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", mode), (size,), OPENED),
                  ((*guards("None,", "1,", mode), longer), (gradient,), OPENED))
     first, _ = Adviser(run).on(run.capture.compilations)
-    assert first == f"`x.shape[0]`: torch leaves it open from its second value on{ends}"
+    assert first == f"`x.shape[0]`: a later version leaves it open{ends}"
 
 
-@pytest.mark.parametrize("left_out", ["", "part", "calls"])
+@pytest.mark.parametrize("left_out", ["", "part", "function", "calls"])
 def test_a_number_spares_a_version_only_where_torch_leaves_out_nothing(left_out):
     """After a graph break torch skips what computes with numbers alone, and compiles it where one is a symbol.
 
@@ -246,9 +251,53 @@ def test_a_number_spares_a_version_only_where_torch_leaves_out_nothing(left_out)
         rest = (Compilation(CompileId(1, 0), "g", PLACE, outcome="compiled", breaks=(item,)),
                 Compilation(CompileId(2, 0), "torch_dynamo_resume_in_g_at_2", PLACE, outcome="skipped"))
         run = RunIndex(dataclasses.replace(run.capture, compilations=(*members, *rest)))
+    if left_out == "function":  # (a hook that computes a keyword argument)
+        hook = Compilation(CompileId(2, 0), "hook", PLACE, outcome="skipped")
+        run = RunIndex(dataclasses.replace(run.capture, compilations=(*members, hook)))
     (said,) = Adviser(run).on(members)
-    assert said == "`mode`: torch leaves it open from its second value on" + (
-        "; with `dynamic=True` in `torch.compile` the first version does, which spares one version, unless a tensor of only some calls is a view of another one" * (not left_out))
+    assert said == "`mode`: a later version leaves it open" + (
+        "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)" * (not left_out))
+
+
+@pytest.mark.parametrize(("sizes", "opened", "spared"), [("4, 3", OPENED, True), ("4, 4", (), True), ("4, 4", OPENED, False)])
+def test_of_two_equal_sizes_one_that_changes_needs_a_version_where_a_number_is_open_at_first(sizes, opened, spared):
+    number = SymbolDecision("created", "zf1", "L['mode']", "2.5")
+    failure = GuardFailure(CompileId(0, 0), "", "L['mode']", "1.5", "2.5", subject="mode")
+    modes = [Guard(text, "L['mode']", "EQUALS_MATCH", "") for text in ("L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
+    last = sizes.rpartition(", ")[2]
+    sized = [guards(each, f"{last}, 1", "")[0] for each in (sizes, f"None, {last}" if opened else sizes)]
+    run = run_of(((sized[0], modes[0]), (), ()), ((sized[1], modes[1]), (failure,), (number, *opened)))
+    (said,) = Adviser(run).on(run.capture.compilations)
+    assert said.startswith("`mode`: a later version leaves it open") and ("dynamic=True" in said) == spared
+
+
+def test_at_the_recompile_limit_what_differs_is_not_known():
+    """The setting for numbers of modules is no advice where earlier versions differ in more."""
+    step = [GuardFailure(CompileId(0, 0), "", "L['self'].step", "1", now, subject="self.step", owner="module") for now in "23"]
+    step_is = [Guard(f"L['self'].step == {n}", "L['self'].step", "EQUALS_MATCH", "") for n in (1, 2)]
+    run = run_of(((step_is[0], guards("4,", "1,", "a")[1]), (), ()), ((step_is[1], guards("4,", "1,", "b")[1]), step[:1], ()))
+    limit = Compilation(CompileId(0, 2), "f", PLACE, outcome="limit", guard_failures=step[1:])
+    run = RunIndex(dataclasses.replace(run.capture, compilations=(*run.capture.compilations, limit)))
+    assert not Adviser(run).on_limit([limit])
+    (said,) = Adviser(run).on(run.capture.compilations)
+    assert said == "`self.step`: each version that looks at it is for one of its values, or for one type"
+
+
+def test_a_global_of_torchs_is_no_argument_of_the_function():
+    members = again(("G['__import_torch_dot_nn']._cache_enabled", "torch.nn._cache_enabled", "0", "1"))
+    assert Adviser(RunIndex(Capture(compilations=members))).on(members) == [
+        "`torch.nn._cache_enabled`: each version that looks at it is for one of its values, or for one type"]
+
+
+def test_an_open_stride_is_found_by_comparing_calls_of_which_fewer_are_compared():
+    """With `dynamic=True` torch compiles less often at first, and again where a stride is another one."""
+    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
+    stride = SymbolDecision("created", "s2", "L['x'].stride()[0]", "7")
+    modes = guards("4,", "1,", "a"), guards("None,", "1,", "a")
+    for symbols in OPENED, (*OPENED, stride):
+        run = run_of((modes[0], (), ()), (modes[1], (size,), symbols))
+        (said,) = Adviser(run).on(run.capture.compilations)
+        assert ("dynamic=True" in said) == (symbols == OPENED)
 
 
 def test_a_number_that_was_missing_before_is_not_served_by_an_open_one():
@@ -260,7 +309,7 @@ def test_a_number_that_was_missing_before_is_not_served_by_an_open_one():
     mode = GuardFailure(CompileId(0, 1), "", "L['mode']", "1.5", "2.0", subject="mode")
     run = run_of(*zip([(*size, mode) for size, mode in zip(sized, modes)], ((), (size,), (mode,)), ((), OPENED, OPENED)))
     first, *_ = Adviser(run).on(run.capture.compilations)
-    assert first == "`x.shape[0]`: torch leaves it open from its second value on; but the versions differ in `mode`, too"
+    assert first == "`x.shape[0]`: a later version leaves it open"
 
 
 def test_what_torch_names_of_another_version_is_a_difference_too():
@@ -269,18 +318,18 @@ def test_what_torch_names_of_another_version_is_a_difference_too():
     size = GuardFailure(CompileId(0, 1), "", "L['x']", "4", "10", subject="x.size()[0]")
     run = run_of((guards("4,", "1,", "a"), (), ()), (guards("4,", "1,", "b"), mode[:1], ()),
                  (guards("None,", "1,", "c"), (size, mode[1]), OPENED))
-    assert "`x.shape[0]`: torch leaves it open from its second value on; but the versions differ in `mode`, too" in (
+    assert "`x.shape[0]`: a later version leaves it open" in (
         Adviser(run).on(run.capture.compilations))
 
 
 def test_what_only_the_new_version_looks_at_is_no_difference_and_spares_nothing():
     size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
     run = run_of((guards("4,", "1,", "a")[:1], (), ()), (guards("None,", "1,", "a"), (size,), OPENED))
-    assert Adviser(run).on(run.capture.compilations) == ["`x.shape[0]`: torch leaves it open from its second value on"]
+    assert Adviser(run).on(run.capture.compilations) == ["`x.shape[0]`: a later version leaves it open"]
 
 
 @pytest.mark.parametrize(("sizes", "ends"), [
-    ("4, 3", "; with `dynamic=True` in `torch.compile` the first version does, which spares one version, unless a tensor of only some calls is a view of another one"), ("4, 4", "")])
+    ("4, 3", "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)"), ("4, 4", "")])
 def test_two_equal_sizes_after_a_graph_break_are_one_to_torch(sizes, ends):
     size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
     first, after = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", "a"), (size,), OPENED)), (
@@ -294,7 +343,7 @@ def test_two_equal_sizes_after_a_graph_break_are_one_to_torch(sizes, ends):
         compilations=(broken, first.capture.compilations[1], dataclasses.replace(
             after.capture.compilations[0], compile_id=CompileId(1, 0)))))
     assert Adviser(run).on(run.capture.compilations) == [
-        f"`x.shape[0]`: torch leaves it open from its second value on{ends}"]
+        f"`x.shape[0]`: a later version leaves it open{ends}"]
 
 
 def test_the_place_where_the_program_sets_torchs_state():

@@ -230,9 +230,17 @@ def test_what_a_called_function_prints_is_lost_after_the_graph():
 def test_random_numbers_of_python_are_no_values_of_tensors(line, registry_id):
     """Torch holds them as tensors, but the program has no tensor to give to `torch.where`."""
     text = f"def f(x, rng):\n    w = random.randint(1, 3)\n    {line}\n    return x\n"
-    context = "" if registry_id == "GB4841" else "attempted to jump with UnspecializedPythonVariable()"
+    of_range = "DelayGraphBreakVariable() does not implement python_type()"
+    context = of_range if registry_id == "GB4841" else "attempted to jump with UnspecializedPythonVariable()"
     site = broken_at(text, 3, registry_id, "", context=context)
     assert on_break(site).rule == "drawn" and not list(candidates(site))
+
+
+def test_an_attribute_of_a_class_is_no_random_number():
+    """Torch 2.13 knows no type of the attributes of an autograd.Function."""
+    site = broken_at("def f(x):\n    Norm.calls += 1\n    return x\n", 2, "GB4841",
+                     context="GetAttrVariable(AutogradFunctionVariable(), calls) does not implement python_type()")
+    assert on_break(site) is None
 
 
 def test_a_number_that_random_drew_is_no_symbol():

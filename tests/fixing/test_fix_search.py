@@ -15,13 +15,20 @@ from depyf.fixing.patch import Patch, remaining_problems, unified_diff, with_set
 from depyf.fixing.search import Search
 from depyf.fixing.trial import noting, watched
 from depyf.records.model import (
+    CacheEntry,
     Capture,
+    CodeText,
     Compilation,
+    CompiledFunction,
     CompileId,
+    Frame,
     GraphBreak,
+    Guard,
     GuardFailure,
     SourceFile,
     SourceLocation,
+    SymbolDecision,
+    TransformedCode,
 )
 
 #: The check of `f` is all that breaks till it is gone; then the `break` does.
@@ -223,6 +230,20 @@ def test_a_line_that_breaks_several_functions_is_said_once():
         for n, name in enumerate(("f", "g"))), sources=SOURCES)
     assert [line for line in remaining_problems(capture) if not line.startswith(" ")] == [
         "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"]
+
+
+def test_a_setting_that_was_tried_and_rejected_is_no_advice():
+    code = CodeText("", "exact")
+    entries = tuple(CacheEntry(CompileId(0, at), (Guard(guard, "L['n']", "EQUALS_MATCH", ""),), TransformedCode(
+        CompileId(0, at), "f", code, None, ("n",)), ()) for at, guard in enumerate(("L['n'] == 1.5", "check_type(L['n'], 'float')")))
+    failure = GuardFailure(CompileId(0, 0), "", "L['n']", "1.5", "2.5", subject="n")
+    opened = SymbolDecision("created", "zf1", "L['n']", "2.5")
+    run = Capture((CompiledFunction("f", (Frame("f", "f", WHERE, code, False, ("n",), (), entries),)),), compilations=(
+        Compilation(CompileId(0, 0), "f", WHERE, outcome="compiled"), Compilation(
+            CompileId(0, 1), "f", WHERE, outcome="compiled", guard_failures=(failure,), symbols=(opened,))))
+    row, advice = remaining_problems(run)
+    assert row == "recompile of f: `n`: 1.5 → 2.5" and "with `dynamic=True` in `torch.compile`" in advice
+    assert remaining_problems(run, {"write `torch.compile(f, dynamic=True)`": "it prints something else"}) == [row]
 
 
 # --- the run that is compiled ---------------------------------------------------------------------

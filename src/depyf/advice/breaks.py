@@ -135,7 +135,7 @@ RULES: tuple[Rule, ...] = (
     # Random numbers, loops that the data ends, branches.
     Rule("drawn", "branch item number operator", "torch needs the value of a random number of Python's or NumPy's; "
          "drawn outside of what is compiled, and passed to it, it is a number",
-         facts=lambda at: at.needs_drawn or at.numpy_draw),
+         facts=lambda at: at.needs_drawn),
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
          f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
          "compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
@@ -201,8 +201,9 @@ RULES: tuple[Rule, ...] = (
          setting=_AUTOGRAD),
     Rule("backward", "backward",  # (no setting to be tried: no run shows gradients that are missing)
          "a backend that differentiates graphs has compiled the backward pass of the graph before this line anyway; "
-         f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, and of another one "
-         "torch 2.13 computes no gradients, without an error"),
+         f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, unless the graph has "
+         "to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, without an "
+         "error"),
     Rule("leaked", "leaked", "the compiled function returns a tensor that is computed of one made here with "
          "`requires_grad_()`, and torch keeps none of the gradients between two graphs for such a tensor"),
     Rule("sparse", "sparse", "torch traces no sparse tensor, and gives up a function for all calls when one comes: "

@@ -91,18 +91,13 @@ class Facts:
         return found[0] if found else None
 
     @property
-    def numpy_draw(self) -> ast.Call | None:
-        """The call in the statement that draws a random number of NumPy's, which torch makes a number at once."""
-        return next((each for each in own_parts(self.statement) if self.met.name == "_local_scalar_dense"
-                     and isinstance(each, ast.Call)
-                     and ast.unparse(each.func).startswith(("np.random.", "numpy.random."))), None)
-
-    @property
     def needs_drawn(self) -> bool:
-        """Whether torch met a random number of Python's, which it represents as a tensor."""
+        """Whether torch met a random number: of Python's, a tensor to it, or of NumPy's, a number at once."""
         drawn = {each.name for each in self.site.values if is_drawn(each)}
-        return self.met.is_number or self.met.kind == "python type" or any(
-            isinstance(each, ast.Name) and each.id in drawn for each in own_parts(self.statement))
+        return self.met.is_number or any(
+            isinstance(each, ast.Name) and each.id in drawn or self.met.name == "_local_scalar_dense"
+            and isinstance(each, ast.Call) and ast.unparse(each.func).startswith(("np.random.", "numpy.random."))
+            for each in own_parts(self.statement))
 
     @property
     def is_number(self) -> bool:

@@ -5,7 +5,7 @@ gives the advice; without such a row there is none. The facts come from the reco
 user's files::
 
     number   fixed at m.py:8           "what is computed with it, or tested of it, at `m.py:8` fixes it: ..."
-    number   open in a later version   "torch leaves it open from its second value on; `dynamic=True` ..."
+    number   open in a later version   "a later version leaves it open; with `dynamic=True` ..."
     number                             "each version that looks at it is for one of its values"
 """
 
@@ -27,6 +27,7 @@ from ..torch_text.guard_failures import (
 )
 from ..torch_text.parsed import parsed_expression
 from ..values import frozen
+from .model import Advice
 
 #: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
 A_VIEW = "a view of another tensor"
@@ -64,7 +65,7 @@ class Facts:
         spares: a version that leaves it open from the first call on would be that version: the first value has the
             same type and the same outcomes in torch's tests, the new version looks at nothing else, and torch left
             out nothing that comes after a number out of a tensor; false where that is not known.
-        others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
+        others: the versions differ in more, which the new one does not leave open.
         equal_at_first: another size of the arguments, or after a graph break, had the same value, so that torch takes
             both for one if both are open in the first version.
         dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
@@ -77,7 +78,7 @@ class Facts:
     fixed_at: str = ""
     is_open: bool = False
     spares: bool = True
-    others: str = ""
+    others: bool = False
     equal_at_first: bool = False
     dynamic: str = ""
     of_parameter: bool = False
@@ -181,7 +182,7 @@ _Fact = Callable[[ValueChange, Facts], bool]
 
 def _is_of_0_or_1(change: ValueChange, at: Facts) -> bool:
     return at.dynamic != "False" and (not at.fixed_at or at.is_open) and (
-        change.now in ("0", "1") or set(change.was) <= {"0", "1"})
+        change.now in ("0", "1") or set(change.was) <= {"0", "1"} or change.was[:1] == ("2 or more",))
 
 
 def _is_opened(change: ValueChange, at: Facts) -> bool:
@@ -189,12 +190,12 @@ def _is_opened(change: ValueChange, at: Facts) -> bool:
 
 
 def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
-    """Return whether ``dynamic=True`` spares a version.
+    """Return whether ``dynamic=True`` spares a version, as far as is known.
 
     A number from before a break does not: with ``dynamic=True`` torch traces other code, with symbols.
     """
     is_made_number = at.is_own and event_of(change) == "number"
-    return _is_opened(change, at) and at.spares and not (at.dynamic or at.others or at.equal_at_first or is_made_number)
+    return _is_opened(change, at) and at.spares and not (at.dynamic or at.equal_at_first or is_made_number)
 
 
 def _grows(change: ValueChange, at: Facts) -> bool:
@@ -212,14 +213,16 @@ class Row:
         events: what changed (:func:`event_of`), names with a space between.
         text: the sentence, with fields of :class:`Facts` in braces.
         facts: what has to be known of it.
+        is_action: it names something to do; else it says why there are several versions.
     """
 
     events: str
     text: str
     facts: _Fact = lambda change, at: True
+    is_action: bool = False
 
 
-_OPENED = "torch leaves it open from its second value on"
+_OPENED = "a later version leaves it open"
 _NEEDED = ("open from its second value on, where nothing needs its value while torch compiles (as an index, a key, a "
            "text, a `range` or an `if` does)")
 
@@ -230,7 +233,7 @@ ROWS = (
     Row("size", "torch keeps the sizes of parameters fixed, whatever is marked or passed as `dynamic`, unless "
         "`torch._dynamo.config.force_parameter_static_shapes` is false (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes`, too)",
-        lambda change, at: at.of_parameter and not at.is_open and at.dynamic != "False"),
+        lambda change, at: at.of_parameter and not at.is_open and at.dynamic != "False", is_action=True),
     Row("size number", "some versions leave it open; others are for one value each, one of them because what is "
         "computed with it, or tested of it, at {fixed_at} fixes it",
         lambda change, at: at.is_open and bool(at.fixed_at)),
@@ -240,16 +243,15 @@ ROWS = (
         lambda change, at: at.dynamic == "False"),
     Row("size number", "a condition on it that torch tested while it compiled separates its values, and calls "
         "have both outcomes", lambda change, at: any(map(is_range, change.was[:1]))),
-    Row("size number", _OPENED + "; with `dynamic=True` in `torch.compile` the first version does, which spares one "
-        "version, unless a tensor of only some calls is a view of another one", _can_be_opened_first),
-    Row("size number", _OPENED + "; but the versions differ in {others}, too",
-        lambda change, at: _is_opened(change, at) and bool(at.others)),
-    Row("size number", _OPENED, _is_opened),
+    Row("size number", _OPENED + "; with `dynamic=True` in `torch.compile` the first version does, which may spare a "
+        "version (`depyf fix` tries it)", _can_be_opened_first, is_action=True),
+    Row("size number constant", _OPENED, _is_opened),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
         f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
-        lambda change, at: change.owner == "module" and not change.of_global),
+        lambda change, at: change.owner == "module" and not change.of_global and not at.others, is_action=True),
     Row("number", "torch fixes a whole number that it reaches from a global name; one that is an argument of the "
-        f"function it leaves {_NEEDED}", lambda change, at: change.of_global and isinstance(number(change.now), int)),
+        f"function it leaves {_NEEDED}", lambda change, at: change.of_global and isinstance(number(change.now), int),
+        is_action=True),
     Row("number constant", "each version that looks at it is for one of its values, or for one type"),
     Row("condition", "a version is for one outcome of it, and each outcome that occurs needs a version"),
     # What is there or not, what it is.
@@ -273,13 +275,14 @@ ROWS = (
 )
 
 
-def on_change(change: ValueChange, at: Facts) -> str:
-    """Return what is true of a change, as a clause, code in backticks; ``""`` where no row's facts are present."""
+def on_change(change: ValueChange, at: Facts) -> Advice | None:
+    """Return what is true of a change, as a clause, code in backticks; ``None`` where no row's facts are present."""
     event = event_of(change)
     if not event and not change.now and at.is_open and are_numbers(change.was):
         event = "number"  # (what it is now torch does not say)
     row = next((row for row in ROWS if event in row.events.split() and row.facts(change, at)), None)
     if row is None:
-        return ""
+        return None
     lengths = " → ".join(map(str, at.lengths[:4])) + (" → ..." if len(at.lengths) > 4 else "")
-    return row.text.format(fixed_at=at.fixed_at, others=at.others, set_at=at.set_at, lengths=lengths)
+    text = row.text.format(fixed_at=at.fixed_at, set_at=at.set_at, lengths=lengths)
+    return Advice("recompile", text, is_change=row.is_action)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import random
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -379,7 +378,6 @@ def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:
 
 def _nudge(roots: list[Any]) -> None:
     """Change all floating-point numbers that a call begins with by about their last digit."""
-    state = random.getstate()
     generator = torch.Generator().manual_seed(0)
     seen: set[int] = set()
     tensors = Reachable({str(number): each for number, each in enumerate(roots)}).tensors
@@ -391,4 +389,3 @@ def _nudge(roots: list[Any]) -> None:
                 with contextlib.suppress(RuntimeError):
                     signs = torch.rand(tensor.shape, generator=generator) * 2 - 1
                     tensor.data.mul_((1 + 4 * torch.finfo(tensor.dtype).eps * signs).to(tensor.dtype))
-    random.setstate(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -22,6 +23,9 @@ from ..views.findings import lost_functions
 from ..views.markdown import plain, prose, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import why_plain
+
+#: What a sentence on a recompile says to set.
+_SETTING = r"\bdynamic=True|(?<=\.config\.)\w+"
 
 
 @frozen
@@ -93,7 +97,9 @@ def remaining_problems(capture: Capture, rejected: Mapping[str, str] | None = No
     """
     run = RunIndex(capture)
     adviser = Adviser(run)
-    return [*_breaks(run, adviser, rejected or {}), *_skips(run, adviser), *_recompiles(run, adviser)]
+    lines, tried = (*_skips(run, adviser), *_recompiles(run, adviser)), " ".join(rejected or ())
+    return [*_breaks(run, adviser, rejected or {}),
+            *(line for line in lines if not any(each in tried for each in re.findall(_SETTING, line)))]
 
 
 def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Iterator[str]:

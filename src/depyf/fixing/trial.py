@@ -49,10 +49,6 @@ class Runner:
     def __init__(self, program: str, arguments: Sequence[str] = (), limit: float = 600) -> None:
         self.program, self.arguments, self.limit = program, tuple(arguments), limit
 
-    def folder(self) -> contextlib.AbstractContextManager[str]:
-        """Return the folder for the dump and the output of a run."""
-        return tempfile.TemporaryDirectory(prefix="depyf_fix_")
-
     def __call__(self, texts: Mapping[str, str], conditions: Conditions | None = None) -> Outcome:
         """Run the program with these texts in the place of its files.
 
@@ -68,7 +64,7 @@ class Runner:
         private_api.BYTECODE_HOOK.present()  # (imports Dynamo once for all forks)
         gc.freeze()  # (what lives now is not gone through in each fork, which would copy its memory)
         status: int | None
-        with self.folder() as folder:
+        with tempfile.TemporaryDirectory(prefix="depyf_fix_") as folder:
             try:
                 status, calls = apart.in_child(lambda: self._run(texts, folder, conditions), self.limit, judging=False)
             except apart.ChildFailed as failed:

@@ -276,9 +276,15 @@ def _of_tensor(tensor: re.Match[str], seen: Seen) -> Comparison:
 
 
 def _of_dispatch_keys(source: str, lost: list[str], new: list[str]) -> Comparison:
-    """Return the comparison of the properties of a tensor that differ: its device, whether inference mode made it."""
+    """Return the comparison of the properties of a tensor that differ: its device, or its part in inference mode.
+
+    (The keys are those that a call would have: without autograd's where inference mode is on or made the tensor,
+    without both where it is on and made the tensor.)
+    """
     if all(key.startswith(("Autograd", "ADInplaceOrView")) for key in (*lost, *new)) and bool(lost) != bool(new):
-        return Comparison(f"{source}.is_inference()", str(bool(new)), str(bool(lost)))
+        either = "or" if any(key.startswith("Autograd") for key in (*lost, *new)) else "and"
+        return Comparison(f"{source}.is_inference() {either} torch.is_inference_mode_enabled()", str(bool(new)),
+                          str(bool(lost)))
     devices = [[key.lower() for key in keys if key in ("CPU", "CUDA", "XPU", "MPS", "Meta", "HPU", "XLA")]
                for keys in (lost, new)]
     if all(len(names) == 1 for names in devices):
@@ -419,7 +425,7 @@ def _source(subject: str) -> str:
     while True:
         match node:
             case ast.Call(ast.Name("len" | "type" | "list" | "next" | "hasattr" | "isinstance" | "callable"),
-                          [inner, *_]) | ast.Call(ast.Attribute(inner, "is_inference")) \
+                          [inner, *_]) | ast.BoolOp(_, [inner, *_]) | ast.Call(ast.Attribute(inner, "is_inference")) \
                     | ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride"))) \
                     | ast.Attribute(inner, "dtype" | "requires_grad" | "ndim") \
                     | ast.Attribute(ast.Attribute(inner, "device"), "index" | "type"):

@@ -125,6 +125,8 @@ _TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
 _RAISED = re.compile(r"raised exception (?P<what>\w+)\(")
 #: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
+#: The iterator of a ``range`` to such a number.
+_OF_RANGE = "DelayGraphBreakVariable()"
 _GENERATOR = ("(Generator)", "C.Generator", "torch.Generator")
 #: Methods of a tensor, or of its shape, that came into what is compiled as a value.
 _BOUND = re.compile(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:Tensor|Parameter|Size)\.\w+),")
@@ -187,7 +189,7 @@ def met(broken: GraphBreak) -> Met:
         tested=tested,
         types=tuple(each.strip().strip("'") for each in types.split(",")) if types else (),
         raised=_first_match(context, _RAISED),
-        is_number=_NUMBER in context,
+        is_number=_NUMBER in context or kind == "python type" and context.startswith(_OF_RANGE),
         needs_text=kind == "string" and context.startswith("SymNodeVariable")
         or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)
         is_generator=any(each in context for each in _GENERATOR),

@@ -88,7 +88,7 @@ class Adviser:
     def on_limit(self, compilations: Sequence[Compilation]) -> list[str]:
         """Return advice, as Markdown, on a function whose compilations torch refused at the recompile limit."""
         frames = {each.compile_id.frame_key for each in compilations}
-        return self.on([each for each in self.run.capture.compilations if each.compile_id.frame_key in frames])
+        return self.on((each for each in self.run.capture.compilations if each.compile_id.frame_key in frames), True)
 
     def change_on(self, broken: GraphBreak) -> str:
         """Return what is to be said of a graph break, as Markdown; ``""`` where no rule fits."""
@@ -153,35 +153,44 @@ class Adviser:
         ends = [self.run.source.end_of_statement(each) for each in (*path[:1], step)]
         return len(ends) == 2 and ends[0] == ends[1]
 
-    def on(self, compilations: Iterable[Compilation]) -> list[str]:
-        """Return advice on recompiles as Markdown, that on most of them first; each sentence once."""
-        return list(self.recompiles_by_advice(compilations))
+    def on(self, compilations: Iterable[Compilation], is_action: bool | None = None) -> list[str]:
+        """Return what is true of recompiles as Markdown, what there is to do first; each sentence once.
 
-    def recompiles_by_advice(self, compilations: Iterable[Compilation]) -> dict[str, list[Compilation]]:
-        """Return the recompiles that each sentence of advice, as Markdown, is on; that on most of them first."""
+        Args:
+            compilations: of one function.
+            is_action: only sentences that name something to do, or only those that do not.
+        """
+        return [text for (text, acts) in self.recompiles_by_advice(compilations) if is_action in (None, acts)]
+
+    def recompiles_by_advice(self, compilations: Iterable[Compilation]) -> dict[tuple[str, bool], list[Compilation]]:
+        """Return the recompiles that each sentence is on; what there is to do first, then that on most of them.
+
+        A sentence is Markdown, and whether it names something to do.
+        """
         changes = [(change, each) for each in compilations if each.outcome not in ("skipped", "failed")
                    for change in self._circumstances.most_telling(each)]  # (without a version nothing is known of it)
-        of_function: dict[str, dict[str, str]] = {}  # subject: {what the call had: advice}
+        known = {change.subject for change, each in changes if each.outcome != "limit"}
+        changes = [(change, each) for change, each in changes if each.outcome != "limit" or change.subject not in known]
+        of_function: dict[str, dict[str, Advice | None]] = {}  # subject: {what the call had: advice}
         for change, each in changes:
             if not resumed_function(each.function):
                 of_function.setdefault(change.subject, {})[change.now] = self._on_change(change, each)
-        advised: dict[str, list[tuple[str, Compilation]]] = {}
+        advised: dict[Advice, list[tuple[str, Compilation]]] = {}
         for change, each in changes:
             # (A resume function gets what its function got, unless a line of its own fixes the value.)
             follows = resumed_function(each.function) and not self._circumstances.facts(each, change).fixed_at
             by_call = of_function.get(change.subject, {}) if follows else {}
-            text = by_call.get(change.now, next(iter(by_call.values()), None))
-            advised.setdefault(self._on_change(change, each) if text is None else text, []).append(
-                (_subject_text(change), each))
-        advised.pop("", None)
-        return {f"{some(list(dict(of)), MOST)}: {prose(text)}": [each for _, each in of]
-                for text, of in sorted(advised.items(), key=lambda item: -len(item[1]))}
+            said = by_call.get(change.now, next(iter(by_call.values()))) if by_call else self._on_change(change, each)
+            if said is not None:
+                advised.setdefault(said, []).append((_subject_text(change), each))
+        return {(f"{some(list(dict(of)), MOST)}: {prose(said.change)}", said.is_change): [each for _, each in of]
+                for said, of in sorted(advised.items(), key=lambda item: (not item[0].is_change, -len(item[1])))}
 
-    def _on_change(self, change: Change, compilation: Compilation) -> str:
+    def _on_change(self, change: Change, compilation: Compilation) -> Advice | None:
         facts = self._circumstances.facts(compilation, change)
         if _comes_of_break(change) and change.lasts and not facts.fixed_at and (
                 begin := self._break_before(compilation)):
-            return f"Python computes it since {begin}; begin there"
+            return Advice("recompile", f"Python computes it since {begin}; begin there")
         return on_change(value_change(change), facts)
 
 

@@ -25,8 +25,7 @@ from ..torch_text.met import met
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
-from .dump.guards.versions import MOST, Version, version_differences
-from .dump.guards.versions import Change as VersionChange
+from .dump.guards.versions import MOST, Version
 from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import fixed_symbols, holds_at
@@ -61,14 +60,14 @@ class Circumstances:
         # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
         place = versions.fixed.get(subject)
-        besides = self._besides(compilation, subject)
-        others = list(dict.fromkeys(code(each.subject) for each in besides if each.was.kind != "none"))
+        besides = [each for each in self.run.differences(compilation) if not each.is_open and each.subject != subject]
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            spares=not besides and not self._leaves_out and _spares(
-                change, [*versions.opened.get(subject, {}).values()]),
-            others=some(others, MOST) if others else "",
+            # (Open strides torch finds by comparing calls, of which it compares fewer if it compiles less often.)
+            spares=not besides and not self._leaves_out and not any(".stride(" in name for name in versions.opened)
+            and _spares(change, [*versions.opened.get(subject, {}).values()]),
+            others=any(each.was.kind != "none" for each in besides),
             equal_at_first=self._equal_at_first(compilation, change, versions.are_broken),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
@@ -103,17 +102,19 @@ class Circumstances:
 
     @cached_property
     def _leaves_out(self) -> bool:
-        """Whether torch skipped code after a number out of a tensor, which it may compile with symbols, or calls.
+        """Whether torch skipped code that it may compile with symbols, or calls.
 
-        (A call that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.)
+        Code after a number out of a tensor, or a function of the program that computes with numbers alone. (A call
+        that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.)
         """
         if any(note.startswith(f"{UNDER_STANCE}`fail_on_recompile`") for note in self.run.capture.notes):
             return True
         members = self.run.capture.compilations
         gives_number = any(met(broken).event in ("item", "operator") for each in members for broken in each.breaks)
-        return gives_number and any(
-            each.outcome == "skipped" and not each.breaks and resumed_function(each.function) is not None
-            and not (each.failure and each.failure.reason) for each in members)
+        return any(
+            each.outcome == "skipped" and not each.breaks and not (each.failure and each.failure.reason)
+            and (gives_number if resumed_function(each.function) is not None else each.location is not None and is_own(
+                each.location.filename)) for each in members)
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
@@ -145,28 +146,16 @@ class Circumstances:
                         [one.symbol for one in asked if decision.symbol in symbols_in(one.symbol)])
         return result
 
-    def _besides(self, compilation: Compilation, subject: str) -> list[VersionChange]:
-        """Return what else a version differs in from the earlier one and does not leave open.
-
-        Nothing where a later version that leaves the subject open differs in no such thing from an earlier one.
-        """
-        besides = [each for each in self.run.differences(compilation) if not each.is_open and each.subject != subject]
-        versions, names = self.run.versions_beside(compilation), self.run.stack_names(compilation)
-        if besides and any(
-                found and all(each.is_open for each in found)
-                and any(each.subject == subject and are_numbers((each.was.value,)) for each in found)
-                for number, new in enumerate(versions) for old in versions[:number]
-                if (found := version_differences(old, new, names))):
-            return []
-        return besides
-
     def _equal_at_first(self, compilation: Compilation, change: Change, is_broken: bool) -> bool:
         """Return whether another size of the arguments was the same in a version that failed for a size.
 
         After a graph break: also whether two sizes were, in the first version of what is compiled by itself then.
+        Where it failed for a number: whether two sizes were, and one is open later.
         """
         if ".shape[" not in change.subject:
-            return False
+            sizes = [[size for _, size in _sizes(self.run.version_of(failure.entry))] for failure in change.failures]
+            return any(".shape[" in name for name in self._versions_of(compilation).opened) and any(
+                each.count(size) > 1 for each in sizes for size in each)
         after = [self.run.version(each) for each in self.run.capture.compilations if is_broken
                  and not each.compile_id.recompile and each.compile_id.frame_key != compilation.compile_id.frame_key]
         return any(
@@ -191,8 +180,9 @@ class Circumstances:
 def value_change(change: Change) -> ValueChange:
     """Return a change at a recompile as the rules on it know it."""
     first = change.failures[0]
+    of_program = not change.subject.startswith("torch.")  # (a global of torch's is no argument of anything)
     return ValueChange(change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords),
-                       first.owner, is_global(first.source))
+                       first.owner, is_global(first.source) and of_program)
 
 
 def _sizes(version: Version | None) -> list[tuple[str, str]]:

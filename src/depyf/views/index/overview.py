@@ -248,12 +248,13 @@ MOST = 3
 
 @frozen
 class _Change:
-    """A place with its advice, as Markdown, and the functions, seconds and events that it is for."""
+    """A place with its advice, as Markdown, and the functions, seconds and events (``what``) that it is for."""
 
     in_plain_python: int
     seconds: float
     times: int
     text: str
+    what: str
 
 
 def first(run: SectionContext) -> list[str]:
@@ -270,9 +271,11 @@ def first_changes(
 
     None are returned where they are few.
     """
-    changes = [*_of_lost(run, adviser, place), *_of_breaks(run, adviser, place), *_of_recompiles(run, adviser)]
-    changes.sort(key=lambda each: (each.in_plain_python, each.seconds, each.times), reverse=True)
-    return [each.text for each in changes[:MOST]] if len(changes) > MOST else [], len(changes)
+    found = [*_of_lost(run, adviser, place), *_of_breaks(run, adviser, place), *_of_recompiles(run, adviser)]
+    changes = sorted(fold(found, lambda each: each.text).items(), reverse=True, key=lambda item: [
+        sum(amounts) for amounts in zip(*((each.in_plain_python, each.seconds, each.times) for each in item[1]))])
+    texts = [f"{text} ({'; '.join(each.what for each in members)})" for text, members in changes[:MOST]]
+    return texts if len(changes) > MOST else [], len(changes)
 
 
 def _of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
@@ -284,7 +287,7 @@ def _of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], 
             continue  # a library's, called where the program's own line breaks a graph: that line is a place
         where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
         for text in adviser.on_lost(each)[:1]:
-            yield _Change(1, each.seconds, 1, f"{where}{text} ({run.name_of(each)} runs in plain Python)")
+            yield _Change(1, each.seconds, 1, f"{where}{text}", f"{run.name_of(each)} runs in plain Python")
 
 
 def _lost_at(compilation: Compilation) -> list[SourceLocation]:
@@ -304,13 +307,14 @@ def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation]
         after = {name for *_, each in members for name in run.resume_names(each)}
         spent = sum(each.seconds for each in run.capture.compilations
                     if (frame := run.frame_of(each)) is not None and frame.name in after)
-        what = count(len(members), "graph break")
-        yield _Change(0, spent, len(members), f"{at}: {change} ({what}; what is compiled after it took "
-                                              f"{seconds(spent)})")
+        yield _Change(0, spent, len(members), f"{at}: {change}", f"{count(len(members), 'graph break')}; what is "
+                      f"compiled after it took {seconds(spent)}")
 
 
 def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
     for summary in run.summaries:
-        for text, again in adviser.recompiles_by_advice(summary.recompiles).items():
+        for (text, is_action), again in adviser.recompiles_by_advice(summary.recompiles).items():
             spent = sum(each.seconds for each in again)
-            yield _Change(0, spent, len(again), f"{text} ({count(len(again), 'recompile')}, {seconds(spent)})")
+            if is_action:
+                what = f"{count(len(again), 'recompile')} of {summary.title}, {seconds(spent)}"
+                yield _Change(0, spent, len(again), text, what)

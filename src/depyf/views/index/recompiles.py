@@ -35,9 +35,12 @@ def recompiles(run: SectionContext) -> list[str]:
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}: "
                       f"{count(len(recompiled), 'recompile')}{of_resumes}", ""]
         lines += _rows(run, recompiled)
-        advices = run.advice.on(recompiled) or list(filter(None, [run.advice.on_outer_break(recompiled[0])]))
-        if advices:
-            lines += ["", "To compile less often:", "", *(f"* {text}" for text in advices)]
+        actions, reasons = (run.advice.on(recompiled, is_action) for is_action in (True, False))
+        if not actions and not reasons:
+            actions = list(filter(None, [run.advice.on_outer_break(recompiled[0])]))
+        for heading, texts in (("To compile less often", actions), ("Why there are several versions", reasons)):
+            if texts:
+                lines += ["", f"{heading}:", "", *(f"* {text}" for text in texts)]
     if not lines:
         return []
     return ["## Recompiles", "", "No compiled version matched a call, so torch compiled another one. At too many "
