@@ -308,8 +308,6 @@ class ExpressionStep:
     """How an expression on sizes was computed."""
 
     result: str  # `"-u0"`
-    method: str  # torch's: `"neg"`
-    arguments: tuple[str, ...] = ()
     location: SourceLocation | None = None  # the user's line
 
 
@@ -521,7 +519,6 @@ class Compilation:
     # took torch)
     counts: dict[str, int] = field(default_factory=dict)
     backward_failure: Failure | None = None  # why the backward graph could not be compiled
-    custom_ops: tuple[str, ...] = ()  # operators in the graph that are not torch's own
     traced: tuple[TracedLines, ...] = ()  # lines that the last attempt came to; empty where that is not known
     # the function that the user means by it; `None` for a log of `TORCH_TRACE`
     user_function: UserFunction | None = None

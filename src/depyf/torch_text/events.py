@@ -36,7 +36,7 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, argument_numbers, export_issue, expression_step
+from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue
 from .libraries import (
     asks_for_sizes,
     is_generated,
@@ -226,7 +226,9 @@ class EventReader:
         places = [each for each in self._stack(event.get("user_stack")) if not self._is_torchs(each.filename)]
         place = places[-1] if places else None
         if kind == CREATED and isinstance(number := event.get("result_id"), int):
-            self._expressions[number] = expression_step(event, place), argument_numbers(event)
+            of = event.get("argument_ids")
+            self._expressions[number] = ExpressionStep(str(event.get("result", "")), place), (
+                of if isinstance(of, list) else [])
         return export_issue(kind, event, place, self._expressions)
 
     def _is_torchs(self, filename: str) -> bool:
@@ -440,10 +442,8 @@ class EventReader:
         function, location = event.get("co_name") or known.function, known.location
         if event.get("co_filename"):
             location = SourceLocation(event["co_filename"], int(event.get("co_firstlineno") or 0), function)
-        ops = [*(event.get("compliant_custom_ops") or ()), *(event.get("non_compliant_ops") or ())]
         builder.update(
             function=function, location=location, failure=_failure(event) or known.failure,
-            custom_ops=tuple(sorted(map(str, ops))) or known.custom_ops,
             # (A set of torch's, which its trace makes a list of: in an order that is another one in each process.)
             restarts=tuple(sorted(map(str, event.get("restart_reasons") or ()))),
             start=float(event.get("start_time") or 0.0),

@@ -63,7 +63,7 @@ _NOT_COMPARED = frozenset({
 _OF_COMPILATION = {
     "breaks": "the graph breaks", "guard_failures": "the recompiles", "outcome": "what was compiled",
     "failure": "what was compiled", "backward_failure": "what was compiled", "restarts": "the restarts",
-    "symbols": "the dynamic shapes", "stack": "the calls", "custom_ops": "the custom operators",
+    "symbols": "the dynamic shapes", "stack": "the calls",
     "traced": "the traced lines", "arguments": "the arguments of `torch.compile`"}
 _ENVIRONMENT = "the environment"
 #: What a class differs in, with facts about it: ``("the graph breaks", "`f`")`` -> a digest for each compilation.
