@@ -184,11 +184,6 @@ def test_code_without_a_header(tree, capsys):
 
 
 # --- fidelity ---------------------------------------------------------------------------------------
-def test_what_is_not_proven_is_said(tree, capsys):
-    assert cli.main(["decompile", "--no-verify", "lib/a.py"]) == 1
-    assert capsys.readouterr().out.startswith("# fidelity: unproven\n")
-
-
 def test_an_interpreter_is_found(tree, monkeypatch):
     running = sys.version_info[:2]
     name = f"python{running[0]}.{running[1]}"
