@@ -52,9 +52,9 @@ class prepare_debug(contextlib.ContextDecorator):
             runs on; ``checked_calls.txt`` says what was found, and a line on standard error.
         page: write the page ``index.html``. ``None``: unless that takes over two seconds;
             ``depyf report DIR`` makes it then.
-        files: when the files are made of what was recorded. ``"now"`` (``"background"`` means the same): before the
-            block is left. ``"later"``: by :meth:`wait`, ``depyf report DIR``, or any other command that reads the
-            directory; for programs that are always watched. ``None``: ``DEPYF_FILES``, or else ``"now"``.
+        files: when the files are made of what was recorded. ``"now"``: before the block is left. ``"later"``: by
+            :meth:`wait`, ``depyf report DIR``, or any other command that reads the directory; for programs that are
+            always watched. ``None``: ``DEPYF_FILES``, or else ``"now"``.
 
     Raises:
         TypeError, ValueError: wrong arguments.
@@ -389,9 +389,9 @@ def _torch_version() -> str:
 def _files_wanted(given: str | None) -> str:
     """Return when the files are made: ``"now"`` or ``"later"``."""
     name, value = ("files", given) if given is not None else ("DEPYF_FILES", os.environ.get("DEPYF_FILES") or "now")
-    if value not in ("now", "later", "background"):
+    if value not in ("now", "later"):
         raise ValueError(f"{name}={value!r} is not known; give 'now' or 'later'")
-    return "now" if value == "background" else value
+    return value
 
 
 def _arguments(args: tuple[Any, ...], directory: Any, *flags: bool) -> tuple[str, bool, bool]:

@@ -119,13 +119,18 @@ def test_a_whole_graph_that_is_compiled_is_no_piece(tmp_path):
     assert [graph.piece_of for graph in capture.graphs] == [""]
 
 
-def test_a_backward_graph_that_never_runs_is_recorded(tmp_path):
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_backward_graph_that_never_runs_is_recorded(tmp_path, backend, runs):
+    torch.compiler.reset()
     model, x = Layer(), torch.ones(2, 4)
-    with depyf.prepare_debug(tmp_path, page=False):
-        torch.compile(model, backend="aot_eager")(x)
+    with torch._inductor.config.patch(force_disable_caches=True), depyf.prepare_debug(tmp_path, page=False):
+        result = torch.compile(model, backend=backend)(x)
+        if runs:
+            result.sum().backward()
     capture = read(str(tmp_path))
     assert "Backward_graph" in [stage.stage for stage in capture.graphs[0].stages]
-    assert any("not compiled while depyf watched" in note for note in capture.notes)
+    assert any("not compiled while depyf watched" in note for note in capture.notes) != runs
 
 
 @pytest.mark.torch_since((2, 12), "a piece that returns a tensor cannot be made one that returns a tuple")

@@ -184,9 +184,12 @@ def test_code_without_a_header(tree, capsys):
 
 
 # --- fidelity ---------------------------------------------------------------------------------------
-def test_what_is_not_proven_is_said(tree, capsys):
-    assert cli.main(["decompile", "--no-verify", "lib/a.py"]) == 1
-    assert capsys.readouterr().out.startswith("# fidelity: unproven\n")
+def test_what_is_not_proven_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(decompile, "_interpreter", lambda version, path: None)
+    assert cli.main(["decompile", str(pathlib.Path(__file__).parents[1] / "foreign/compiled/blocks.3.8.pyc")]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("# fidelity: unproven\n")
+    assert "code of Python 3.8, of which no interpreter was found: give --interpreter to prove it" in text
 
 
 def test_an_interpreter_is_found(tree, monkeypatch):

@@ -48,7 +48,7 @@ def test_breaks_and_recompiles_are_told_with_reason_and_advice(tmp_path, capsys)
     dump(tmp_path,
          Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", breaks=(BREAK,)),
          Compilation(CompileId(0, 1), "f", PLACE, outcome="compiled", guard_failures=(
-             GuardFailure(CompileId(0, 0), "len(L['x']) == 2", "L['x']", "2", "3"),)),
+             GuardFailure(CompileId(0, 0), "len(L['x']) == 2", "L['x']", "2", "3", subject="len(L['x'])"),)),
          notes=["internal error: ValueError: no"])
     text = explained(capsys, tmp_path / "records.jsonl")
     for line in ("1 graph break at 1 line, 1 recompile.", "  Data-dependent branching (GB0170)",

@@ -1,5 +1,7 @@
 """Kernels that Inductor really generates: they lead to graph nodes and user lines, and torch's own account agrees."""
 
+import re
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -84,5 +86,6 @@ def test_the_outline_shows_each_call_with_its_lines(run):
             assert call.name in module[call.call_line - 1]
             assert call.line == 0 or module[call.line - 1].startswith(f"{call.name} = async_compile.")
             assert f"{call.name}  (" in text
-        assert "no user line" not in text
+        # (What Inductor makes of a slice's gradient has no line, and its neighbours' lines do not compute it.)
+        assert set(re.findall(r"no user line  (.*) ->", text)) <= {"iota, reshape, eq, scalar_tensor x2, slice_scatter"}
     assert f"[outline]({capture.graphs[0].kernels[0].outline})" in (path / "index.md").read_text()

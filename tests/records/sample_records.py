@@ -30,7 +30,6 @@ from depyf.records.model import (
     ScheduledOperation,
     SourceFile,
     SourceLocation,
-    Span,
     SymbolDecision,
     TracedLines,
     TransformedCode,
@@ -57,7 +56,7 @@ GRAPH = CompiledGraph(
     "__compiled_fn_0", ("all_reduce_",), (ScheduledOperation("op1", True, 1e-6, ("float16[4]",)),),
     (TritonKernel("triton_poi_0", "miss", 2, ("XBLOCK 1",), 0.5),),
     (ExportIssue("data", "u0 > 3", "False", PLACE, (("u0", "x.item()"),),
-                 (ExpressionStep("-u0", "neg", ("u0",), PLACE),)),), (Phase("inductor", 0.5),))
+                 (ExpressionStep("-u0", PLACE),)),), (Phase("inductor", 0.5),))
 COMPILATION = Compilation(
     IDS, "f", PLACE, (PLACE, PLACE), "failed", Failure("Unsupported", "no", None), ("again",),
     (GraphBreak(IDS, "why", "because", ("do", "don't"), "c", "GB0001", "https://x", (PLACE,), True, "raw", 1,
@@ -67,7 +66,7 @@ COMPILATION = Compilation(
     (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE, (PLACE,)),),
     (CacheLookup("fx_graph", "bypass", "cannot be pickled", (CacheKeyPart("gm", "1a2b"),), ("max_autotune = True",)),),
     (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
-    (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",),
+    Failure("TypeError", "no", PLACE),
     (TracedLines("/a/b.py", (3, 4)),), UserFunction("C.f", PLACE, (PLACE,)),
     {"dynamic": "True"})
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},

@@ -1,7 +1,5 @@
 """What is said of graphs that were not in Inductor's cache."""
 
-from dataclasses import replace
-
 import pytest
 
 from depyf.records.model import (
@@ -11,7 +9,6 @@ from depyf.records.model import (
     Compilation,
     CompiledGraph,
     CompileId,
-    GraphInput,
     GraphStage,
 )
 from depyf.views import cache_keys
@@ -47,36 +44,6 @@ def test_nothing_is_said_of_what_was_found_or_never_there():
     assert cache_keys.between(run(("hit", KEY, ())), run(("hit", {**KEY, "custom": "x"}, ()))) == []
     assert cache_keys.between(run(("miss", KEY, ())), run(("miss", KEY, ()))) == []
     assert cache_keys.between(run(("miss", {}, ())), run(("miss", {}, ()))) == []
-    assert cache_keys.within(run(("miss", KEY, ()), ("miss", {**KEY, "gm": "another"}, ()))) == []
-    assert cache_keys.within(run(("miss", KEY, ()), ("hit", KEY, ()))) == []
-
-
-def test_within_a_run_the_nearest_key_is_named():
-    lookups = [("miss", KEY, ()), ("miss", {**KEY, "example_inputs": "x", "custom": "y"}, ()),
-               ("miss", {**KEY, "example_inputs": "z", "custom": "y"}, ())]
-    text = "\n".join(cache_keys.within(run(*lookups)))
-    assert "The graph of `[0/1]` is that of `[0/0]`, but was looked up under another key: the inputs and `custom`" in text
-    assert "The graph of `[0/2]` is that of `[0/1]`, but was looked up under another key: the inputs differ." in text
-
-
-@pytest.mark.parametrize(("types", "words"), [
-    (("f32[2, 3][3, 1]cpu", "Sym(2)"), "the inputs differ, `self.step` was 1 and is 2.\n\n* **change**: let torch leave"),
-    (("f32[2, 4][4, 1]cpu", "Sym(2)"), "the inputs differ.\n\n* **change**: mark the sizes that change"),
-    (("f32[2, 3][3, 1]cpu", "Sym(1)"), "the inputs differ, though the captured graphs take the same."),
-    (("f32[2, 3][3, 1]cpu", "Sym(s1)"), "the inputs differ.\n\n* **change**: mark the sizes that change"),
-])
-def test_numbers_that_a_graph_takes_are_told_from_sizes(types, words):
-    def graph(number, x, n):
-        text = ("class GraphModule(torch.nn.Module):\n"
-                f"    def forward(self, L_x_: \"{x}\", L_self_step: \"{n}\"):\n        return (L_x_,)\n")
-        return CompiledGraph(f"g{number}", "", CompileId(0, number), "inductor", (GraphStage(
-            "Captured_Graph", 0, text, inputs=(GraphInput("L_x_", "L['x']"), GraphInput(
-                "L_self_step", "L['self'].step"))),))
-
-    capture = run(("miss", KEY, ()), ("miss", {**KEY, "example_inputs": "x"}, ()))
-    lines = cache_keys.within(replace(capture, graphs=(graph(0, "f32[2, 3][3, 1]cpu", "Sym(1)"), graph(1, *types))))
-    text = "\n".join(lines)
-    assert words in text and ("**change**" in words) == ("**change**" in text)
 
 
 def test_graphs_stand_together_whose_options_changed_alike():

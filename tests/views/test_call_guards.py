@@ -515,3 +515,11 @@ def test_what_a_closure_contains_is_among_what_versions_differ_in():
     path = "L['f'].__closure__[1].cell_contents.table"
     old, new = all_versions([[about(f"len({path}) == {size}", path)] for size in (1, 2)], "f")
     assert [(each.was.value, each.now.value) for each in version_differences(old, new, {})] == [("1", "2")]
+
+
+def test_types_are_among_what_versions_differ_in():
+    """Of a call with another type in two arguments only the one that torch names was said."""
+    path = "L['d']"
+    old, new = all_versions([[about(f"check_type({path}, '{name}')", path)]
+                             for name in ("list", "tuple")], "d")
+    assert [each.text for each in version_differences(old, new, {})] == ["type(d): list -> tuple"]

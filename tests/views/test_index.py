@@ -174,7 +174,7 @@ def test_the_same_break_again_is_counted():
 
 def failure(n, name="x"):
     return GuardFailure(CompileId(0, n), f"tensor '{name}' size mismatch at index 0. expected {n}, actual {n + 1}", name,
-                        str(n), str(n + 1), SourceLocation(FILE, 7, "f", "return x"))
+                        str(n), str(n + 1), SourceLocation(FILE, 7, "f", "return x"), f"{name}.size()[0]")
 
 
 def test_one_recompile():
@@ -185,7 +185,7 @@ def test_one_recompile():
 
 
 def test_versions_that_expected_other_values_are_told_apart():
-    other = GuardFailure(CompileId(0, 7), "self.seen == 0", "self.seen", "0", "112")
+    other = GuardFailure(CompileId(0, 7), "self.seen == 0", "self.seen", "0", "112", subject="self.seen")
     again = compilation(0, 12, guard_failures=(
         failure(10), dataclasses.replace(failure(8), seen="11"), dataclasses.replace(failure(10), entry=CompileId(0, 9)),
         other))

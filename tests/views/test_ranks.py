@@ -177,7 +177,8 @@ def test_guards_of_another_device_are_no_difference(tmp_path):
 
 
 def test_one_rank_recompiled(tmp_path):
-    failure = GuardFailure(CompileId(0, 0), "tensor 'x' size mismatch at index 0. expected 4, actual 6", "x", "4", "6")
+    failure = GuardFailure(CompileId(0, 0), "tensor 'x' size mismatch at index 0. expected 4, actual 6", "x", "4", "6",
+                           subject="x.size()[0]")
     text = written(tmp_path, of_rank(0), of_rank(1, compilation(), compilation(0, 1, guard_failures=(failure,))))
     assert "### `f`, `model.py:3`, from rank 0 to rank 1\n" in text
     assert "* recompile **new**: `x.shape[0]`: 4 → 6 in `f`\n" in text

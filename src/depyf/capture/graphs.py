@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..decompiler.nodes import free_name
+from ..model.graph_text import read_graph
 from ..records.model import (
     Caller,
     CompiledGraph,
@@ -244,6 +245,13 @@ class Graphs:
         if builder.inputs_of is None:
             return ()
         return self._log.read(builder.stages[builder.inputs_of]).stage.inputs
+
+    def has_forward_kernel_only(self, builder: GraphBuilder) -> bool:
+        """Return whether Inductor compiled the forward graph alone. It makes a module of each graph that has calls."""
+        keys = builder.last("Forward_graph"), builder.last("Backward_graph")
+        return len(builder.kernels) == 1 and all(
+            key is not None and any(node.is_call for node in read_graph(
+                self._log.read(builder.stages[key]).stage.text).nodes) for key in keys)
 
     def runs(self, builder: GraphBuilder, stage: str, target: Any) -> None:
         """Link what runs of the last text of a stage to its file."""

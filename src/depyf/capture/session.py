@@ -347,13 +347,17 @@ class Session:
             self.graphs.runs(graph, stage, gm)
 
     def _print_uncompiled(self, graph: GraphBuilder) -> None:
-        """Record the graph that was to be printed once it is compiled, which did not happen while depyf watched."""
+        """Note a graph that was not compiled while depyf watched; record it where it was to be printed then."""
         if graph.later is not None:
             stage, text = graph.later
             self.graphs.add_stage(graph, stage, self._text(text))
-            graph.when_named(lambda: self.note(
-                f"the {naming.graph_name(stage)} of {graph.name} was traced, but not compiled while depyf watched"))
             graph.later = None
+        elif self.graphs.has_forward_kernel_only(graph):
+            stage = "Backward_graph"
+        else:
+            return
+        graph.when_named(lambda: self.note(
+            f"the {naming.graph_name(stage)} of {graph.name} was traced, but not compiled while depyf watched"))
 
     def _on_kernel(self, module: Any, path: str) -> None:
         try:
@@ -438,8 +442,6 @@ class Session:
             return "metadata"
         if stage == "Forward_graph" and self._is_printed_later(stage):
             return "metadata"
-        if what == Has.OBJECT:
-            return "object"
         return "payload" if what == Has.GRAPH and event != "artifact" else True
 
     def _is_printed_later(self, stage: str) -> bool:

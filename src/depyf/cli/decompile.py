@@ -57,7 +57,6 @@ def add(commands: Any) -> None:
     command.add_argument("--stages", action="store_true", help="show every stage of the decompilation")
     command.add_argument("--blank-lines", action="store_true",
                          help="put blank lines where the source had lines that left nothing in the code")
-    command.add_argument("--no-verify", action="store_true", help="leave the proof out")
     command.add_argument("--interpreter", metavar="PATH", help="Python of the version of the .pyc, to prove the text "
                          "of another version (it only compiles; default: one that is installed)")
     command.add_argument("--python", type=_version, metavar="X.Y",
@@ -108,7 +107,6 @@ class Outcome:
 class Settings:
     """Settings that hold for all tasks of a call."""
 
-    verify: bool = True
     stages: bool = False
     force: bool = False
     interpreter: str | None = None
@@ -285,16 +283,15 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
 
         outcome.text, outcome.fidelity = stages(code) + "\n", "exact"
         return
-    result = decompile_code(code, verify=settings.verify, interpreter=(
-        _interpreter(code.version, settings.interpreter) if settings.verify and code.version != sys.version_info[:2]
-        else None))
+    result = decompile_code(code, interpreter=(
+        _interpreter(code.version, settings.interpreter) if code.version != sys.version_info[:2] else None))
     outcome.fidelity = result.fidelity.value
     outcome.counts = Counter(part.fidelity.value for part in result.parts)
     note = result.note
     if result.fidelity.value == "unproven" and code.version != sys.version_info[:2]:
         version = ".".join(map(str, code.version))
         remedy = f"code of Python {version}, of which no interpreter was found: give --interpreter to prove it"
-        note = "; ".join(filter(None, [remedy if settings.verify else "", note]))
+        note = "; ".join(filter(None, [remedy, note]))
     head = [] if task.target is None else [f"{MARK} from {_comment(task.shown)}"]
     if result.fidelity.value != "exact":
         head.append(f"# fidelity: {result.fidelity.value}")
@@ -394,8 +391,7 @@ def outcomes(tasks: Sequence[Task], settings: Settings, jobs: int) -> Iterator[O
 
 def decompile(given: argparse.Namespace) -> int:
     """Run ``depyf decompile``."""
-    settings = Settings(
-        not given.no_verify, given.stages, given.force, given.interpreter, given.blank_lines, given.python)
+    settings = Settings(given.stages, given.force, given.interpreter, given.blank_lines, given.python)
     if settings.stages and any(os.path.isdir(each) for each in given.inputs):
         return refused("--stages shows one code object; give a file or module:qualname")
     tasks, problems = find(given.inputs, given.output, given.python is not None)

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..model.folding import fold
-from ..model.graph import Graph, Node, is_gradient, is_in_place
+from ..model.graph import Graph, Node, is_gradient, is_in_place, last_name
 from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.naming import AROUND
@@ -36,9 +36,9 @@ class Origin(NamedTuple):
         captured: name of the captured node; ``""`` if none fits. Names in an inner graph begin with the name of that:
             ``"wrap_body_0.linear"``.
         module: index of the module call in ``GraphStage.modules`` of the captured graph; -1: none.
-        location: the user's line: the node's own or, where torch names none, of a result that of the captured one,
-            else of the nearest node which gives or takes its value; of a node without values
-            (``_set_grad_enabled``), that of the node before it.
+        location: the user's line: the node's own or, where torch names none, of a result that of the captured one;
+            of what computes nothing (an input, a view, a copy into an input) that of the nearest node which gives or
+            takes its value; of a node without values (``_set_grad_enabled``), that of the node before it.
         inferred: aligned; torch does not say it.
     """
 
@@ -199,7 +199,7 @@ class Provenance:
                 before: SourceLocation | None = None
                 for name, node in stage.nodes():
                     place = self.callers.get(name) or node.location or lines.get(name) or (
-                        before if node.is_call else None)
+                        before if node.is_call and node.type is None else None)
                     before = place if node.is_call else before
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
@@ -232,22 +232,26 @@ class Provenance:
 
 
 def _locations(graph: Graph, given: Mapping[str, SourceLocation] = MappingProxyType({})) -> dict[str, SourceLocation]:
-    """Return a line for each call node that has none: that of its first input with one, else of its first user.
+    """Return a line for nodes that have none and compute nothing: that of their first input, else of a user.
+
+    These are inputs, views, parts of results, and copies into inputs.
 
     Args:
         given: nodes of which the line is known.
     """
     result = dict(given)
     known = result | {node.name: node.location for node in graph.nodes if node.location is not None}
+    moves = {node.name for node in graph.nodes
+             if not node.is_call or node.is_view or last_name(node.target) == "copy_"}
     for node in graph.nodes:
-        if node.is_call and node.name not in known:
+        if node.is_call and node.name in moves and node.name not in known:
             place = next((known[name] for name in node.inputs if name in known), None)
             if place is not None:
                 result[node.name] = known[node.name] = place
     for node in reversed(graph.nodes):
         if node.name in known:
             for name in node.inputs:
-                if name not in known:
+                if name not in known and name in moves:
                     result[name] = known[name] = known[node.name]
     return result
 

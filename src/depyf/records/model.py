@@ -308,8 +308,6 @@ class ExpressionStep:
     """How an expression on sizes was computed."""
 
     result: str  # `"-u0"`
-    method: str  # torch's: `"neg"`
-    arguments: tuple[str, ...] = ()
     location: SourceLocation | None = None  # the user's line
 
 
@@ -477,16 +475,6 @@ class CacheLookup:
 
 
 @frozen
-class Span:
-    """A span of time in which a compilation was in a part of torch."""
-
-    name: str  # torch's: `"compile_fx.<locals>.fw_compiler_base"`
-    start: float  # seconds since the epoch
-    seconds: float
-    depth: int = 0  # 0 for an outermost one; inner ones lie within the last of less depth before them
-
-
-@frozen
 class Failure:
     """The reason for which a compilation gave no code. ``kind`` is the exception's name."""
 
@@ -530,9 +518,7 @@ class Compilation:
     # `all_cache_entries` of the code object, `shape_guards`; `guard_microseconds` that one check of all guards
     # took torch)
     counts: dict[str, int] = field(default_factory=dict)
-    timeline: tuple[Span, ...] = ()  # what it did when, from 1 ms on, in the order in which it began; backward included
     backward_failure: Failure | None = None  # why the backward graph could not be compiled
-    custom_ops: tuple[str, ...] = ()  # operators in the graph that are not torch's own
     traced: tuple[TracedLines, ...] = ()  # lines that the last attempt came to; empty where that is not known
     # the function that the user means by it; `None` for a log of `TORCH_TRACE`
     user_function: UserFunction | None = None

@@ -128,21 +128,6 @@ def export_issue(
     return ExportIssue(what, subject, str(outcome or ""), location, values, tuple(steps.values()))
 
 
-def expression_step(event: Mapping[str, Any], location: SourceLocation | None) -> ExpressionStep:
-    """Return how an expression was computed, of its event and the program's line."""
-    return ExpressionStep(str(event.get("result", "")), str(event.get("method", "")),
-                          tuple(map(str, _list(event.get("arguments")))), location)
-
-
-def argument_numbers(event: Mapping[str, Any]) -> list[Any]:
-    """Return torch's numbers of what an expression was computed of."""
-    return _list(event.get("argument_ids"))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def export_failure(kind: str, message: str, location: SourceLocation | None) -> ExportIssue:
     """Return the issue of an export that raised an exception, with the changes that torch suggests.
 

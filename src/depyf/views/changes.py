@@ -20,7 +20,6 @@ from ..torch_text.guard_failures import (
     SAME_CODE,
     SAME_OBJECT,
     closure_variable,
-    comparison,
     is_made_anew,
     is_not_evaluated,
     is_range,
@@ -179,8 +178,7 @@ def changes(
 
 
 def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
-    subject = failure.subject if failure.subject != failure.text else ""
-    subject = subject or comparison(failure.text, lambda expression: "").subject  # (of an older dump)
+    subject = failure.subject
     if variable := closure_variable(failure):
         subject = _with_variable(subject, variable)
     return in_words(subject, names)

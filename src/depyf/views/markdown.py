@@ -100,13 +100,13 @@ _SPAN = re.compile(
     r"|\\(?P<escaped>[^a-zA-Z0-9\s])|(?P<amp>&amp;)")
 
 
-def spans(markdown: str, kind: str = "") -> list[list[str]]:
+def spans(markdown: str) -> list[list[str]]:
     """Return a line of our Markdown as ``[kind, text]``, where the kind is ``"code"``, ``"bold"`` or ``""``.
 
     Links are text: ``"a **bold `x`**"`` is ``[["", "a "], ["bold", "bold "], ["code", "x"]]``.
     """
     merged: list[list[str]] = []
-    for kinds, text in nested_spans(markdown, (kind,)):
+    for kinds, text in nested_spans(markdown):
         kind_of_part = kinds[-1]
         if merged and merged[-1][0] == kind_of_part != "code":
             merged[-1][1] += text
@@ -149,11 +149,11 @@ def plain(markdown: str) -> str:
     return "".join(text for _, text in spans(markdown))
 
 
-def some(items: Sequence[str], most: int, what: str = "more") -> str:
+def some(items: Sequence[str], most: int) -> str:
     """Return the first few of a list, comma-separated, and how many are left."""
     if len(items) <= most + 1:
         return ", ".join(items)
-    return f"{', '.join(items[:most])}, ... ({len(items) - most} {what})"
+    return f"{', '.join(items[:most])}, ... ({len(items) - most} more)"
 
 
 def listed(items: Sequence[str]) -> str:

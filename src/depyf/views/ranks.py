@@ -57,13 +57,13 @@ from .run_index import RunIndex
 
 #: Fields that are no difference: times, caches, numbers that torch counts up, names of files made of these.
 _NOT_COMPARED = frozenset({
-    "start", "seconds", "phases", "timeline", "counts", "caches", "compile_id", "entry", "path", "file",
+    "start", "seconds", "phases", "counts", "caches", "compile_id", "entry", "path", "file",
     "guards_file", "tried", "torch_name", "raw", "graph_names", "outline"})
 #: Fields of a compilation, as what differs in them is called.
 _OF_COMPILATION = {
     "breaks": "the graph breaks", "guard_failures": "the recompiles", "outcome": "what was compiled",
     "failure": "what was compiled", "backward_failure": "what was compiled", "restarts": "the restarts",
-    "symbols": "the dynamic shapes", "stack": "the calls", "custom_ops": "the custom operators",
+    "symbols": "the dynamic shapes", "stack": "the calls",
     "traced": "the traced lines", "arguments": "the arguments of `torch.compile`"}
 _ENVIRONMENT = "the environment"
 #: What a class differs in, with facts about it: ``("the graph breaks", "`f`")`` -> a digest for each compilation.

@@ -307,11 +307,8 @@ def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
 
 def compiled_in(run: RunIndex, wrapper: str) -> list[FunctionSummary]:
     """Return the functions with graphs that torch's wrapper around a user's module calls."""
-    compiled = [summary for summary in run.summaries if any(run.graph_names(c) for c in summary.done)]
-    if not any(c.stack for summary in compiled for c in summary.done):
-        return compiled  # (an older dump, which does not say who called)
-    return [summary for summary in compiled
-            if any(wrapper_class(place.filename) == wrapper for c in summary.done for place in c.stack)]
+    return [summary for summary in run.summaries if any(run.graph_names(c) for c in summary.done)
+            and any(wrapper_class(place.filename) == wrapper for c in summary.done for place in c.stack)]
 
 
 def wrappers_of(run: RunIndex, summary: FunctionSummary) -> list[str]:

@@ -265,7 +265,7 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
 def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
     writes = {legal_identifier(name): graph for name, graph in shown.items()
-              if graph.writes or graph.may_write or graph.own_writes}
+              if graph.writes or graph.own_writes}
     tree = parsed_file(text) if any(f"{name}(" in text for name in writes) else None
     if tree is None:
         return text
@@ -274,8 +274,8 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
             name, graph = node.func.id, writes[node.func.id]
             on_call = above.setdefault(node.lineno, [])
-            on_call += [f"{name} {does} {some(list(_by_layer(arguments)), WRITES)}" for does, arguments in (
-                ("writes to", graph.writes), ("may write to", graph.may_write)) if arguments]
+            if graph.writes:
+                on_call.append(f"{name} writes to {some(list(_by_layer(graph.writes)), WRITES)}")
             if graph.own_writes:
                 on_call.append(f"{name} writes to {count(len(graph.own_writes), 'tensor')} of its own: "
                                + some(list(_first_of_alike(graph.own_writes)), WRITES))

@@ -181,7 +181,6 @@ class GraphView:
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-    may_write: tuple[str, ...] = ()
     own_writes: tuple[str, ...] = ()
     sizes: tuple[tuple[str, str], ...] = ()
     symbols: tuple[tuple[str, str], ...] = ()
@@ -263,19 +262,18 @@ class _View:
         self.parameters: tuple[str, ...] = ()
         self.symbols = {given.name: words for given, words in zip(inputs, self.words)  # what open sizes are
                         if words and is_symbol(given.name)}
-        self.written: dict[str, bool] = {}
+        self.written: list[str] = []
         self.argument_words: dict[str, str] = {}
 
     def view(self, end: str) -> GraphView:
         written = self.write(self.graph, "", 0, {}, [])
         lines: dict[int, int] = {}
         text = "\n".join(written.module(1, lines)) + end
-        writes, may_write = (tuple(words for name, words in self.argument_words.items()
-                                   if self.written.get(name) is certain) for certain in (True, False))
-        own = tuple(name for name, certain in self.written.items() if certain and name not in self.argument_words)
+        writes = tuple(words for name, words in self.argument_words.items() if name in self.written)
+        own = tuple(name for name in self.written if name not in self.argument_words)
         return GraphView(
             text, tuple((short, path) for path, short in self.files.items()), self.names, self.parameters,
-            writes, may_write, own, self.sizes, tuple(self.symbols.items()), lines, written)
+            writes, own, self.sizes, tuple(self.symbols.items()), lines, written)
 
     def write(
         self, graph: Graph, prefix: str, indent: int, outer: Mapping[str, str], role: Sequence[str],
@@ -309,7 +307,7 @@ class _View:
             written.signature = [f"{indent}def forward({', '.join(['self', *(each.text for each in graph.inputs)])}):"]
         else:
             written.signature = [f"{indent}def forward(", f"{indent}    self,"]
-            changes = {} if is_inner else written_arguments(graph)
+            changes = [] if is_inner else written_arguments(graph)
             for given in graph.inputs:
                 written.parameters[given.name] = len(written.signature)
                 written.signature += self.parameter(given, shown[given.name], changes, is_inner, written.indent + 8)
@@ -318,11 +316,11 @@ class _View:
                 self.written, self.parameters = changes, tuple(shown[given.name] for given in graph.inputs)
 
     def parameter(
-        self, given: Input, shown: str, written: Mapping[str, bool], is_inner: bool, indent: int
+        self, given: Input, shown: str, written: Sequence[str], is_inner: bool, indent: int
     ) -> list[str]:
         label = self.label(given, shown, is_inner)
         words = label or shown
-        notes = [label, ("written to" if written[given.name] else "may be written to") if given.name in written else ""]
+        notes = [label, "written to" if given.name in written else ""]
         size = given.type.number if given.type is not None else ""
         if size:
             if words != size:

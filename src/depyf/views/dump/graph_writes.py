@@ -6,7 +6,7 @@ A graph that was captured has the program's own operations in place::
     k.index_copy_(1, pos, x)                  # writes to k
     x[0].mul_(2)                              # writes to x: x[0] is a view of it
     batch_norm(y, mean, var, w, b, True)      # writes to mean and var, when training
-    x.to(torch.float32).mul_(2)               # writes to x if it is a tensor of that type already
+    x.to(torch.float32).mul_(2)               # writes to x where torch prints that type for it already
 
 Operators that are not torch's own are not known to write.
 """
@@ -18,15 +18,13 @@ import ast
 from ...model.graph import CONVERSIONS, PROGRAM_VIEWS, Graph, Node, is_in_place, last_name
 from ...torch_text.parsed import parsed_expression
 
-#: The prefix of a parameter that a value may be a view of, where the graph does not say whether it is.
-_PERHAPS = "?"
 #: Functions that update running statistics: ``name: (places of these, place and name of the switch)``.
 _STATISTICS = {"batch_norm": ((1, 2), 5, "training"), "instance_norm": ((1, 2), 5, "use_input_stats")}
 _NOTHING: frozenset[str] = frozenset()
 
 
-def written_arguments(graph: Graph) -> dict[str, bool]:
-    """Return the parameters and attributes that a graph writes to: ``True`` where it does, ``False`` where it may.
+def written_arguments(graph: Graph) -> list[str]:
+    """Return the parameters and attributes that a graph writes to.
 
     Parameters come first, each by its name in the signature; an attribute by the node that reads it.
     """
@@ -38,7 +36,7 @@ def written_arguments(graph: Graph) -> dict[str, bool]:
                                or any(word in node.value for word in ("inplace", "out=", "out ="))):
             writes.seen_through(parsed_expression(node.value))
     names = [*(given.name for given in graph.inputs), *map(str, writes.attributes)]
-    return {name: name in writes.written for name in names if {name, _PERHAPS + name} & writes.written}
+    return [name for name in names if name in writes.written]
 
 
 class _Writes:
@@ -102,18 +100,11 @@ class _Writes:
         if not arguments:
             return _NOTHING
         if operation in CONVERSIONS and not of_torch and not _is_true(keywords.get("copy")):
-            return self._converted(arguments[0], result)
+            # (A type with strides has the layout and the device too: such a conversion gives the tensor itself.)
+            node = self.nodes.get(arguments[0].id) if isinstance(arguments[0], ast.Name) else None
+            is_same = node is not None and "][" in result and _type(node) == result
+            return self.seen_through(arguments[0]) if is_same else _NOTHING
         return self.seen_through(arguments[0]) if operation in PROGRAM_VIEWS else _NOTHING
-
-    def _converted(self, value: ast.expr, result: str) -> frozenset[str]:
-        """Return the parameters that a value is a view of after a conversion to a type: itself, if it has that type."""
-        node = self.nodes.get(value.id) if isinstance(value, ast.Name) else None
-        before, views = _type(node) if node is not None else "", self.seen_through(value)
-        if before and result and before != result:
-            return _NOTHING
-        if before and "][" in result:  # (a type with strides has the layout and the device too)
-            return views
-        return frozenset(name if name.startswith(_PERHAPS) else _PERHAPS + name for name in views)
 
 
 def _type(node: Node) -> str:

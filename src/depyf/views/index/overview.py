@@ -13,7 +13,6 @@ from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.modules import bypassing_operation
 from ...values import frozen
-from .. import cache_keys
 from ..advice import Adviser
 from ..dump.folder import NOTHING, TITLE, versions
 from ..findings import Totals, lost_functions, seconds_by_phase
@@ -217,7 +216,7 @@ def cost(run: SectionContext) -> list[str]:
         for reason, places in list(bypassed.items())[:3]:
             known = some(list(dict.fromkeys(filter(None, places))), 3)
             lines.append(f"Bypassed because: {prose(reason, 200)} ({len(places)}{f', at {known}' if known else ''}).")
-    return [*lines, *cache_keys.within(run.capture)]
+    return lines
 
 
 def _operation_at(run: SectionContext, compilation: Compilation, reason: str) -> str:

@@ -527,10 +527,13 @@ def version_differences(old: Version, new: Version, names: Mapping[str, str]) ->
         if not change.subject or change.seen_by or is_internal_of_object(change.subject):
             continue
         subject = in_words(change.subject, names)
-        if change.now.kind == "none" or change.was.kind in ("type", "object"):
-            continue
         was, now = (replace(each, value=in_words(each.value, names)) if each.kind == "equal" else each
                     for each in (change.was, change.now))
+        if was.kind == now.kind == "type":
+            subject = f"type({subject})"
+            was, now = (replace(each, value=each.value.removeprefix("any ")) for each in (was, now))
+        elif now.kind == "none" or was.kind in ("type", "object"):  # (the older version takes more)
+            continue
         is_open = (was.kind in ("equal", "open") or are_numbers((was.value,))) and (
             change.subject in new.sizes.open or now.kind in ("equal", "open", "type"))
         if was.kind != "none" or is_literal(now.value):
