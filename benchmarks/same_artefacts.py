@@ -65,7 +65,7 @@ _PLACES = (
 _COSTS = ("Compile time ", "Slowest: ", "Torch's caches: ", "Bypassed because: ", "<!-- depyf ")
 #: The places where to begin, which are in the order of their seconds.
 _BEGIN = re.compile(r"^## Where to begin\n.*?^(?=## )", re.M | re.S)
-_COUNTED = ("start", "seconds", "phases", "caches", "microseconds", "guard_microseconds", "date", "command",
+_COUNTED = ("start", "seconds", "phases", "timeline", "caches", "microseconds", "guard_microseconds", "date", "command",
             "first")
 
 

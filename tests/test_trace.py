@@ -78,12 +78,14 @@ def test_only_wanted_events_are_made(listening):
     (True, [({"graph": {"sizes": 3}}, '{\n"a": 1\n}')]),
     ("metadata", [({"graph": {"sizes": 3}}, "")]),
     ("payload", [({"graph": {}}, '{\n"a": 1\n}')]),
+    ("object", [({"graph": {}, "frame_id": 5, "frame_compile_id": 1, "attempt": 0}, {"a": 1})]),
 ])
 def test_what_is_wanted_of_an_event_is_made(wish, events):
     received = []
 
     def receive(metadata, payload):
-        received.append(({"graph": metadata["graph"]}, payload))
+        known = {key: value for key, value in metadata.items() if key != "has_payload"}
+        received.append((known if wish == "object" else {"graph": known["graph"]}, payload))
 
     with nobody_listens(), compile_context(CompileContext(CompileId(frame_id=5, frame_compile_id=1))):
         undo = trace_events.on_trace(receive, lambda event, artifact: wish)

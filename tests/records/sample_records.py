@@ -30,6 +30,7 @@ from depyf.records.model import (
     ScheduledOperation,
     SourceFile,
     SourceLocation,
+    Span,
     SymbolDecision,
     TracedLines,
     TransformedCode,
@@ -66,7 +67,7 @@ COMPILATION = Compilation(
     (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE, (PLACE,)),),
     (CacheLookup("fx_graph", "bypass", "cannot be pickled", (CacheKeyPart("gm", "1a2b"),), ("max_autotune = True",)),),
     (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
-    Failure("TypeError", "no", PLACE),
+    (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE),
     (TracedLines("/a/b.py", (3, 4)),), UserFunction("C.f", PLACE, (PLACE,)),
     {"dynamic": "True"})
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},

@@ -268,6 +268,22 @@ def test_foreign_events_are_let_be():
     assert EventReader().compilations() == ()
 
 
+def timed(kind, name, moment, thread=0):
+    return {"chromium_event": {}, "payload": json.dumps({"ph": kind, "name": name, "ts": moment, "tid": thread})}
+
+
+def test_the_timeline_nests_and_leaves_out_what_is_short_or_has_no_end():
+    compilation, = feed(
+        timed("B", "dynamo", 1_000_000), timed("B", "inner", 1_100_000), timed("B", "short", 1_200_000),
+        timed("E", "short", 1_200_500), timed("B", "lost", 1_300_000), timed("B", "worker", 1_350_000, thread=7),
+        timed("E", "inner", 1_400_000), timed("i", "an instant", 1_450_000), timed("E", "never begun", 1_460_000),
+        timed("E", "dynamo", 2_000_000), timed("E", "worker", 2_350_000, thread=7),
+        {"chromium_event": {}, "payload": "not JSON"}, timed("B", "backward", 3_000_000),
+        timed("E", "backward", 3_500_000))
+    assert [(span.name, span.start, round(span.seconds, 6), span.depth) for span in compilation.timeline] == [
+        ("dynamo", 1.0, 1.0, 0), ("inner", 1.1, 0.3, 1), ("worker", 1.35, 1.0, 0), ("backward", 3.0, 0.5, 0)]
+
+
 def test_a_backward_graph_that_fails():
     compilation, = feed(metrics(has_guarded_code=True, shape_env_guard_count=2, accumulated_cache_size=5),
                         {"bwd_compilation_metrics": {"duration_us": 5, "fail_type": "E", "fail_reason": "why"}})

@@ -442,6 +442,8 @@ class Session:
             return "metadata"
         if stage == "Forward_graph" and self._is_printed_later(stage):
             return "metadata"
+        if what == Has.OBJECT:
+            return "object"
         return "payload" if what == Has.GRAPH and event != "artifact" else True
 
     def _is_printed_later(self, stage: str) -> bool:

@@ -344,10 +344,10 @@ class _Log:
                     CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")), code, names))
         frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
                         tuple(of_frame)) for frame, of_frame in entries.items()]
+        left_out = self.left_out + self.reader.unreadable
         notes = filter(None, (
             FROM_LOG,
-            f"events of the log that are not as torch writes them are left out: {self.left_out}"
-            if self.left_out else "",
+            f"events of the log that are not as torch writes them are left out: {left_out}" if left_out else "",
             f"texts of the log that have another digest than the one that torch wrote, so that they were changed or "
             f"damaged: {self.damaged}" if self.damaged else "",
             unread_note(self.unread), _INTERNAL if self._leaves_out_internal else ""))

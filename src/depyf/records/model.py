@@ -475,6 +475,16 @@ class CacheLookup:
 
 
 @frozen
+class Span:
+    """A span of time in which a compilation was in a part of torch."""
+
+    name: str  # torch's: `"compile_fx.<locals>.fw_compiler_base"`
+    start: float  # seconds since the epoch
+    seconds: float
+    depth: int = 0  # 0 for an outermost one; inner ones lie within the last of less depth before them
+
+
+@frozen
 class Failure:
     """The reason for which a compilation gave no code. ``kind`` is the exception's name."""
 
@@ -518,6 +528,7 @@ class Compilation:
     # `all_cache_entries` of the code object, `shape_guards`; `guard_microseconds` that one check of all guards
     # took torch)
     counts: dict[str, int] = field(default_factory=dict)
+    timeline: tuple[Span, ...] = ()  # what it did when, from 1 ms on, in the order in which it began; backward included
     backward_failure: Failure | None = None  # why the backward graph could not be compiled
     traced: tuple[TracedLines, ...] = ()  # lines that the last attempt came to; empty where that is not known
     # the function that the user means by it; `None` for a log of `TORCH_TRACE`

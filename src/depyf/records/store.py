@@ -137,7 +137,7 @@ def read(path: str) -> model.Capture:
                            "depyf.prepare_debug wrote, or its records.jsonl.") from error
 
 
-#: How long a compilation took.
+#: How long a compilation took; only its first: spans of its timeline follow.
 _SECONDS = re.compile(rb'(\{"record":"compilation",[^}]*\}).*?"start":[-+.\deE]+,"seconds":([-+.\deE]+)')
 
 

@@ -31,6 +31,7 @@ from ..records.model import (
     NamedValue,
     Phase,
     SourceLocation,
+    Span,
     SymbolDecision,
     TracedLines,
     UnreadEvent,
@@ -90,6 +91,8 @@ _COUNTS = {
     "graph_input_count": "inputs", "cache_size": "cache_entries", "accumulated_cache_size": "all_cache_entries",
     "shape_env_guard_count": "shape_guards", "guard_latency_us": "guard_microseconds",
 }
+#: Shorter ones are left out of the timeline, in seconds.
+_SHORTEST = 0.001
 #: Number of finished compilations in memory: they nest, and a backward graph follows its forward graph.
 AT_HAND = 8
 #: Name and place of a frame's function, and the user's function.
@@ -130,6 +133,7 @@ class _Builder:
 
     Attributes:
         known: its record but for the other attributes.
+        open_spans: begun and not ended, by thread: ``(name, start, index in spans)``.
         changed: since its record was written.
         goes_on: it outlives the run.
     """
@@ -138,6 +142,8 @@ class _Builder:
         self.known = known
         self.symbols = [*known.symbols]
         self.phases = [*known.phases]
+        self.spans: list[Span | None] = [*known.timeline]
+        self.open_spans: dict[Any, list[tuple[str, float, int]]] = {}
         self.finished = known.outcome != "unknown"  # (then its backward graph is compiled now)
         self.guarded = known.outcome == "compiled"
         self.changed = True
@@ -150,7 +156,8 @@ class _Builder:
     def record(self) -> Compilation:
         return replace(
             self.known, outcome=self._outcome(), failure=None if self.guarded else self.known.failure,
-            symbols=tuple(self.symbols), phases=tuple(self.phases))
+            symbols=tuple(self.symbols), phases=tuple(self.phases),
+            timeline=tuple(span for span in self.spans if span is not None))
 
     def _outcome(self) -> str:
         failure = self.known.failure
@@ -197,6 +204,8 @@ class EventReader:
         self._wrapped: dict[tuple[int, int, int], tuple[str, SourceLocation | None]] = {}
         #: What torch traces for a call, not for a frame: no compilations of a function.
         self._without_frame: set[tuple[int, int, int]] = set()
+        #: The number of payloads that are no JSON, though torch writes JSON there.
+        self.unreadable = 0
         self._resets = 0
         self._latest = CompileId(-1, -1)
         #: User files that written records name, in their order.
@@ -267,7 +276,7 @@ class EventReader:
         for key in list(itertools.islice(self._builders, max(0, len(self._builders) - AT_HAND))):
             builder = self._builders[key]
             if builder.finished:
-                if builder.changed:
+                if builder.changed:  # torch's timeline goes on for a moment
                     self._append(key, builder)
                 del self._builders[key]
 
@@ -400,6 +409,8 @@ class EventReader:
             self._backward_metrics(builder, event)
         elif kind:
             self._symbol(builder, kind, event)
+        elif "chromium_event" in metadata:
+            self._time(builder, payload)
         elif isinstance(artifact := metadata.get("artifact"), dict):
             self._artifact(
                 builder, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at,
@@ -458,6 +469,32 @@ class EventReader:
         builder.update(seconds=known.seconds + _backward_seconds(event),
                        backward_failure=_failure(event) or known.backward_failure)
         builder.phases += phases(event)
+
+    def _time(self, builder: _Builder, payload: Any) -> None:
+        """Read one event of torch's timeline: a part begins or ends.
+
+        (torch/_dynamo/utils.py, ``ChromiumEventLogger``)
+        """
+        try:
+            event = json.loads(payload) if isinstance(payload, str) else payload
+        except ValueError:
+            self.unreadable += 1
+            return
+        try:
+            kind, name, moment, thread = event["ph"], str(event["name"]), float(event["ts"]) / 1e6, event.get("tid")
+        except (ValueError, KeyError, TypeError):  # (an event of another kind)
+            return
+        opened = builder.open_spans.setdefault(thread, [])
+        if kind == "B":
+            opened.append((name, moment, len(builder.spans)))
+            builder.spans.append(None)
+        elif kind == "E" and any(begun[0] == name for begun in opened):
+            while opened:
+                begun_name, start, place = opened.pop()
+                if begun_name == name:
+                    if moment - start >= _SHORTEST:
+                        builder.spans[place] = Span(name, start, moment - start, len(opened))
+                    break
 
     def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
         stack = self._stack(event.get("user_stack"))

@@ -18,6 +18,7 @@ class Has(enum.Enum):
 
     READ = "something about a compilation"
     REPEATED = "what another event has, or data for other tools"
+    OBJECT = "an object, which is taken before torch makes JSON of it"
     GRAPH = "a graph of a stage that everybody wants"
     ALSO_SHOWN = "a graph that a session sees when torch shows it"
     EXPORT = "a text of an export"
@@ -72,9 +73,8 @@ _KINDS = {
         Has.READ: (*OF_A_COMPILATION, "str", DDP_PIECE),
         Has.REPEATED: (
             "describe_source", "describe_storage", "describe_tensor", "link", "dump_file", "inductor_output_code",
-            "export", "propagate_real_tensors", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime",
-            "chromium_event"),
-        Has.DUMP: ("graph_dump",), Has.INNER: _INNER, Has.AROUND: ("dynamo_guards",),
+            "export", "propagate_real_tensors", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"),
+        Has.OBJECT: ("chromium_event",), Has.DUMP: ("graph_dump",), Has.INNER: _INNER, Has.AROUND: ("dynamo_guards",),
         Has.ALSO_TEXT: ("dynamo_cpp_guards_str",), Has.ISSUE: ISSUES.keys() - {FIXED}}),
     **{name: Row(Has.GRAPH, stage) for name, stage in naming.GRAPHS.items()},
     **_EXPORTS, DDP_SPLIT: Row(Has.ALSO_SHOWN, naming.POST_SPLIT),

@@ -57,7 +57,7 @@ from .run_index import RunIndex
 
 #: Fields that are no difference: times, caches, numbers that torch counts up, names of files made of these.
 _NOT_COMPARED = frozenset({
-    "start", "seconds", "phases", "counts", "caches", "compile_id", "entry", "path", "file",
+    "start", "seconds", "phases", "timeline", "counts", "caches", "compile_id", "entry", "path", "file",
     "guards_file", "tried", "torch_name", "raw", "graph_names", "outline"})
 #: Fields of a compilation, as what differs in them is called.
 _OF_COMPILATION = {

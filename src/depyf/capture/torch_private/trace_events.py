@@ -14,8 +14,9 @@ from . import private_api
 from .current_compilation import compile_id
 from .hooks import SharedPatch, Undo, shared_patch
 
-#: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata.
-Wanted = bool | Literal["metadata", "payload"]
+#: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata;
+#: ``"object"``: the numbers of the compilation, and its payload before torch makes JSON of it.
+Wanted = bool | Literal["metadata", "payload", "object"]
 TRACE_LOGGER = private_api.TRACE_LOG.key
 #: Arguments of an event that do not change what we receive of it inside of a compilation (but for the numbers of that,
 #: where they are suppressed).
@@ -82,7 +83,7 @@ def _choose_trace() -> Undo:
                 return
             if kinds == {"metadata"}:
                 kwargs = {**kwargs, "payload_fn": str}
-            elif kinds == {"payload"}:
+            elif kinds <= {"payload", "object"}:
                 metadata_fn = dict
             current = compile_id()
             if current is None or args or kwargs.get("suppress_context") or not kwargs.keys() <= _KNOWN_ARGUMENTS:
@@ -91,7 +92,7 @@ def _choose_trace() -> Undo:
             # (Torch hashes the payload and makes a record of logging, which nothing here reads.)
             made = metadata_fn()
             payload = kwargs["payload_fn"]() if "payload_fn" in kwargs else None
-            if not (payload is None or isinstance(payload, str)):  # (torch makes JSON of it)
+            if not (payload is None or isinstance(payload, str) or kinds == {"object"}):  # (torch makes JSON of it)
                 original(name, lambda: made, **{**kwargs, "payload_fn": lambda: payload})
                 return
             event = {name: made, **dict(zip(("frame_id", "frame_compile_id", "attempt"), current))}
