@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from depyf.link.functions import link_graph, link_module
+from depyf.link.functions import link_function, link_module
 from depyf.link.linker import Linker
 
 GENERATED = """
@@ -93,7 +93,18 @@ def test_imported_functions_are_left_alone(module, tmp_path):
     assert module.join.__code__ is code
 
 
+def test_function_under_another_name(tmp_path):
+    space = {}
+    exec("def forward(self, x):\n    y = x * 2;  x = None\n    return (y,)\n", space)
+    text = "# shape\ndef __compiled_fn_1(self, x):\n    y = x * 2;  x = None  # (3,)\n    return (y,)\n"
+    assert link_function(space["forward"], text, "dump.py")
+    assert space["forward"].__code__.co_name == "forward"
+    assert space["forward"].__code__.co_firstlineno == 2
+    assert space["forward"](None, 4) == (8,)
+
+
 def test_things_without_code_are_refused():
+    assert not link_function(len, "def f(x): return x", "p")
     linker = Linker(at_once=True)
     linker.link_graph("g", "s", object(), "p")
     assert not linker.files and "not linked" in linker.notes[0]
@@ -102,10 +113,9 @@ def test_things_without_code_are_refused():
 def test_lines_are_forgotten_with_what_runs_them():
     path = "/nowhere/forgotten.py"
     space = {}
-    text = "def forward(self, x):\n    y = x * 2;  x = None\n    return (y,)\n"
-    exec(compile(text, "<generated>", "exec"), space)
-    function = space.pop("forward")
-    assert link_graph(function, f"# shown\n\n{text}", path)
+    exec(compile("def f():\n    return 1\n", "<generated>", "exec"), space)
+    function = space.pop("f")
+    assert link_function(function, "# shown\n\ndef f():\n    return 1\n", path)
     assert linecache.getline(path, 1) == "# shown\n"
     del function, space
     gc.collect()

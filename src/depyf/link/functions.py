@@ -22,6 +22,21 @@ from .lifetimes import numbers, running_graph
 _assigning = threading.Lock()
 
 
+def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
+    """Link a function or bound method to ``text``, all of the file ``path``.
+
+    Returns whether the text has that function; if not, nothing is changed.
+    """
+    plain = plain_function(function)
+    if plain is None:
+        return False
+    candidates = _compiled(text, path)
+    if candidates is None or not _adopt(plain, candidates):
+        return False
+    remember_lines(path, text, plain)
+    return True
+
+
 def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
     """Link the ``forward`` of a graph to ``text``, its view in the file ``path``.
 

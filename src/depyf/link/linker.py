@@ -178,7 +178,7 @@ class Linker:
         return bool(self._waiting)
 
     def _link_graph(self, name: str, stage: str, target: Any, path: str) -> None:
-        from .functions import functions_of, link_graph, link_module, plain_function
+        from .functions import functions_of, link_function, link_graph, link_module, plain_function
 
         try:
             text = reading.text(path, budgets.WRITTEN)
@@ -194,7 +194,7 @@ class Linker:
                 # and torch's own text has none.
                 text = re.sub(_IMPORTS, r"# \1 ", text)
                 forward = _forward_of(target)
-                done = link_graph(forward, text, path)
+                done = link_graph(forward, text, path) or link_function(forward, text, path)
                 running = [plain_function(forward)]
                 if not done:
                     self._note(f"{name} {stage}: the text is not what runs, so it is not linked")
