@@ -484,10 +484,18 @@ class Evidence(Positions):
                 return line, column
         return line, None if column is None else column - len("return ")
 
+    @cached_property
+    def _done_at(self) -> dict[Position | None, set[int]]:
+        """The opcodes of the operations at each place."""
+        result: dict[Position | None, set[int]] = {}
+        for opcode, position in zip(self._units, self.positions):
+            result.setdefault(position, set()).add(opcode)
+        return result
+
     def is_of_exit(self, offset: int) -> bool:
         """Return whether nothing that has the place of an operation does more than leave constructs."""
         place, opcodes = self.position(offset), self._opcodes
-        more = {unit for unit, each in zip(self._units, self.positions) if each == place} - opcodes.leaving
+        more = self._done_at.get(place, set()) - opcodes.leaving
         # (The end of ``except E as e`` sets ``e`` to ``None`` and deletes it.)
         return place is not None and (not more or more <= opcodes.storing | opcodes.deleting and not (
             more.isdisjoint(opcodes.storing) or more.isdisjoint(opcodes.deleting)))
