@@ -82,7 +82,7 @@ def _first_text_line(stmt: ast.stmt) -> int:
 def _room(spans: dict[int, tuple[int, int]], one: ast.stmt, other: ast.stmt, ends_known: bool) -> int:
     """Return how many lines of the source are between two statements; 0 where that is not known."""
     before, following = ([spans[line] for line in range(_first_text_line(stmt), (stmt.end_lineno or 0) + 1)
-                       if line in spans] for stmt in (one, other))
+                          if line in spans] for stmt in (one, other))
     ends, begins = [last for _, last in before], [first for first, _ in following]
     if not ends or not begins:
         return 0

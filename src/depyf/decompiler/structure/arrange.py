@@ -112,11 +112,6 @@ def _in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
             yield stmts, number
 
 
-def is_jump(stmt: ast.stmt) -> bool:
-    """Return whether a statement is ``break`` or ``continue``."""
-    return isinstance(stmt, (ast.Break, ast.Continue))
-
-
 class _Arrangement:
     """The arrangement of one body; statements are changed in place.
 
@@ -178,7 +173,8 @@ class _Arrangement:
         suite, number = copies[0]
         if not isinstance(suite[number], ast.Return):
             moved = suite[number:-1] if isinstance(suite[-1], ast.Break) else suite[number:]
-            if not rest and all(each is suite for each, _ in copies) and not any(map(is_jump, all_statements(moved))):
+            jumps = any(isinstance(each, (ast.Break, ast.Continue)) for each in all_statements(moved))
+            if not rest and not jumps and all(each is suite for each, _ in copies):
                 stmts += moved
                 suite[number:] = [ast.Break()]
             return
@@ -352,7 +348,7 @@ class _Arrangement:
         if not never_falls(orelse):
             if end != "return":
                 return
-            written = self.evidence.exit_between(self.evidence.line_after(orelse), line_of(last), "")
+            written = self.evidence.exit_between(self.evidence.line_after(orelse), line_of(last))
             orelse.append(leave("return", None) if written is None else leave(written.kind or "return", written.line))
         stmt.orelse, stmts[at + 1:] = orelse, [stmt.body.pop()]
 
