@@ -268,7 +268,9 @@ def _new_names(wrong: Iterable[str], taken: set[str]) -> dict[str, str]:
 def _can_be_escaped(names: set[str], tree: Sequence[Code]) -> set[str]:
     """Return those names that an expression can stand for wherever they are used."""
     result = names - {code.name for code in tree}
-    for code in tree:
+    for code in reversed(tree):  # (Most such names are of modules that the outermost code, the last, imports.)
+        if not result:
+            break
         allowed = _ESCAPED_IN_MODULES if code.name == "<module>" else _ESCAPED
         if not {"globals", "getattr"}.isdisjoint((*code.varnames, *code.cellvars, *code.freevars)):
             return set()

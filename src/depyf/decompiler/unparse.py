@@ -71,6 +71,11 @@ def _unparser() -> Any:
         def get_type_comment(self, node: ast.stmt) -> None:
             """Return nothing: bytecode has no type comments, which are looked up by line."""
 
+        def traverse(self, node: ast.AST | list[ast.AST]) -> None:
+            """Write a node; by its class, where Python's own builds the name of a method for each."""
+            for each in node if isinstance(node, list) else [node]:
+                visitors[each.__class__](self, each)
+
         def visit_If(self, node: ast.If) -> None:
             inner: ast.stmt | None = node
             while isinstance(inner, ast.If):
@@ -137,7 +142,19 @@ def _unparser() -> Any:
                 parts.append((isinstance(value, ast.Constant), "".join(buffer)))
             self.write(join_parts(parts))
 
+    visitors = _Visitors(Unparser)
     return Unparser
+
+
+class _Visitors(dict[type[ast.AST], Any]):
+    """The method of a visitor for each class of nodes."""
+
+    def __init__(self, visitor: type[Any]) -> None:
+        self.visitor = visitor
+
+    def __missing__(self, kind: type[ast.AST]) -> Any:
+        self[kind] = getattr(self.visitor, f"visit_{kind.__name__}", self.visitor.generic_visit)
+        return self[kind]
 
 
 def parameters(arguments: ast.arguments) -> list[str]:

@@ -12,7 +12,7 @@ from .new_syntax import too_new
 
 
 def number(stmts: list[ast.stmt]) -> None:
-    """Give statements the line numbers that ``ast.unparse`` and compilers require."""
+    """Give statements the line numbers that compilers require."""
     for stmt in stmts:
         at_line(stmt, line_of(stmt) or 1)
         for field in ("body", "orelse", "finalbody"):
@@ -67,7 +67,6 @@ def text_of(tree: ast.Module, has_marks: bool = False) -> str:
         check(tree)
         if has_marks:
             _Marks().visit(tree)  # (changes the tree itself: no module is marked)
-        number(tree.body)
         return unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error

@@ -561,8 +561,7 @@ class Evidence(Positions):
             units, line = self._whole_units_of(stmt), line_of(stmt) or 0
             last = max(last, line)
             if units is not None:  # (Before its own operations may be the end of the test of an ``except``.)
-                last = max([last, *(each.end_line for each in self.positions[units]
-                                    if each is not None and each.line >= line)])
+                last = max([last, *compress(self._last_lines[units], map(line.__le__, self._first_lines[units]))])
         return last or None
 
     def line_after(self, stmts: list[ast.stmt]) -> int | None:
@@ -579,6 +578,11 @@ class Evidence(Positions):
     def _first_lines(self) -> list[int]:
         """The first line of each code unit; 0 where it is not known."""
         return [0 if each is None else each.line for each in self.positions]
+
+    @cached_property
+    def _last_lines(self) -> list[int]:
+        """The last line of each code unit; 0 where it is not known."""
+        return [0 if each is None else each.end_line for each in self.positions]
 
     @cached_property
     def _lines_in_order(self) -> list[int]:

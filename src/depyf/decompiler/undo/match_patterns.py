@@ -436,7 +436,8 @@ class _Path:
 # --- finding them ---------------------------------------------------------------------------------
 def find_in_body(body: Body) -> None:
     """Make one test of the code of each pattern (from 3.10 on)."""
-    body.has_patterns = body.scope.code.version >= (3, 10) and find_patterns(body.cfg, body.evidence)
+    if body.scope.code.version >= (3, 10) and not _BEGIN.isdisjoint(body.cfg.present):
+        body.has_patterns = find_patterns(body)
 
 
 def write_cases(body: Body) -> None:
@@ -445,10 +446,9 @@ def write_cases(body: Body) -> None:
         body.statements = cases(body.statements, body.evidence, "" if body.is_namespace else "return")
 
 
-def find_patterns(cfg: RegionCfg, evidence: Evidence | None = None) -> bool:
+def find_patterns(body: Body) -> bool:
     """Replace the code of patterns by tests; return whether there was any."""
-    if _BEGIN.isdisjoint(cfg.present):
-        return False
+    cfg = body.cfg
     changed = False
     pending = deque(sorted(cfg.blocks, key=cfg.order.__getitem__))
     tried: set[tuple[int, int, bool]] = set()
@@ -463,7 +463,7 @@ def find_patterns(cfg: RegionCfg, evidence: Evidence | None = None) -> bool:
                 continue
             tried.add((at, index, keeps))
             try:
-                success, failure, case = _pattern(cfg, at, index, keeps, evidence)
+                success, failure, case = _pattern(body, at, index, keeps)
             except _NoPattern:
                 continue
             changed = True
@@ -505,10 +505,9 @@ def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
     return starts
 
 
-def _pattern(
-    cfg: RegionCfg, at: int, index: int, keeps: bool, evidence: Evidence | None,
-) -> tuple[int, int, Case]:
+def _pattern(body: Body, at: int, index: int, keeps: bool) -> tuple[int, int, Case]:
     """Return ``(where success leads, where failure leads, the case)`` of the pattern that starts there."""
+    cfg = body.cfg
     subject, first = Value(), cfg.blocks[at].ops[index]
     if keeps and first.kind != "COPY":
         fails = _guard_fails(cfg, (at, index))
@@ -533,7 +532,7 @@ def _pattern(
         if place in done:
             continue
         if len(stack) > path.base:
-            op = cfg.blocks[place[0]].ops[place[1]:][:1]
+            op, evidence = cfg.blocks[place[0]].ops[place[1]:][:1], body.evidence
             if evidence is not None and op and evidence.exit_between(first.line, op[0].line) is not None or (
                     not _take_alternative(cfg, path, place, stack, end)):
                 raise _NoPattern  # (A statement is written between the two: they are cases.)
