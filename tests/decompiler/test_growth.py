@@ -17,14 +17,21 @@ BODIES = {
     "loops with else": "for i in f({i}):\n    if i:\n        break\nelse:\n    a = g(a)",
     "comprehensions": "a = [x + {i} for x in b if x]",
     "guards": "if a == {i}:\n    return b\nb = f(a)",
+    "try and else": "try:\n    a = f({i})\nexcept ValueError:\n    b = c\nelse:\n    b = a",
+}
+#: The same in one loop.
+IN_A_LOOP = {
+    "guards": "if a == {i}:\n    continue\nb = f(a)",
+    "guards that leave it": "if a == {i}:\n    break\nb = f(a)",
+    "with": "with f({i}) as c:\n    if c:\n        continue",
 }
 #: At four times the size, so many times the calls at most.
 TIMES = 4.8
 
 
-def function(body, number):
-    text = "def f(a, b, c):\n" + "".join(textwrap.indent(body.replace("{i}", str(i)) + "\n", "    ")
-                                         for i in range(number))
+def function(body, number, head="def f(a, b, c):\n"):
+    text = head + "".join(textwrap.indent(body.replace("{i}", str(i)) + "\n", "    " * head.count("\n"))
+                          for i in range(number))
     namespace = {}
     exec(compile(text, "text.py", "exec", dont_inherit=True), namespace)
     return namespace["f"].__code__, text
@@ -50,6 +57,14 @@ def calls_of(action):
 def test_work_grows_with_the_size(kind):
     small, large = (function(BODIES[kind], number)[0] for number in (40, 160))
     decompile_code(small)  # (what is made once)
+    assert calls_of(lambda: decompile_code(large)) < TIMES * calls_of(lambda: decompile_code(small))
+
+
+@pytest.mark.parametrize("kind", IN_A_LOOP)
+def test_work_grows_with_the_size_of_a_loop(kind):
+    head = "def f(a, b, c):\n    for x in a:\n"
+    small, large = (function(IN_A_LOOP[kind], number, head)[0] for number in (40, 160))
+    decompile_code(small)
     assert calls_of(lambda: decompile_code(large)) < TIMES * calls_of(lambda: decompile_code(small))
 
 

@@ -244,7 +244,7 @@ class Analysis:
         with the same block.
         """
         chain = self.cfg.handlers_around(self.cfg.blocks[head].handler)
-        for tail in self._back.get(head, ()):
+        for tail in self._back.get(head, ()) if chain else ():
             inside = self.cfg.handlers_around(self.cfg.blocks[tail].handler)
             chain = [region for region in chain if region in inside]
         return [region for region in chain if region not in self.cfg.in_loops.get(head, ())]

@@ -23,7 +23,6 @@ import ast
 import copy
 import itertools
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
@@ -102,14 +101,15 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
     return None if folds_not(inner) else (negate(outer), negate(inner))
 
 
-def _in_branches(stmts: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
-    """Yield each simple statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
+def _in_branches(stmts: list[ast.stmt]) -> list[tuple[list[ast.stmt], int]]:
+    """Return each simple statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
+    found = []
     for number, stmt in enumerate(stmts):
         if isinstance(stmt, ast.If):
-            yield from _in_branches(stmt.body)
-            yield from _in_branches(stmt.orelse)
+            found += _in_branches(stmt.body) + _in_branches(stmt.orelse)
         elif not suites_of(stmt):
-            yield stmts, number
+            found.append((stmts, number))
+    return found
 
 
 class _Arrangement:
@@ -238,7 +238,7 @@ class _Arrangement:
                 del stmts[at + 1:]
                 is_last = True
             if isinstance(stmt, LOOPS) and not stmt.orelse and end == "return" and is_last and (
-                    self.evidence.has_columns):
+                    self.evidence.has_columns and any(breaks_of(stmt.body))):
                 return_in_loop(self.evidence, stmt.body, line_of(stmt), following)
             self._inside(stmt, end if is_last else "", following)
             if isinstance(stmt, LOOPS):

@@ -511,7 +511,6 @@ def return_in_loop(evidence: Evidence, stmts: list[ast.stmt], begin: int | None,
         after: the line of the statement after it.
     """
     for at, stmt in enumerate(stmts):
-        begin = (evidence.line_after(stmts[:at]) if at else None) or begin
         if isinstance(stmt, ast.Break):
             written = evidence.exit_between(begin, after)
             if written is not None and written.kind.startswith("return"):
@@ -523,6 +522,7 @@ def return_in_loop(evidence: Evidence, stmts: list[ast.stmt], begin: int | None,
             before = evidence.line_after(suites[number - 1]) if number else line_of(stmt)
             limit = next(filter(None, map(first_line, suites[number + 1:])), follow)
             return_in_loop(evidence, suite, before or begin, limit)
+        begin = max(filter(None, (begin, evidence.line_after([stmts[at]]))), default=None)
 
 
 def is_break(stmts: list[ast.stmt]) -> bool:

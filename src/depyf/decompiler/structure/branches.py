@@ -12,7 +12,7 @@ from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import CaseTest, Iter, PendingTarget, Special, State, Target, folds_not, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
-from .analysis import Analysis, is_leave, reach
+from .analysis import Analysis, is_leave, reached
 from .frames import Construct, Cursor, Frame, LoopFrame, Suite, outer_ends
 from .loop_exits import Loop, first_of, loop_exit
 
@@ -39,7 +39,7 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
             frame.jump(follow) is None or is_leave(walker.cfg.blocks[candidates[0]])):
         # an exit that both edges may take is not where they meet, if one of them can go on without it
         arms = walker.cfg.blocks[cursor.at].successors
-        if follow in reach(walker, arms, {candidates[0], *outer_ends(frame, follow)} - {follow}):
+        if follow in reached(walker, arms, {candidates[0], *outer_ends(frame, follow)} - {follow}):
             ranked = [None, *candidates]
     return walker.search.choose(ranked)
 

@@ -276,10 +276,15 @@ class Evidence(Positions):
 
     def _is_folded(self, position: Position) -> bool:
         """Return whether the expression at a position is an item of a tuple that is a constant."""
-        return any(each is not None and (each.line, each.column or 0) <= (position.line, position.column or 0)
+        return any((each.line, each.column or 0) <= (position.line, position.column or 0)
                    and (position.end_line, position.end_column or 0) <= (each.end_line, each.end_column or 0)
-                   for at, each in enumerate(self.positions)
-                   if self._units[at] in self._opcodes.constant and isinstance(self._constant(at), tuple))
+                   for each in self._tuples)
+
+    @cached_property
+    def _tuples(self) -> list[Position]:
+        """The positions of tuples that are constants."""
+        return [each for at, each in enumerate(self.positions) if each is not None
+                and self._units[at] in self._opcodes.constant and isinstance(self._constant(at), tuple)]
 
     def _load_of_constant(self, at: int) -> int | None:
         """Return the load of the constant that is returned when a construct around a code unit was left.
