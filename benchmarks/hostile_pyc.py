@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterator
 
 from _shared import dated, table
 
+from depyf.bytecode.code import table as version_table
 from depyf.bytecode.pyc import MAGIC_NUMBERS
-from depyf.bytecode.versions import table as version_table
 
 VERSIONS = ((3, 7), (3, 8), (3, 11), (3, 13))
 SECONDS, MEGABYTES = 5, 500

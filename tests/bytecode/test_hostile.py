@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from depyf.bytecode.canonical import canonicalise
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import Code, table
 from depyf.bytecode.errors import Unreadable
 from depyf.bytecode.linetable import TableEntry, encode_exception_table
 from depyf.bytecode.pyc import load_pyc
-from depyf.bytecode.versions import table
 from depyf.decompiler import Fidelity, decompile_code
 
 HOST = sys.version_info[:2]

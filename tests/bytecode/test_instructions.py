@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from depyf.bytecode.code import Code
-from depyf.bytecode.instructions import decode
+from depyf.bytecode.code import SUPPORTED, Code, UnsupportedVersion, decode, table
 from depyf.bytecode.linetable import (
     MalformedTable,
     encode_exception_table,
@@ -15,7 +14,6 @@ from depyf.bytecode.linetable import (
     parse_exception_table,
     relocate,
 )
-from depyf.bytecode.versions import SUPPORTED, UnsupportedVersion, table
 
 
 def _long(a, b):

@@ -16,12 +16,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import operations as o
-from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, UnsupportedBytecode, decode, jump_targets
 from .errors import shown
-from .instructions import UnsupportedBytecode, decode_with_targets, jump_targets
 from .linetable import MalformedTable, parse_exception_table
-from .operations import Handler, Op, Program
-from .opspec import FIXED_EFFECTS, KEEPS, NO_FALL_THROUGH, effect
+from .operations import FIXED_EFFECTS, KEEPS, NO_FALL_THROUGH, Handler, Op, Program, effect
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
 from .rules.common import Known, nothing
 from .unfold import unfold
@@ -169,7 +167,8 @@ class Translator:
     def __init__(self, code: Code) -> None:
         self.code = code
         check_head(code)
-        self.instructions, self.targets = decode_with_targets(code)
+        self.instructions = decode(code)
+        self.targets = jump_targets(self.instructions)
         check_instructions(code, self.instructions, self.targets)
         self.names = code.names
         self.consts = code.consts

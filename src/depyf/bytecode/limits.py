@@ -13,8 +13,7 @@ from typing import Any
 
 from .. import budgets
 from .canonical import canonicalise
-from .code import Code
-from .instructions import UnsupportedBytecode
+from .code import Code, UnsupportedBytecode
 from .operations import Op, Program
 
 #: Brackets that CPython's parser lets nest, minus those that may be around a constant.

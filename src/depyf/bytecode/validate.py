@@ -12,9 +12,17 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS
+from .code import (
+    CO_ASYNC_GENERATOR,
+    CO_COROUTINE,
+    CO_GENERATOR,
+    CO_NEWLOCALS,
+    CO_VARARGS,
+    CO_VARKEYWORDS,
+    Instruction,
+    UnsupportedBytecode,
+)
 from .errors import shown
-from .instructions import Instruction, UnsupportedBytecode
 from .linetable import TableEntry
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from copy import copy
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from ..bytecode.instructions import UnsupportedBytecode
-from ..bytecode.opspec import TERMINATORS, effect
+from ..bytecode.code import UnsupportedBytecode
+from ..bytecode.operations import TERMINATORS, effect
 
 if TYPE_CHECKING:
     from ..bytecode.code import Code

@@ -17,8 +17,7 @@ from ..bytecode import limits
 from ..bytecode import operations as o
 from ..bytecode.canonical import builds_closure, canonicalise
 from ..bytecode.code import Code
-from ..bytecode.operations import Op, Program
-from ..bytecode.opspec import NO_FALL_THROUGH, effect
+from ..bytecode.operations import NO_FALL_THROUGH, Op, Program, effect
 from ..bytecode.packed import ObjectConstant
 from .dynamo.global_names import CONSTANT_PREFIX
 

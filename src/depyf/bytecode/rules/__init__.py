@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..versions import table
+from ..code import table
 from . import blocks, common, modern
 from .common import (
     EVERYWHERE,

@@ -20,7 +20,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..canonical import Translator
-    from ..instructions import Instruction
+    from ..code import Instruction
 
 TRY, HANDLER = 0, 1
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Union
 
-from ..operations import Op
-from ..opspec import FIXED_EFFECTS, KEEPS
+from ..operations import FIXED_EFFECTS, KEEPS, Op
 
 if TYPE_CHECKING:
     from typing import Self
 
     from ..canonical import Translator
-    from ..instructions import Instruction
+    from ..code import Instruction
 
 
 Function = Callable[["Translator", "Instruction"], None]

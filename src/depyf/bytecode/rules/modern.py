@@ -9,7 +9,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..canonical import Translator
-    from ..instructions import Instruction
+    from ..code import Instruction
 
 
 # --- calls -----------------------------------------------------------------------------------------

@@ -18,8 +18,7 @@ from collections.abc import Callable, Sequence
 
 from ...bytecode import operations as o
 from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
-from ...bytecode.operations import Op
-from ...bytecode.opspec import KEEPS, ON_LOCALS, UPDATES, effect, registrar
+from ...bytecode.operations import KEEPS, ON_LOCALS, UPDATES, Op, effect, registrar
 from ..errors import FALLBACK, CannotDecompile, why
 from ..generics import HIDDEN
 from ..lift import LOAD, STORE, Entry, FunctionExpr, Iter, Special, State, SymbolicExecutor

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
-from ...bytecode.opspec import registrar
+from ...bytecode.operations import registrar
 from ..errors import LIFT, CannotDecompile
 from ..generics import HIDDEN, GenericBase, TypeAlias, TypeParameter, parameters_of
 from ..names import is_name

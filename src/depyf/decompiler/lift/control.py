@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.linetable import Position
-from ...bytecode.operations import Op
-from ...bytecode.opspec import registrar
+from ...bytecode.operations import Op, registrar
 from ..errors import LIFT, CannotDecompile
 from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName, with_operands
 from .definitions import annotate, finish_import

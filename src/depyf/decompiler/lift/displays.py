@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...bytecode import operations as o
-from ...bytecode.opspec import registrar
+from ...bytecode.operations import registrar
 from ..emit.new_syntax import Interpolation, template
 from ..errors import LIFT, CannotDecompile
 from ..nodes import (

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
-from ...bytecode.opspec import registrar
+from ...bytecode.operations import registrar
 from ..nodes import Literal, LiteralTuple, UnfoldedCompare, offset_of
 from ..unparse import unparse
 from .spelling import CONTRARY, contrary_comparison

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.code import Code
-from ...bytecode.opspec import registrar
+from ...bytecode.operations import registrar
 from ..nodes import AssertionErrorName, Comprehension, LiteralConstant, as_literal
 from .operators import binary_barrier
 from .stack import (

@@ -37,8 +37,7 @@ from typing import Any
 from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
 from ...bytecode.code import CO_HAS_DOCSTRING, Code
-from ...bytecode.operations import Op, Program
-from ...bytecode.opspec import CANNOT_RAISE, NO_FALL_THROUGH, ON_GLOBALS, ON_NAMES
+from ...bytecode.operations import CANNOT_RAISE, NO_FALL_THROUGH, ON_GLOBALS, ON_NAMES, Op, Program
 from ..generics import HIDDEN
 
 #: CO_* flags that change what a code object does: OPTIMIZED, NEWLOCALS, VARARGS, VARKEYWORDS, GENERATOR,

@@ -13,10 +13,9 @@ from types import CodeType
 from typing import Any, cast
 
 from ...bytecode import operations as o
-from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_OPTIMIZED, Code
+from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_OPTIMIZED, Code, table
 from ...bytecode.operations import Op
 from ...bytecode.pyc import HEADER_SIZE, PycError, load_pyc
-from ...bytecode.versions import table
 from ...guarded import unwarned
 from ..names import is_name, is_private
 from ..unparse import unparse

@@ -12,8 +12,7 @@ import ast
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from ...bytecode.operations import Op
-from ...bytecode.opspec import effect
+from ...bytecode.operations import Op, effect
 from ...cfg.graph import Block, reachable
 from ..errors import CannotDecompile
 from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, negate

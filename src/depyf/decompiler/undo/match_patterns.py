@@ -18,8 +18,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...bytecode.operations import Op
-from ...bytecode.opspec import effect
+from ...bytecode.operations import Op, effect
 from ...cfg.graph import Block
 from ..lift import Capture, CaseTest
 from ..lift.spelling import IF_TO_TEST, first_part
