@@ -8,10 +8,11 @@ from dataclasses import replace
 from types import CodeType
 
 import pytest
+from graph_invariants import check
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code, UnsupportedBytecode
-from depyf.cfg.graph import build, check, entry_depths
+from depyf.cfg.graph import build, entry_depths
 
 VERSION = sys.version_info[:2]
 
