@@ -22,8 +22,8 @@ from . import annotations as deferred
 from . import passes
 from .bodies import Body, Unfinished, declare, future_imports
 from .compiled import CompiledScope
+from .constants import constant
 from .dynamo.simplify.values import is_torch_name
-from .emit.literals import constant
 from .errors import LIFT, STRUCTURE, CannotDecompile, why
 from .generics import TypeAlias
 from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor
