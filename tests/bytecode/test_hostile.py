@@ -201,7 +201,7 @@ def test_keywords_of_no_mappings(version):
 
 def test_code_that_stands_in_two_functions():
     """Found by ``make fuzz``: of code that two hold, the one that comes later was not known yet."""
-    from depyf.decompiler.tiers import Tiers
+    from depyf.decompiler.result import Tiers
 
     root = Code.of(compile("def g():\n def f(): pass\ndef h():\n def f(): pass", "sample.py", "exec"))
     first, second = (c for c in root.consts if isinstance(c, Code))
@@ -224,9 +224,8 @@ def test_a_value_is_dropped_where_there_is_none():
     from depyf.decompiler.errors import CannotDecompile
     from depyf.decompiler.fallback.rules import SlotExecutor
     from depyf.decompiler.lift import State
-    from depyf.decompiler.result import Options
+    from depyf.decompiler.result import Options, Tiers
     from depyf.decompiler.scopes import CodeScope
-    from depyf.decompiler.tiers import Tiers
 
     code = function()
     with pytest.raises(CannotDecompile):

@@ -15,10 +15,10 @@ from . import annotations as deferred
 from .declarations import declarations
 from .lift import STORE
 from .nodes import AnnotateDefinition
+from .result import codes_in
 from .structure.analysis import RegionCfg
 from .structure.evidence import Evidence
 from .structure.search import Search
-from .tiers import codes_in
 
 if TYPE_CHECKING:
     from .lift import SymbolicExecutor

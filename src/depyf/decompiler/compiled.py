@@ -11,8 +11,7 @@ from ..bytecode.code import Code
 from ..bytecode.linetable import Position, positions
 from .lift import STORE, Scope
 from .nodes import Literal, LiteralSet, OneItem, OnItsLine
-from .result import Options
-from .tiers import Tier
+from .result import Options, Tier
 
 
 class CompiledScope(Scope):

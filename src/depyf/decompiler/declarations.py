@@ -16,11 +16,11 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_GENERATOR, Code
 from ..bytecode.operations import Op, Program
 from ..cfg.graph import build
 from . import annotations as deferred
-from .generics import HIDDEN, lazy
+from .generics import HIDDEN
 from .lift import LOAD, STORE
 from .names import is_name
+from .result import Tier, codes_in, inside, lazy
 from .structure.comprehensions import BUILDS, NO_ARGUMENTS
-from .tiers import Tier, codes_in, inside
 
 if TYPE_CHECKING:
     from .scopes import CodeScope

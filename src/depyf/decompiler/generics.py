@@ -11,16 +11,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ..bytecode import operations as o
-from ..bytecode.canonical import canonicalise
-from ..bytecode.code import Code
 from .emit.new_syntax import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, newer, written
 from .names import checked, checked_text
 
 #: What the name of a hidden function starts with.
 HIDDEN = "<generic parameters of "
-#: Intrinsics of two values, the second of which is a function that is called later.
-_LAZY = frozenset({"typevar_with_bound", "typevar_with_constraints", "set_typeparam_default"})
 _STARS = {"typevar": "", "typevartuple": "*", "paramspec": "**"}
 
 
@@ -92,21 +87,3 @@ def with_parameters(node: ast.stmt, parameters: list[TypeParameter]) -> ast.stmt
     if parameters and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return newer(node, bracket(parameters), _since(parameters))
     return node
-
-
-def lazy(code: Code) -> list[Code]:
-    """Return the functions in a code object that are a bound, a default or the value of a ``type`` statement."""
-    if code.version < (3, 12) or not code.holds_code:
-        return []
-    ops = canonicalise(code).ops
-    result = []
-    for at, op in enumerate(ops):
-        if op.kind is not o.MAKE_FUNCTION or ops[at - 1].kind is not o.CONST:
-            continue
-        after = ops[at + 1 : at + 3]
-        used = after and after[0].kind is o.INTRINSIC_2 and after[0].arg in _LAZY
-        alias = len(after) == 2 and after[0].kind is o.BUILD_TUPLE and (
-            after[1].kind is o.INTRINSIC_1 and after[1].arg == "typealias")
-        if used or alias:
-            result.append(ops[at - 1].arg)
-    return result

@@ -29,11 +29,10 @@ from .generics import TypeAlias
 from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor
 from .names import legal
 from .nodes import AnnotateDefinition, Comprehension
-from .result import Options
+from .result import Options, Tier
 from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.fold_expressions import SET_ASIDE
-from .tiers import Tier
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 

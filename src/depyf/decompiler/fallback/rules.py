@@ -26,9 +26,9 @@ from ..lift.definitions import as_annotation, new_function
 from ..lift.stack import ImportedModule, ImportedName
 from ..names import is_name, is_private, legal
 from ..nodes import BuildClassName
+from ..result import Tier
 from ..scopes import CodeScope, make_function
 from ..structure.comprehensions import BUILDS
-from ..tiers import Tier
 from .helpers import SOURCES
 
 #: Raises an exception again and leaves ``__context__`` alone; a plain ``raise e`` would set it (CPython's
