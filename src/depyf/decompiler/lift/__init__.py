@@ -18,7 +18,6 @@ copies of one; each of the other modules has a table ``RULES`` of the operations
 """
 
 from .executor import SymbolicExecutor
-from .scope import Scope
 from .spelling import folds_not, negate
 from .stack import (
     COMPREHENSIONS,
@@ -47,6 +46,6 @@ from .stack import (
 
 __all__ = [
     "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Duplicate",
-    "Element", "Entry", "Exit", "FunctionExpr", "Iter", "PendingTarget", "Scope", "Special", "StackParameter", "State",
+    "Element", "Entry", "Exit", "FunctionExpr", "Iter", "PendingTarget", "Special", "StackParameter", "State",
     "SymbolicExecutor", "Target", "folds_not", "is_value", "negate", "same_node", "values",
 ]

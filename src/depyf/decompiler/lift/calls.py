@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.operations import registrar
+from ..annotations import expression
 from ..errors import LIFT, CannotDecompile
 from ..generics import HIDDEN, GenericBase, TypeAlias, TypeParameter, parameters_of
 from ..names import is_name
@@ -130,7 +131,7 @@ def type_parameter(executor: SymbolicExecutor, name: str, value: ast.expr) -> as
         given = [] if is_none(parameters_node) else parameters_of(parameters_node)
         alias = text_of(shown)
         if given is not None and alias is not None and isinstance(value_function, FunctionExpr):
-            return TypeAlias(alias, given, executor.scope.later(value_function))
+            return TypeAlias(alias, given, expression(value_function.code, executor.scope))
     raise CannotDecompile(LIFT, f"intrinsic {name}")
 
 
@@ -147,11 +148,11 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr:
         first.type_parameters = parameters
         return first
     if name == "set_typeparam_default" and isinstance(first, TypeParameter) and isinstance(second, FunctionExpr):
-        first.default = executor.scope.later(second)
+        first.default = expression(second.code, executor.scope)
         return first
     if name in ("typevar_with_bound", "typevar_with_constraints") and isinstance(second, FunctionExpr) and (
         (parameter := text_of(first)) is not None
     ):
         shown = executor.scope.plain_name(parameter)
-        return TypeParameter("typevar", shown, executor.scope.later(second))
+        return TypeParameter("typevar", shown, expression(second.code, executor.scope))
     raise CannotDecompile(LIFT, f"intrinsic {name}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...bytecode import operations as o
 from ...bytecode.operations import registrar
+from ..constants import constant
 from ..emit.new_syntax import Interpolation, template
 from ..errors import LIFT, CannotDecompile
 from ..nodes import (
@@ -69,7 +70,7 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
 @rule(o.BUILD_CONST_KEY_MAP)
 def _(executor: SymbolicExecutor, state: State, keys: tuple[Any, ...]) -> ast.expr:
     values = executor.popn(state, len(keys))
-    return ast.Dict([executor.scope.constant(k) for k in keys], values)
+    return ast.Dict([constant(k) for k in keys], values)
 
 
 @rule(o.BUILD_UNPACK)

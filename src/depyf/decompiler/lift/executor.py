@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
@@ -19,7 +19,6 @@ from . import (
 )
 from .definitions import as_annotation, definition, store_import
 from .operators import BINARY_OPS
-from .scope import Scope
 from .stack import (
     AS_THEY_ARE,
     LOAD,
@@ -47,6 +46,9 @@ from .stack import (
     same_target,
 )
 
+if TYPE_CHECKING:
+    from ..scopes import CodeScope
+
 
 class SymbolicExecutor:
     """A symbolic executor: runs operations on a stack of expressions, and writes statements.
@@ -56,7 +58,7 @@ class SymbolicExecutor:
         spill: whether a value that would wait across a statement gets a temporary name (else that is an error).
     """
 
-    def __init__(self, scope: Scope, spill: bool = False) -> None:
+    def __init__(self, scope: CodeScope, spill: bool = False) -> None:
         self.scope = scope
         self.spill = spill
         self.temporaries = 0

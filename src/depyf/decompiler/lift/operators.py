@@ -129,7 +129,7 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
 
 # --- Operations on constants alone, which compilers do themselves ------------------------------
 # Where one is left in a program, an operand came after a jump that the compiler decided later (``1 or x``). It is
-# written as such a one again (:meth:`Scope.in_barrier`). What a compiler folds is in ``fold_unaryop``,
+# written as such a one again (:meth:`CodeScope.in_barrier`). What a compiler folds is in ``fold_unaryop``,
 # ``fold_binop``, ``fold_subscr``, ``fold_tuple`` in ast_opt.c up to 3.13; ``starunpack_helper`` and
 # ``compiler_subdict`` in compile.c.
 #: From how many constants on a list or set is made of one constant.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.operations import registrar
+from ..constants import constant
 from ..nodes import AssertionErrorName, Comprehension, LiteralConstant, as_literal
 from .operators import binary_barrier
 from .stack import (
@@ -49,7 +50,7 @@ def _(executor: SymbolicExecutor, state: State, value: Any) -> ast.expr | None:
     if kind is Code:
         state.stack.append(Special("code", value))
         return None
-    return as_literal(executor.scope.constant(value), value)
+    return as_literal(constant(value), value)
 
 
 @rule(o.LOAD_FAST, o.LOAD_GLOBAL, o.LOAD_NAME, o.LOAD_DEREF, o.LOAD_CLASSDEREF)

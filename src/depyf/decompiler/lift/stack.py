@@ -18,8 +18,8 @@ from ..nodes import LiteralConstant
 
 if TYPE_CHECKING:
     from ...bytecode.code import Code
+    from ..scopes import CodeScope
     from .executor import SymbolicExecutor
-    from .scope import Scope
 
 LOAD = ast.Load()
 STORE = ast.Store()
@@ -241,7 +241,7 @@ class FunctionExpr(ast.expr):
         self.arguments = arguments
         self.type_parameters: list[TypeParameter] = []
         #: the scope of the type parameters, if it has any
-        self.scope: Scope | None = None
+        self.scope: CodeScope | None = None
 
 
 class ClassExpr(ast.expr):
