@@ -223,7 +223,7 @@ def test_a_value_is_dropped_where_there_is_none():
     from depyf.bytecode.operations import POP, Op
     from depyf.decompiler.errors import CannotDecompile
     from depyf.decompiler.fallback.rules import SlotExecutor
-    from depyf.decompiler.lift import State
+    from depyf.decompiler.lift.stack import State
     from depyf.decompiler.result import Options, Tiers
     from depyf.decompiler.scopes import CodeScope
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from ..bytecode.code import CO_FUTURE_ANNOTATIONS, Code
 from . import annotations as deferred
 from .declarations import declarations
-from .lift import STORE
+from .lift.stack import STORE
 from .nodes import AnnotateDefinition
 from .result import codes_in
 from .structure.analysis import RegionCfg
@@ -21,7 +21,7 @@ from .structure.evidence import Evidence
 from .structure.search import Search
 
 if TYPE_CHECKING:
-    from .lift import SymbolicExecutor
+    from .lift.executor import SymbolicExecutor
     from .scopes import CodeScope
     from .structure.fold_expressions import Reducer
 

@@ -17,7 +17,7 @@ from ..bytecode.operations import Op, Program
 from ..cfg.graph import build
 from . import annotations as deferred
 from .generics import HIDDEN
-from .lift import LOAD, STORE
+from .lift.stack import LOAD, STORE
 from .names import is_name
 from .result import Tier, codes_in, inside, lazy
 from .structure.comprehensions import BUILDS, NO_ARGUMENTS

@@ -25,7 +25,8 @@ from .bodies import Body, Unfinished, declare, future_imports
 from .dynamo.simplify.values import is_torch_name
 from .errors import LIFT, STRUCTURE, CannotDecompile, why
 from .generics import TypeAlias
-from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor
+from .lift.executor import SymbolicExecutor
+from .lift.stack import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
 from .nodes import AnnotateDefinition, Comprehension, Literal, LiteralSet, OneItem, OnItsLine
 from .result import Options, Tier

@@ -21,9 +21,9 @@ from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ...bytecode.operations import KEEPS, ON_LOCALS, UPDATES, Op, effect, registrar
 from ..errors import FALLBACK, CannotDecompile, why
 from ..generics import HIDDEN
-from ..lift import LOAD, STORE, Entry, FunctionExpr, Iter, Special, State, SymbolicExecutor
 from ..lift.definitions import as_annotation, new_function
-from ..lift.stack import ImportedModule, ImportedName
+from ..lift.executor import SymbolicExecutor
+from ..lift.stack import LOAD, STORE, Entry, FunctionExpr, ImportedModule, ImportedName, Iter, Special, State
 from ..names import is_name, is_private, legal
 from ..nodes import BuildClassName
 from ..result import Tier

@@ -9,14 +9,7 @@ from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
 from ..generics import TypeAlias, TypeParameter
 from ..nodes import Comprehension, TemporaryName, at_line, from_ops, order_of
-from . import (
-    calls,
-    control,
-    definitions,
-    displays,
-    operators,
-    places,
-)
+from . import control, definitions, displays, operators
 from .definitions import as_annotation, definition, store_import
 from .operators import BINARY_OPS
 from .stack import (
@@ -333,9 +326,7 @@ def evaluated(value: Value) -> int:
 
 #: The executor's rule for each kind of operation.
 _RULES: dict[str, Rule] = {
-    **places.RULES,
     **operators.RULES,
-    **calls.RULES,
     **displays.RULES,
     **definitions.RULES,
     **control.RULES,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeVar
 from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
-from ..lift import folds_not, negate
 from ..lift.spelling import (
     BRANCH_TO_TEST,
     IF_TO_TEST,
@@ -26,7 +25,9 @@ from ..lift.spelling import (
     begins_statement,
     best_spelling,
     first_part,
+    folds_not,
     line_of_first,
+    negate,
     spelled,
     start_of,
 )
