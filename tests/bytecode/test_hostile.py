@@ -234,13 +234,13 @@ def test_a_value_is_dropped_where_there_is_none():
 
 def test_what_stands_for_a_value_is_never_written():
     """Found by ``make fuzz``: a copy of a value was left in the tree."""
-    from depyf.decompiler import names
+    from depyf.decompiler.emit import text
     from depyf.decompiler.errors import CannotDecompile
     from depyf.decompiler.lift.stack import Duplicate
 
     name = ast.Name("a", ast.Load())
     with pytest.raises(CannotDecompile, match="a Duplicate is left in the tree"):
-        names.check(ast.Expr(ast.Subscript(Duplicate(name), name, ast.Load())))
+        text.check(ast.Expr(ast.Subscript(Duplicate(name), name, ast.Load())))
 
 
 def test_a_million_constants():

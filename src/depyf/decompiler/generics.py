@@ -12,7 +12,7 @@ import ast
 from typing import Any
 
 from .emit.new_syntax import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, newer, written
-from .names import checked, checked_text
+from .emit.text import checked, checked_text
 
 #: What the name of a hidden function starts with.
 HIDDEN = "<generic parameters of "

@@ -14,8 +14,8 @@ import sys
 
 from ...bytecode.errors import shown
 from ..errors import EMIT, CannotDecompile
-from ..names import check, checked_text
-from ..nodes import Newer, NewerAsyncFunction, NewerClass, NewerFunction, NewerName, nodes_of, refined
+from ..nodes import NewerAsyncFunction, NewerClass, NewerFunction, NewerName, refined
+from .text import check, checked_text
 
 TEMPLATES = (3, 14)
 TYPE_PARAMETERS = (3, 12)
@@ -44,12 +44,6 @@ def newer(
     result.name += text
     result.since = since
     return result
-
-
-def too_new(tree: ast.AST) -> bool:
-    """Return whether a tree's text is of a newer Python than this one."""
-    host = sys.version_info[:2]
-    return any(isinstance(node, Newer) and node.since > host for node in nodes_of(tree))
 
 
 # --- template strings -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.operations import registrar
 from ..constants import constant
+from ..emit.text import unparse
 from ..nodes import (
     AssertionErrorName,
     Comprehension,
@@ -21,7 +22,6 @@ from ..nodes import (
     as_literal,
     offset_of,
 )
-from ..unparse import unparse
 from .spelling import CONTRARY, contrary_comparison
 from .stack import (
     DEL,

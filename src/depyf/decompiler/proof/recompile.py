@@ -17,8 +17,8 @@ from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_
 from ...bytecode.operations import Op
 from ...bytecode.pyc import HEADER_SIZE, PycError, load_pyc
 from ...guarded import unwarned
+from ..emit.text import unparse
 from ..names import is_name, is_private
-from ..unparse import unparse
 
 #: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,
 #: Python reads the line from the file of that name, which may be a pipe that never ends.
