@@ -23,7 +23,7 @@ from .operations import FIXED_EFFECTS, KEEPS, NO_FALL_THROUGH, Handler, Op, Prog
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
 from .rules.common import Known, nothing
 from .unfold import unfold
-from .validate import MAX_STACK, check_head, check_instructions, check_table, check_wrapper
+from .validate import MAX_STACK, check_instructions, check_table, check_wrapper, problem_of_head
 
 if TYPE_CHECKING:
     from .code import Code
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 _INTERRUPTIBLE = frozenset({"SEND", "YIELD_VALUE", "YIELD_FROM"})
 #: Stack slots that all states which are stored and compared may have together.
 _MAX_COMPARED = 1 << 25
-
-__all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
 
 
 def canonicalise(code: Code) -> Program:
@@ -164,7 +162,8 @@ class Translator:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        check_head(code)
+        if problem := problem_of_head(code):
+            raise UnsupportedBytecode(problem, code, "code object", 0)
         self.instructions = decode(code)
         self.targets = jump_targets(self.instructions)
         check_instructions(code, self.instructions, self.targets)
@@ -174,12 +173,9 @@ class Translator:
             self.instructions, self.consts = unfold(code, self.instructions, UNFOLDED_NUMBERS)
             self.targets = jump_targets(self.instructions)
         cells = code.cellvars + code.freevars
-        self.locals: Sequence[str] = code.varnames
-        self.cells: Sequence[str] = cells
-        if code.version >= (3, 11):  # one array for arguments, locals, cells and free variables
-            known = set(code.varnames)
-            shared = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
-            self.locals = self.cells = shared
+        is_one_array = code.version >= (3, 11)
+        self.locals = code.variables if is_one_array else code.varnames
+        self.cells = code.variables if is_one_array else cells
         self.cell_names = frozenset(cells)
         self.rules = rules_for(code.version, bool(cells))
         self.pools: tuple[Any, ...] = (None, self.names, self.locals, self.cells, self.consts, range(1 << 31))

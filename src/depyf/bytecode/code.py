@@ -11,9 +11,8 @@ Python version (read from a ``.pyc``) and our own take the same path. What diffe
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import CodeType
@@ -21,7 +20,7 @@ from typing import Any
 
 from .. import budgets
 from .errors import Unreadable, shown_name
-from .linetable import MalformedTable, Range, line_ranges
+from .linetable import positions
 from .opcodes import TABLES
 
 #: The version of the running interpreter.
@@ -38,8 +37,6 @@ CO_ASYNC_GENERATOR = 0x200
 CO_FUTURE_ANNOTATIONS = 0x1000000
 CO_HAS_DOCSTRING = 0x4000000
 
-#: The entry after the end of a line table.
-_NO_LINE: Range = (0, sys.maxsize, None)
 #: Arguments are C ints.
 _MAX_PREFIX = 0x7FFFFF00
 
@@ -194,6 +191,12 @@ class Code:
         n += bool(self.flags & CO_VARARGS) + bool(self.flags & CO_VARKEYWORDS)
         return self.varnames[:n]
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Arguments, locals, cells and free variables: one array from 3.11 on, which instructions index."""
+        known = set(self.varnames)
+        return (*self.varnames, *[cell for cell in self.cellvars if cell not in known], *self.freevars)
+
     @cached_property
     def holds_code(self) -> bool:
         """Whether a code object is among the constants: most have none, and this says so at once."""
@@ -304,11 +307,7 @@ def _decode(code: Code) -> list[Instruction]:
     rows, extended, unit = numbers.rows, numbers.opcodes["EXTENDED_ARG"], 2 if code.version >= (3, 10) else 1
     raw = code.bytecode
     size = len(raw)
-    lines: Iterator[Range] = iter(())
-    with contextlib.suppress(MalformedTable):  # lines change nothing that a program does
-        lines = iter(line_ranges(code))
-    line: int | None = None
-    end_of_line = 0
+    places = positions(code)
     result: list[Instruction] = []
     jumps: list[tuple[Instruction, int]] = []
     append = result.append
@@ -325,9 +324,8 @@ def _decode(code: Code) -> list[Instruction]:
             continue
         prefix = 0
         name, length, jump = rows[opcode]
-        while position >= end_of_line:
-            _, end_of_line, line = next(lines, _NO_LINE)
-        instruction = Instruction(position, opcode, name, arg, line, start)
+        place = places[position >> 1]
+        instruction = Instruction(position, opcode, name, arg, None if place is None else place.line, start)
         append(instruction)
         position = start = position + length
         if jump:

@@ -73,13 +73,7 @@ _ARGUMENTS: dict[str, Callable[[int], bool]] = {
     "RERAISE": lambda n: n <= 2,
 }
 
-def check_head(code: Code) -> None:
-    """Check what the code object says of itself: parameters, names, flags."""
-    if problem := _problem_of_head(code):
-        raise UnsupportedBytecode(problem, code, "code object", 0)
-
-
-def _problem_of_head(code: Code) -> str:
+def problem_of_head(code: Code) -> str:
     """Return what is wrong with what a code object says of itself; an empty text if nothing is."""
     if min(code.argcount, code.posonlyargcount, code.kwonlyargcount, code.stacksize, code.flags) < 0:
         return "a count is negative"
@@ -128,15 +122,6 @@ class _Checker:
         """The variables that are cells."""
         return frozenset(self.code.cellvars + self.code.freevars)
 
-    @cached_property
-    def variables(self) -> tuple[str, ...]:
-        """What cells are numbered by: all variables from 3.11 on, nothing before."""
-        code = self.code
-        if code.version < (3, 11):
-            return ()
-        known = set(code.varnames)
-        return (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
-
     def run(self) -> None:
         for index, i in [(index, i) for index, i in enumerate(self.instructions) if i.opname in _CHECKS]:
             for check in _CHECKS[i.opname]:
@@ -156,10 +141,6 @@ class _Checker:
     def wrong(self, i: Instruction, message: str) -> UnsupportedBytecode:
         return UnsupportedBytecode(message, self.code, i.opname, i.offset)
 
-    def follower(self, index: int) -> str:
-        """Return the name of the instruction after one; empty at the end."""
-        return self.instructions[index + 1].opname if index + 1 < len(self.instructions) else ""
-
     # --- the checks ---------------------------------------------------------------------------------
     def argument(self, index: int, i: Instruction) -> None:
         if not _ARGUMENTS[i.opname](i.arg) and not (i.opname == "RERAISE" and self.code.version < (3, 10)):
@@ -171,7 +152,7 @@ class _Checker:
 
     def start(self, index: int, i: Instruction) -> None:
         self.started = True
-        if self.follower(index) != "POP_TOP":
+        if [after.opname for after in self.instructions[index + 1:index + 2]] != ["POP_TOP"]:
             raise self.wrong(i, "is not followed by POP_TOP")
 
     def yields(self, index: int, i: Instruction) -> None:
@@ -204,8 +185,8 @@ class _Checker:
             raise self.wrong(i, f"argument {i.arg} where there are {len(self.code.freevars)} free variables")
 
     def cell(self, index: int, i: Instruction) -> None:
-        names = self.variables
-        if names and (i.arg >= len(names) or names[i.arg] not in self.cells):
+        names = self.code.variables
+        if self.code.version >= (3, 11) and (i.arg >= len(names) or names[i.arg] not in self.cells):
             raise self.wrong(i, f"argument {i.arg} is not the number of a cell")
 
     def before_call(self, index: int, i: Instruction) -> None:
