@@ -30,11 +30,6 @@ def is_private(name: str) -> bool:
     return name.startswith("__") and not name.endswith("__")
 
 
-def of_the_compiler(name: str) -> bool:
-    """Return whether the compiler gives variables such a name (``.0``, ``.type_params``), which no source says."""
-    return name[:1] == "." and (name[1:].isdecimal() or is_name(name[1:]))
-
-
 def legal(name: str) -> str:
     """Return a name that can be written, for one that may not: ``_lambda_`` for ``<lambda>``.
 
@@ -114,7 +109,8 @@ class Renamed:
         changed = self.of(code)
         if not changed:
             return []
-        asked_for = _asked_for(code)
+        asked_for = {*code.varnames[code.posonlyargcount: code.argcount + code.kwonlyargcount],
+                     *(op.arg for op in canonicalise(code).ops if op.kind in _IN_A_CLASS_FIRST)}
         return [old for old, new in changed.items() if new in asked_for]
 
 
@@ -173,11 +169,12 @@ def _can_be_escaped(names: set[str], tree: Sequence[Code]) -> set[str]:
 
 
 def can_be_a_variable(name: str, mangles: bool = False) -> bool:
-    """Return whether a variable can be written under its name, or is one of the compiler's (``.0``).
+    """Return whether a variable can be written under its name, or is one of the compiler's (``.0``, ``.type_params``).
 
     ``mangles``: it is in a class. (The compiler's get names from :func:`legal`.)
     """
-    return not (mangles and is_private(name)) and (is_name(name) or of_the_compiler(name))
+    return not (mangles and is_private(name)) and (
+        is_name(name) or name[:1] == "." and (name[1:].isdecimal() or is_name(name[1:])))
 
 
 def _tree(code: Code) -> list[tuple[Code, bool]]:
@@ -209,8 +206,3 @@ def _rename(code: Code, new_names: Renamed, views: dict[Code, Code]) -> None:
     same = all(getattr(new, field) == getattr(code, field) for field in ("varnames", "cellvars", "freevars", "names")) \
         and all(a is b for a, b in zip(consts, code.consts))
     views[code] = code if same else new
-
-
-def _asked_for(code: Code) -> set[str]:
-    by_keyword = code.varnames[code.posonlyargcount: code.argcount + code.kwonlyargcount]
-    return {*by_keyword, *(op.arg for op in canonicalise(code).ops if op.kind in _IN_A_CLASS_FIRST)}

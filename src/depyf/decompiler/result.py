@@ -19,8 +19,7 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..cfg.graph import Cfg
 from ..values import frozen
-from .annotations import deferred
-from .generics import HIDDEN
+from .annotations import HIDDEN, deferred
 from .proof.exact import Verdict, line_map
 from .structure.search import Search
 

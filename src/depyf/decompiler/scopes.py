@@ -21,10 +21,10 @@ from ..bytecode.operations import Program
 from ..cfg.graph import build
 from . import annotations as deferred
 from . import passes
+from .annotations import TypeAlias
 from .bodies import Body, Unfinished, declare, future_imports
 from .dynamo.simplify.values import is_torch_name
 from .errors import LIFT, STRUCTURE, CannotDecompile, why
-from .generics import TypeAlias
 from .lift.executor import SymbolicExecutor
 from .lift.stack import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
@@ -143,8 +143,9 @@ class CodeScope:
 
     def in_barrier(self, node: ast.expr) -> ast.expr:
         """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
-        is_exact = self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
-        return decided(node) if is_exact and self.code.version >= (3, 10) else node
+        if not isinstance(node, Literal) or self.code.version < (3, 10):
+            return node
+        return decided(node) if self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED else node
 
     def folds_not(self) -> bool:
         """Return whether the compiler makes ``a not in b`` of ``not a in b``, also where that decides a jump."""

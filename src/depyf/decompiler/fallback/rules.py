@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from ...bytecode import operations as o
 from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ...bytecode.operations import KEEPS, ON_LOCALS, UPDATES, Op, effect, registrar
+from ..annotations import HIDDEN
 from ..errors import FALLBACK, CannotDecompile, why
-from ..generics import HIDDEN
 from ..lift.definitions import as_annotation, new_function
 from ..lift.executor import SymbolicExecutor
 from ..lift.stack import LOAD, STORE, Entry, FunctionExpr, ImportedModule, ImportedName, Iter, Special, State

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...bytecode import operations as o
 from ...bytecode.operations import registrar
-from ..annotations import expression
+from ..annotations import HIDDEN, GenericBase, TypeAlias, TypeParameter, expression, parameters_of
 from ..constants import constant
 from ..emit.new_syntax import Interpolation, template
 from ..errors import LIFT, CannotDecompile
-from ..generics import HIDDEN, GenericBase, TypeAlias, TypeParameter, parameters_of
 from ..names import is_name
 from ..nodes import (
     BuildClassName,
@@ -29,7 +28,7 @@ from ..nodes import (
     refined,
 )
 from .definitions import build_class, import_star, reached
-from .operators import display_barrier, sequence_barrier
+from .operators import FEW, display_barrier
 from .spelling import end_of, start_of
 from .stack import LOAD, Accumulator, Exit, FunctionExpr, Iter, Rule, State, is_none
 
@@ -51,14 +50,14 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
 @rule(o.BUILD_LIST)
 def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, count)
-    sequence_barrier(executor, items)
+    display_barrier(executor, items, FEW)
     return ast.List(items, LOAD)
 
 
 @rule(o.BUILD_SET)
 def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, count)
-    sequence_barrier(executor, items)
+    display_barrier(executor, items, FEW)
     return ast.Set(items)
 
 

@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
+from ..annotations import TypeAlias, TypeParameter
 from ..errors import LIFT, CannotDecompile
-from ..generics import TypeAlias, TypeParameter
 from ..nodes import Comprehension, TemporaryName, at_line, from_ops, order_of
 from . import control, definitions, displays, operators
 from .definitions import as_annotation, definition, store_import
@@ -221,12 +221,16 @@ class SymbolicExecutor:
             self.hidden[target.id] = value
         elif isinstance(value, Iter):
             raise CannotDecompile(LIFT, "an iterator is stored")
-        elif isinstance(value, Caught):
-            self.emit_catch(state, target)
+        elif isinstance(value, Caught):  # ``except A as target``
+            if self.caught is None or self.caught.target is not None:
+                raise CannotDecompile(LIFT, "an exception is stored")
+            self.caught.target = target
         elif isinstance(value, Subject) and isinstance(target, ast.Name):
             self.emit(state, Capture(value, target.id))
         elif isinstance(value, Duplicate) and stack and stack[-1] is value:
-            stack[-1] = assigning(value.value, target)
+            assigned = value.value if isinstance(value.value, Assigning) else Assigning([], value.value)
+            assigned.targets.append(target)
+            stack[-1] = assigned
         else:
             if isinstance(value, Duplicate):
                 value = value.value
@@ -274,12 +278,6 @@ class SymbolicExecutor:
             self.emit(state, ast.Assign([targets], values))
         return True
 
-    def emit_catch(self, state: State, target: ast.expr) -> None:
-        """Make ``target`` the name of the handler: ``except A as target``."""
-        if self.caught is None or self.caught.target is not None:
-            raise CannotDecompile(LIFT, "an exception is stored")
-        self.caught.target = target
-
     def assignment(self, state: State, target: ast.expr, value: Value) -> ast.stmt:
         """Return the statement that stores a value: an assignment, or the definition that it is."""
         targets = [target]
@@ -307,14 +305,6 @@ class SymbolicExecutor:
 def _is_hidden(name: str) -> bool:
     """Return whether a variable is one of the compiler's that no source can name."""
     return name[:1] == "." and not name.startswith(".annotations")
-
-
-def assigning(value: Value, target: ast.expr) -> Assigning:
-    """Return a value that is being assigned, with ``target`` as one more target: ``a = b = value``."""
-    if isinstance(value, Assigning):
-        value.targets.append(target)
-        return value
-    return Assigning([target], value)
 
 
 def evaluated(value: Value) -> int:

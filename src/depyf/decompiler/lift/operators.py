@@ -291,7 +291,9 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
 @rule(o.UNARY)
 def unary(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     """Return ``op operand``."""
-    operand = unary_barrier(executor, op, executor.pop(state))
+    operand = executor.pop(state)
+    if isinstance(operand, Literal) and _succeeds(_UNARY[op], operand.literal):  # (the compiler would fold it)
+        operand = executor.scope.in_barrier(operand)
     flipped = contrary_comparison(operand) if op == "not" and not isinstance(operand, UnfoldedCompare) else None
     return flipped or ast.UnaryOp(UNARY_OPS[op](), operand)
 
@@ -337,7 +339,7 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
 # ``fold_binop``, ``fold_subscr``, ``fold_tuple`` in ast_opt.c up to 3.13; ``starunpack_helper`` and
 # ``compiler_subdict`` in compile.c.
 #: From how many constants on a list or set is made of one constant.
-_FEW = 3
+FEW = 3
 #: Limits of the compiler: bits of an integer, items of a tuple, characters of a string.
 _BITS, _ITEMS, _CHARACTERS = 128, 256, 4096
 
@@ -349,35 +351,10 @@ _BINARY = {
 }
 
 
-def in_barrier(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
-    """Return a constant wrapped in a fold barrier; another expression as it is."""
-    return executor.scope.in_barrier(node) if isinstance(node, Literal) else node
-
-
-def tested_later(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
-    """Return an expression for the middle of a condition, a constant wrapped in a fold barrier.
-
-    From 3.14 on a constant there may be tested where it is.
-    """
-    return node if executor.scope.tests_constants() else in_barrier(executor, node)
-
-
 def display_barrier(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) -> None:
     """Wrap the first item in a fold barrier, in place, if there are ``least`` or more and all are constants."""
     if len(items) >= least and all(isinstance(item, Literal) for item in items):
-        items[0] = in_barrier(executor, items[0])
-
-
-def sequence_barrier(executor: SymbolicExecutor, items: list[ast.expr]) -> None:
-    """Wrap the first item of a list or set in a fold barrier, in place, if the compiler would fold them."""
-    display_barrier(executor, items, _FEW)
-
-
-def unary_barrier(executor: SymbolicExecutor, op: str, operand: ast.expr) -> ast.expr:
-    """Return the operand of ``op``, wrapped in a fold barrier if the compiler would fold the operation."""
-    if isinstance(operand, Literal) and _succeeds(_UNARY[op], operand.literal):
-        return in_barrier(executor, operand)
-    return operand
+        items[0] = executor.scope.in_barrier(items[0])
 
 
 def binary_barrier(executor: SymbolicExecutor, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
@@ -385,7 +362,7 @@ def binary_barrier(executor: SymbolicExecutor, op: str, left: ast.expr, right: a
     if op in _BINARY and isinstance(left, Literal) and isinstance(right, Literal):
         a, b = left.literal, right.literal
         if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):
-            return in_barrier(executor, left)
+            return executor.scope.in_barrier(left)
     return left
 
 

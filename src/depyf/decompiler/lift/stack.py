@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from ..annotations import TypeParameter
 from ..errors import LIFT, CannotDecompile
-from ..generics import TypeParameter
 from ..nodes import LiteralConstant
 
 if TYPE_CHECKING:
@@ -179,14 +179,12 @@ class Capture(ast.stmt):
         self.name = name
 
 
+@dataclass(eq=False, slots=True)
 class Special(Marker):
     """Any other value the compiler keeps on the stack: ``lasti``, ``match`` (``CHECK_EXC_MATCH``), ``null``."""
 
-    __slots__ = ("kind", "value")
-
-    def __init__(self, kind: str, value: Any = None) -> None:
-        self.kind = kind
-        self.value = value
+    kind: str
+    value: Any = None
 
 
 class ImportedModule(Special):

@@ -38,7 +38,7 @@ from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
 from ...bytecode.code import CO_HAS_DOCSTRING, Code
 from ...bytecode.operations import CANNOT_RAISE, NO_FALL_THROUGH, ON_GLOBALS, ON_NAMES, Op, Program
-from ..generics import HIDDEN
+from ..annotations import HIDDEN
 
 #: CO_* flags that change what a code object does: OPTIMIZED, NEWLOCALS, VARARGS, VARKEYWORDS, GENERATOR,
 #: COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR. (NESTED and the __future__ flags do not, once compiled.)
