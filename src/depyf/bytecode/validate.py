@@ -50,28 +50,15 @@ _IN_CELLS = frozenset({
 })
 
 #: Arguments that mean something, where not all do; others are read in ways that only the C code says.
-_ARGUMENTS: dict[str, Callable[[int], bool]] = {
-    "RAISE_VARARGS": lambda n: n <= 2,
-    "BUILD_SLICE": lambda n: n in (2, 3),
-    "IS_OP": lambda n: n <= 1,
-    "CONTAINS_OP": lambda n: n <= 1,
-    "COPY": lambda n: n >= 1,
-    "SWAP": lambda n: n >= 1,
-    "ROT_N": lambda n: n >= 1,
-    "LIST_APPEND": lambda n: n >= 1,
-    "SET_ADD": lambda n: n >= 1,
-    "MAP_ADD": lambda n: n >= 1,
-    "LIST_EXTEND": lambda n: n >= 1,
-    "SET_UPDATE": lambda n: n >= 1,
-    "DICT_UPDATE": lambda n: n >= 1,
-    "DICT_MERGE": lambda n: n >= 1,
-    "UNPACK_SEQUENCE": lambda n: n <= MAX_STACK,
-    "UNPACK_EX": lambda n: n >> 8 <= MAX_STACK,
-    "FORMAT_VALUE": lambda n: n <= 7,
-    "CONVERT_VALUE": lambda n: 1 <= n <= 3,
-    "CALL_FUNCTION_EX": lambda n: n <= 1,
-    "RERAISE": lambda n: n <= 2,
+_ARGUMENTS: dict[str, range] = {
+    **dict.fromkeys((
+        "COPY", "SWAP", "ROT_N", "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
+        "DICT_MERGE"), range(1, 1 << 31)),
+    "RAISE_VARARGS": range(3), "BUILD_SLICE": range(2, 4), "IS_OP": range(2), "CONTAINS_OP": range(2),
+    "UNPACK_SEQUENCE": range(MAX_STACK + 1), "UNPACK_EX": range(MAX_STACK + 1 << 8), "FORMAT_VALUE": range(8),
+    "CONVERT_VALUE": range(1, 4), "CALL_FUNCTION_EX": range(2), "RERAISE": range(3),
 }
+
 
 def problem_of_head(code: Code) -> str:
     """Return what is wrong with what a code object says of itself; an empty text if nothing is."""
@@ -143,7 +130,7 @@ class _Checker:
 
     # --- the checks ---------------------------------------------------------------------------------
     def argument(self, index: int, i: Instruction) -> None:
-        if not _ARGUMENTS[i.opname](i.arg) and not (i.opname == "RERAISE" and self.code.version < (3, 10)):
+        if i.arg not in _ARGUMENTS[i.opname] and not (i.opname == "RERAISE" and self.code.version < (3, 10)):
             raise self.wrong(i, f"argument {i.arg} means nothing")
 
     def suspension(self, index: int, i: Instruction) -> None:

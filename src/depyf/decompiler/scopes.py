@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
 from .. import budgets
@@ -288,20 +289,15 @@ class CodeScope:
         if not parts and len(names) == code.argcount and not code.posonlyargcount:
             return ast.arguments([], [ast.arg(legal(scope.plain_name(n))) for n in names], None, [], [], None, []), None
         annotations: dict[str, ast.expr] = {}
-        node = parts.get("annotations")
-        annotate = parts.get("annotate")
-        if isinstance(annotate, FunctionExpr):
-            node = deferred.expression(annotate.code, self)
-        elif annotate is not None:
-            raise CannotDecompile(LIFT, "an __annotate__ made in another way")
-        annotated: list[tuple[Any, ast.expr]] = []
+        if (annotate := _part(parts, "annotate", FunctionExpr)) is not None:
+            parts = {**parts, "annotations": deferred.expression(annotate.code, self)}
+        node = _part(parts, "annotations", ast.Tuple, ast.Dict)
+        pairs: Iterable[tuple[Any, ast.expr]] = ()
         if isinstance(node, ast.Tuple):
-            annotated = list(zip(node.elts[::2], node.elts[1::2]))
-        elif isinstance(node, ast.Dict):
-            annotated = list(zip(node.keys, node.values))
+            pairs = zip(node.elts[::2], node.elts[1::2])
         elif node is not None:
-            raise CannotDecompile(LIFT, "annotations made in another way")
-        for key, value in annotated:
+            pairs = zip(node.keys, node.values)
+        for key, value in pairs:
             if not isinstance(key, ast.Constant):
                 raise CannotDecompile(LIFT, "annotations made in another way")
             annotations[str(key.value)] = self.annotation(value)
@@ -317,22 +313,13 @@ class CodeScope:
         rest = rest[code.kwonlyargcount:]
         vararg = arg(rest.pop(0)) if code.flags & CO_VARARGS else None
         kwarg = arg(rest.pop(0)) if code.flags & CO_VARKEYWORDS else None
-        defaults: list[ast.expr] = []
-        node = parts.get("defaults")
-        if isinstance(node, ast.Tuple):
-            defaults = list(node.elts)
-        elif node is not None:
-            raise CannotDecompile(LIFT, "defaults made in another way")
-        kw_defaults: list[Any] = [None] * len(keyword_only)
-        node = parts.get("kwdefaults")
-        if isinstance(node, ast.Dict):
-            given = {
-                scope.plain_name(key.value): value for key, value in zip(node.keys, node.values)
-                if isinstance(key, ast.Constant) and isinstance(key.value, str)
-            }
-            kw_defaults = [given.get(a.arg) for a in keyword_only]
-        elif node is not None:
-            raise CannotDecompile(LIFT, "keyword defaults made in another way")
+        node = _part(parts, "defaults", ast.Tuple)
+        defaults: list[ast.expr] = [] if node is None else list(node.elts)
+        node = _part(parts, "kwdefaults", ast.Dict)
+        given = {} if node is None else {
+            scope.plain_name(key.value): value for key, value in zip(node.keys, node.values)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+        kw_defaults = [given.get(a.arg) for a in keyword_only]
         split = code.posonlyargcount
         shown = ast.arguments(
             positional[:split], positional[split:], vararg, keyword_only, kw_defaults, kwarg, defaults
@@ -425,6 +412,14 @@ def decided(node: ast.expr) -> ast.expr:
     """Return a constant as a condition that it decides: from 3.10 on only the constant is left of it."""
     assert isinstance(node, Literal)
     return ast.BoolOp(ast.Or() if node.literal else ast.And(), [node, ast.Constant(0)])
+
+
+def _part(parts: dict[str, Any], key: str, *kinds: type[ast.expr]) -> Any:
+    """Return what a function is made of besides its code, which must be of these kinds; ``None`` without it."""
+    node = parts.get(key)
+    if node is None or isinstance(node, kinds):
+        return node
+    raise CannotDecompile(LIFT, f"{key} made in another way")
 
 
 def make_function(
