@@ -236,16 +236,14 @@ HIDDEN = "<generic parameters of "
 _STARS = {"typevar": "", "typevartuple": "*", "paramspec": "**"}
 
 
+@dataclass(eq=False, repr=False)
 class TypeParameter(ast.expr):
     """A type parameter on the stack."""
 
-    _fields = ()
-
-    def __init__(self, kind: str, name: str, bound: ast.expr | None = None) -> None:
-        self.kind = kind
-        self.name = name
-        self.bound = bound
-        self.default: ast.expr | None = None
+    kind: str
+    name: str
+    bound: ast.expr | None = None
+    default: ast.expr | None = None
 
     def text(self) -> str:
         """Return the parameter as it is written in brackets."""
@@ -257,24 +255,20 @@ class TypeParameter(ast.expr):
         return text
 
 
+@dataclass(eq=False, repr=False)
 class GenericBase(ast.expr):
     """``Generic[T]``, the base that a class with type parameters gets."""
 
-    _fields = ()
-
-    def __init__(self, parameters: list[TypeParameter]) -> None:
-        self.parameters = parameters
+    parameters: list[TypeParameter]
 
 
+@dataclass(eq=False, repr=False)
 class TypeAlias(ast.expr):
     """The value that a ``type`` statement stores."""
 
-    _fields = ()
-
-    def __init__(self, name: str, parameters: list[TypeParameter], value: ast.expr) -> None:
-        self.name = name
-        self.parameters = parameters
-        self.value = value
+    name: str
+    parameters: list[TypeParameter]
+    value: ast.expr
 
     def statement(self, name: str) -> ast.stmt:
         """Return the ``type`` statement that stores the alias under a name."""

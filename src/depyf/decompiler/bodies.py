@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeGuard
 
 from ..bytecode import operations as o
@@ -409,6 +409,7 @@ def _bound_by_comprehensions(ops: Sequence[Op], natural_in: CodeScope | None = N
 
 
 # --- a body on its way from operations to statements -------------------------------------------------
+@dataclass(eq=False, slots=True)
 class Body:
     """One body that is being restructured.
 
@@ -423,20 +424,15 @@ class Body:
         statements: the result.
     """
 
-    __slots__ = (
-        "_facts", "arranged", "cfg", "has_patterns", "executor", "reducer", "scope", "search", "statements",
-    )
-
-    def __init__(self, scope: CodeScope, cfg: RegionCfg, executor: SymbolicExecutor, search: Search) -> None:
-        self.scope = scope
-        self.cfg = cfg
-        self.executor = executor
-        self.reducer: Reducer | None = None
-        self.has_patterns = False
-        self.arranged = True
-        self._facts: Evidence | None = None
-        self.search = search
-        self.statements: list[ast.stmt] = []
+    scope: CodeScope
+    cfg: RegionCfg
+    executor: SymbolicExecutor
+    search: Search
+    reducer: Reducer | None = None
+    arranged: bool = True
+    has_patterns: bool = False
+    statements: list[ast.stmt] = field(default_factory=list)
+    _facts: Evidence | None = None
 
     @property
     def has_places(self) -> bool:

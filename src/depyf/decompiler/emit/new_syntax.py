@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from dataclasses import dataclass
 
 from ...bytecode.errors import shown
 from ..errors import EMIT, CannotDecompile
@@ -47,16 +48,14 @@ def newer(
 
 
 # --- template strings -------------------------------------------------------------------------------
+@dataclass(eq=False, repr=False)
 class Interpolation(ast.expr):
     """One replacement field of a template string, while it is on the stack."""
 
-    _fields = ()
-
-    def __init__(self, value: ast.expr, text: str, conversion: str, spec: ast.expr | None) -> None:
-        self.value = value
-        self.text = text
-        self.conversion = conversion
-        self.spec = spec
+    value: ast.expr
+    text: str
+    conversion: str
+    spec: ast.expr | None
 
 
 def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import copy
 import os
 import struct
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from types import CodeType
 from typing import Any, cast
 
@@ -154,17 +152,10 @@ def _inside(function: list[ast.stmt], parents: list[tuple[str, str]], free: list
         if kind == "def" and free:
             inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
             free = []
-        enclosing: Any = copy.copy(_empty(kind))
-        enclosing.name = name
+        enclosing: Any = ast.parse(f"{kind} {name}(): pass").body[0]
         enclosing.body = inner
         inner = [enclosing]
     return inner
-
-
-@cache
-def _empty(kind: str) -> ast.stmt:
-    """Return an empty function ("def") or class ("class"), a pattern for copies."""
-    return ast.parse(f"{kind} _(): pass").body[0]
 
 
 def _has_private_names(code: Code) -> bool:
