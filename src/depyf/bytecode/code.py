@@ -2,7 +2,7 @@
 
 Everything downstream works on :class:`Code`, never on ``types.CodeType``, so that code of another
 Python version (read from a ``.pyc``) and our own take the same path. What differs between versions is data,
-``table(version)``: opcode numbers, sizes of inline caches and which opcodes jump, from the generated rows of
+``table(version)``: opcode numbers and sizes of inline caches, from the generated rows of
 :mod:`.opcodes`::
 
     table((3, 11)).opcodes["RESUME"]      # 151
@@ -61,7 +61,7 @@ class Table:
         opcodes: name -> number.
         names: number -> name (``"<number>"`` for numbers that mean nothing).
         caches: number -> inline cache code units that follow the instruction.
-        jumps: number -> 0 (no jump), 1 (forward), -1 (backward), 2 (absolute).
+        jumps: number -> how the instruction jumps (:func:`jump_of`).
         rows: number -> (name, bytes with caches, jump), which is asked of each instruction.
     """
 
@@ -77,12 +77,18 @@ class Table:
         self.caches = [0] * 256
         for name, count in row.caches.items():
             self.caches[opcodes[name]] = count
-        self.jumps = [0] * 256
-        for name in row.relative_jumps:
-            self.jumps[opcodes[name]] = -1 if "BACKWARD" in name else 1
-        for name in row.absolute_jumps:
-            self.jumps[opcodes[name]] = 2
+        self.jumps = [jump_of(name, version) for name in self.names]
         self.rows = list(zip(self.names, [2 + 2 * count for count in self.caches], self.jumps))
+
+
+def jump_of(name: str, version: tuple[int, int]) -> int:
+    """Return whether an instruction jumps: 0 (no), 1 (forward), -1 (backward), 2 (to an absolute place)."""
+    if "JUMP" in name or name == "CONTINUE_LOOP":
+        if version < (3, 11) and name != "JUMP_FORWARD":
+            return 2
+        return -1 if "BACKWARD" in name else 1
+    is_block = name.startswith("SETUP_") and name != "SETUP_ANNOTATIONS"
+    return int(is_block or name in ("FOR_ITER", "SEND", "CALL_FINALLY"))
 
 
 @cache

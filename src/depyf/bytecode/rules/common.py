@@ -204,20 +204,15 @@ def build_const_key_map(t: Translator, i: Instruction) -> None:
 
 def format_simple(t: Translator, i: Instruction) -> None:
     """Format the value on top, with the conversion that came before."""
-    t.pop(1)
     conversion = t.ops.pop().arg if t.recent(1) == ["CONVERT"] else ""
-    t.emit("FORMAT", (conversion, False))
-    t.stack.append(1)
+    t.apply("FORMAT", (conversion, False))
 
 
 def format_with_spec(t: Translator, i: Instruction) -> None:
     """Format a value with the specification on top."""
-    t.pop(2)
-    conversion = ""
-    if t.recent(2) == ["CONVERT", "CONST"]:
-        conversion = t.ops.pop(-2).arg  # a constant is all there is in between: the order cannot be seen
-    t.emit("FORMAT", (conversion, True))
-    t.stack.append(1)
+    # (A constant is all there is in between: the order cannot be seen.)
+    conversion = t.ops.pop(-2).arg if t.recent(2) == ["CONVERT", "CONST"] else ""
+    t.apply("FORMAT", (conversion, True))
 
 
 # --- operators -------------------------------------------------------------------------------------
@@ -325,13 +320,12 @@ def make_function_attributes(t: Translator, i: Instruction) -> None:
 
 def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
     """Look a variable up in the mapping on top, then in its cell."""
-    t.pop(1)
     if t.recent(1) == ["LOAD_LOCALS"]:
+        t.pop(1)
         t.ops.pop()
-        t.emit("LOAD_CLASSDEREF", t.cells[i.arg])
+        t.apply("LOAD_CLASSDEREF", t.cells[i.arg])
     else:
-        t.emit("LOAD_FROM_DICT_OR_DEREF", t.cells[i.arg])
-    t.stack.append(1)
+        t.apply("LOAD_FROM_DICT_OR_DEREF", t.cells[i.arg])
 
 
 # --- instructions that are one operation: ``(kind, pool, pops, slots pushed, fixed argument)`` -------

@@ -112,9 +112,8 @@ def store_fast_load_fast(t: Translator, i: Instruction) -> None:
 
 def store_fast_store_fast(t: Translator, i: Instruction) -> None:
     """Store into two locals."""
-    t.pop(2)
-    t.emit("STORE_FAST", t.locals[i.arg >> 4])
-    t.emit("STORE_FAST", t.locals[i.arg & 15])
+    t.apply("STORE_FAST", t.locals[i.arg >> 4])
+    t.apply("STORE_FAST", t.locals[i.arg & 15])
 
 
 # --- cells, generators -----------------------------------------------------------------------------

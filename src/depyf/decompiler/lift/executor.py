@@ -37,6 +37,7 @@ from .stack import (
     Value,
     is_value,
     same_target,
+    walrus,
 )
 
 if TYPE_CHECKING:
@@ -106,13 +107,7 @@ class SymbolicExecutor:
             raise CannotDecompile(LIFT, "a value is used twice")
         if isinstance(entry, Assigning):
             value = self.resolve(entry.value)
-            if isinstance(value, TypeParameter):
-                return value
-            for target in entry.targets:
-                if not isinstance(target, ast.Name):
-                    raise CannotDecompile(LIFT, "an assignment inside an expression")
-                value = ast.NamedExpr(target, value)
-            return value
+            return value if isinstance(value, TypeParameter) else walrus(entry, value)
         if isinstance(entry, PendingTarget) and isinstance(entry.owner, Target) and entry.owner.target is None:
             raise CannotDecompile(LIFT, "an item that is not stored")
         if (

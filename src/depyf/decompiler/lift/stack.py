@@ -352,17 +352,21 @@ def operand(executor: SymbolicExecutor, entry: Entry) -> Any:
     return executor.resolve(entry)
 
 
+def walrus(assigned: Assigning, value: ast.expr) -> ast.expr:
+    """Return an assignment inside an expression, of a value, which may be to variables."""
+    for target in assigned.targets:
+        if not isinstance(target, ast.Name):
+            raise CannotDecompile(LIFT, "an assignment inside an expression")
+        value = ast.NamedExpr(target, value)
+    return value
+
+
 def deduplicated(node: Any) -> Any:
     """Return an expression with each duplicate in it replaced by its value, in place."""
     if isinstance(node, Duplicate):
         return deduplicated(node.value)
     if isinstance(node, Assigning):  # a walrus, of whose value there are copies
-        value = deduplicated(node.value)
-        for target in node.targets:
-            if not isinstance(target, ast.Name):
-                raise CannotDecompile(LIFT, "an assignment inside an expression")
-            value = ast.NamedExpr(target, value)
-        return value
+        return walrus(node, deduplicated(node.value))
     if isinstance(node, ast.Attribute):
         node.value = deduplicated(node.value)
     elif isinstance(node, ast.Subscript):
