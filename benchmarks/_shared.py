@@ -11,12 +11,13 @@ import shutil
 import signal
 import statistics
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from depyf.bytecode.code import Code
+    from depyf.bytecode.linetable import TableEntry
 
 AnyCode = TypeVar("AnyCode", CodeType, "Code")
 
@@ -95,3 +96,20 @@ def write_between(path: pathlib.Path, mark: str, text: str) -> None:
     if not found or not closed:
         raise SystemExit(f"{path} has no {begin.strip()} ... {end}")
     path.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
+
+
+def encode_exception_table(entries: Iterable[TableEntry]) -> bytes:
+    """Encode entries as a ``co_exceptiontable``: the inverse of ``linetable.parse_exception_table``."""
+    out = bytearray()
+    for entry in entries:
+        marker = 128  # set on the first byte of an entry, so that a search can find entry borders
+        values = (entry.start // 2, (entry.end - entry.start) // 2, entry.target // 2,
+                  entry.depth << 1 | entry.lasti)
+        for value in values:
+            groups = [value & 63]
+            while value := value >> 6:
+                groups.append(value & 63 | 64)
+            groups[-1] |= marker
+            out += bytes(reversed(groups))
+            marker = 0
+    return bytes(out)

@@ -34,14 +34,14 @@ from _shared import TooLong, code_objects, dated, time_limit
 SECONDS = 5  # for one function
 #: Layers of the decompiler, and what the paths of their files start with.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "limits, constants, forms": ("bytecode/limits", "decompiler/constants", "decompiler/tiers", "decompiler/pipeline"),
+    "limits, constants, forms": ("decompiler/constants", "decompiler/result", "decompiler/pipeline"),
     "instructions -> canonical operations": ("bytecode/canonical", "bytecode/operations", "bytecode/rules"),
     "bytes -> instructions": ("bytecode/",),
     "flow graph": ("cfg/",),
     "structure": ("decompiler/structure/",),
-    "text: names checked, written, parsed (`ast`)": ("decompiler/emit", "decompiler/names"),
+    "text: names checked, written, parsed (`ast`)": ("decompiler/emit", "decompiler/names", "decompiler/text"),
     "compiled again": ("decompiler/proof/recompile",),
-    "proof": ("decompiler/proof", "decompiler/result"),
+    "proof": ("decompiler/proof",),
     "expressions, statements, scopes": ("decompiler/",),
 }
 BODIES = {

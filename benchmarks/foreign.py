@@ -32,9 +32,8 @@ from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
 from depyf.decompiler.proof.exact import same_code
 from depyf.decompiler.proof.recompile import ForeignError, Interpreter
-from depyf.decompiler.result import Options
+from depyf.decompiler.result import Options, Tiers
 from depyf.decompiler.scopes import top_level
-from depyf.decompiler.tiers import Tiers
 
 #: Modules handed to one process of the other interpreter.
 CHUNK = 12

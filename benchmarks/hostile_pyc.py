@@ -22,10 +22,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
-from _shared import dated, table
+from _shared import dated, encode_exception_table, table
 
+from depyf.bytecode.code import table as version_table
 from depyf.bytecode.pyc import MAGIC_NUMBERS
-from depyf.bytecode.versions import table as version_table
 
 VERSIONS = ((3, 7), (3, 8), (3, 11), (3, 13))
 SECONDS, MEGABYTES = 5, 500
@@ -244,7 +244,7 @@ def exception_table(version: Version, size: int) -> bytes | None:
     """An entry for each instruction, all with one handler."""
     if version < (3, 11):
         return None
-    from depyf.bytecode.linetable import TableEntry, encode_exception_table
+    from depyf.bytecode.linetable import TableEntry
 
     count = size // 12
     body = instruction(version, "NOP") * count

@@ -40,7 +40,7 @@ from _shared import TooLong, code_objects, time_limit
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.proof.exact import same_code
-from depyf.decompiler.tiers import Tiers
+from depyf.decompiler.result import Tiers
 
 MODULE_SECONDS = 120
 

@@ -15,10 +15,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 from _shared import code_objects
+from graph_invariants import check
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
-from depyf.cfg.graph import build, check
+from depyf.cfg.graph import build
 
 
 def main() -> int:

@@ -30,10 +30,9 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import Code, table
 from depyf.bytecode.errors import Unreadable
 from depyf.bytecode.pyc import load_pyc
-from depyf.bytecode.versions import table
 from depyf.decompiler import decompile_code
 from depyf.decompiler.pipeline import Failed
 

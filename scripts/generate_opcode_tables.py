@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from depyf.bytecode.code import jump_of
 from depyf.bytecode.opcodes import TABLES, OpcodeTable
 
 PROBE = """
@@ -63,8 +64,7 @@ def names(values: tuple[str, ...]) -> str:
 
 def rendered(version: tuple[int, int], table: OpcodeTable) -> str:
     fields = {
-        "opcodes": mapping(table.opcodes), "relative_jumps": names(table.relative_jumps),
-        "absolute_jumps": names(table.absolute_jumps), "caches": mapping(table.caches), "base": repr(table.base),
+        "opcodes": mapping(table.opcodes), "caches": mapping(table.caches), "base": repr(table.base),
         "removed": names(table.removed)}
     lines = "".join(f"        {name}={text},\n" for name, text in fields.items() if text not in ("()", "{}", "None"))
     return f"    {version}: OpcodeTable(\n{lines}    ),\n"
@@ -73,6 +73,9 @@ def rendered(version: tuple[int, int], table: OpcodeTable) -> str:
 def table(now: dict[str, Any], before: dict[str, Any] | None) -> OpcodeTable:
     """Return the row of a version, as the difference to another one where that is short."""
     opcodes, base = now["opcodes"], None
+    jumps = dict.fromkeys(now["relative"], 1) | dict.fromkeys(now["absolute"], 2)
+    if wrong := [n for n in opcodes if abs(jump_of(n, tuple(now["version"]))) != jumps.get(n, 0)]:
+        raise SystemExit(f"depyf.bytecode.code.jump_of says otherwise of {wrong}")
     removed: list[str] = []
     if before is not None:
         old = before["opcodes"]
@@ -80,8 +83,7 @@ def table(now: dict[str, Any], before: dict[str, Any] | None) -> OpcodeTable:
         if len(difference) < len(opcodes) / 2:
             removed = [n for n in old if n not in opcodes]
             opcodes, base = difference, tuple(before["version"])
-    return OpcodeTable(
-        opcodes, tuple(now["relative"]), tuple(now["absolute"]), now["caches"], base, tuple(removed))
+    return OpcodeTable(opcodes, now["caches"], base, tuple(removed))
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ class Decompiler:
     @staticmethod
     def supported_opnames() -> list[str]:
         """Return the names of the instructions that can be decompiled: all of this Python."""
-        from .bytecode.versions import table
+        from .bytecode.code import table
 
         return list(table(sys.version_info[:2]).opcodes)
 

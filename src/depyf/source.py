@@ -12,7 +12,7 @@ from typing import Any
 
 from .decompiler import Decompiled, decompile_code
 from .decompiler.dynamo.global_names import is_transformed
-from .decompiler.emit.blank_lines import with_blank_lines
+from .decompiler.emit.layout import with_blank_lines
 
 
 def code_of(obj: Any, follow_wrapped: bool = True) -> CodeType:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from types import CodeType
 
 import pytest
+from graph_invariants import check
 
 from depyf.bytecode.canonical import canonicalise
-from depyf.bytecode.code import Code
-from depyf.bytecode.instructions import UnsupportedBytecode
-from depyf.cfg.graph import build, check, entry_depths
+from depyf.bytecode.code import Code, UnsupportedBytecode
+from depyf.cfg.graph import build, entry_depths
 
 VERSION = sys.version_info[:2]
 
@@ -213,7 +213,7 @@ def test_graph_is_sound(source):
 
 def assemble(*instructions, consts=(None,), names=("f",), varnames=("a", "b")):
     """A code object of this version from ``(name, argument)`` pairs, caches put in."""
-    from depyf.bytecode.versions import table
+    from depyf.bytecode.code import table
 
     numbers = table(VERSION)
     raw = bytearray()

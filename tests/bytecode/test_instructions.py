@@ -4,18 +4,16 @@ import dis
 import sys
 
 import pytest
+from _shared import encode_exception_table
 
-from depyf.bytecode.code import Code
-from depyf.bytecode.instructions import decode
+from depyf.bytecode.code import SUPPORTED, Code, UnsupportedVersion, decode, table
 from depyf.bytecode.linetable import (
     MalformedTable,
-    encode_exception_table,
     encode_linetable,
-    line_ranges,
     parse_exception_table,
+    positions,
     relocate,
 )
-from depyf.bytecode.versions import SUPPORTED, UnsupportedVersion, table
 
 
 def _long(a, b):
@@ -94,13 +92,8 @@ def test_linetable_round_trip(version, ranges):
     fields = {name: getattr(code, name) for name in code.__dataclass_fields__}
     fields |= {"version": version, "firstlineno": 7, "bytecode": bytes(ranges[-1][1])}
     fields["linetable"] = encode_linetable(version, 7, ranges)
-    merged = []
-    for start, end, line in line_ranges(Code(**fields)):
-        if merged and merged[-1][2] == line:
-            merged[-1] = (merged[-1][0], end, line)
-        else:
-            merged.append((start, end, line))
-    assert merged == ranges
+    lines = [place and place.line for place in positions(Code(**fields))]
+    assert lines == [line for start, end, line in ranges for _ in range(start, end, 2)]
 
 
 def test_relocate_moves_lines_and_keeps_behaviour():

@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from depyf.bytecode import operations as o
-from depyf.bytecode import opspec
 from depyf.bytecode.canonical import canonicalise
-from depyf.bytecode.code import Code
-from depyf.bytecode.operations import Op
-from depyf.bytecode.opspec import SPECS, effect
+from depyf.bytecode.code import SUPPORTED, Code, table
+from depyf.bytecode.operations import SPECS, Op, effect
 from depyf.bytecode.rules import rules_for
-from depyf.bytecode.versions import SUPPORTED, table
 from depyf.decompiler.fallback import rules
 from depyf.decompiler.lift import executor
 
@@ -24,8 +21,8 @@ OPERATIONS = [name for name, value in vars(o).items() if name.isupper() and valu
 
 def test_every_operation_has_one_row_and_every_row_is_an_operation():
     assert list(SPECS) == OPERATIONS
-    text = Path(opspec.__file__).read_text(encoding="utf-8")
-    assert [text.count(f"\n    o.{kind}: OpSpec(") for kind in OPERATIONS] == [1] * len(OPERATIONS)
+    text = Path(o.__file__).read_text(encoding="utf-8")
+    assert [text.count(f'\n{kind} = row("{kind}", ') for kind in OPERATIONS] == [1] * len(OPERATIONS)
 
 
 #: Arguments of operations whose effect depends on them, with what they pop and push.
@@ -53,21 +50,21 @@ def test_effects(kind):
 
 
 def test_terminators():
-    assert opspec.TERMINATORS == {"JUMP", "BRANCH", "FOR_ITER", "RETURN", "RAISE", "RERAISE"}
-    assert opspec.NO_FALL_THROUGH == {"JUMP", "RETURN", "RAISE", "RERAISE"}
-    assert opspec.JUMPS == {"JUMP", "BRANCH", "FOR_ITER"}
-    assert opspec.NO_FALL_THROUGH | opspec.JUMPS == opspec.TERMINATORS
+    assert o.TERMINATORS == {"JUMP", "BRANCH", "FOR_ITER", "RETURN", "RAISE", "RERAISE"}
+    assert o.NO_FALL_THROUGH == {"JUMP", "RETURN", "RAISE", "RERAISE"}
+    assert o.JUMPS == {"JUMP", "BRANCH", "FOR_ITER"}
+    assert o.NO_FALL_THROUGH | o.JUMPS == o.TERMINATORS
 
 
 def test_what_cannot_raise_looks_nothing_up():
-    for kind in opspec.CANNOT_RAISE:
-        assert SPECS[kind].touches not in (opspec.GLOBALS, opspec.NAMES), kind
-        assert SPECS[kind].observed is not opspec.READ, kind
+    for kind in o.CANNOT_RAISE:
+        assert SPECS[kind].touches not in (o.GLOBALS, o.NAMES), kind
+        assert SPECS[kind].observed is not o.READ, kind
 
 
 #: Operations that a dispatch loop writes where lift cannot: on names that source cannot have, on containers that are in
 #: variables, interactive output in another statement; and ends of expressions that structure makes statements of.
-LIFTED_OR_NOT = opspec.UPDATES | {
+LIFTED_OR_NOT = o.UPDATES | {
     o.LOAD_NAME, o.STORE_NAME, o.DELETE_NAME, o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL, o.LOAD_ATTR, o.STORE_ATTR,
     o.DELETE_ATTR, o.LIST_TO_TUPLE, o.INTRINSIC_1, o.LOAD_ASSERTION_ERROR, o.LOAD_FAST_AND_CLEAR, o.PUSH_EXC_INFO,
     o.POP_EXCEPT, o.CHECK_EXC_MATCH, o.BEFORE_WITH, o.BEFORE_ASYNC_WITH, o.PRINT_EXPR,
@@ -75,7 +72,7 @@ LIFTED_OR_NOT = opspec.UPDATES | {
 
 
 def test_every_operation_can_be_written_in_the_last_resort():
-    known = set(rules.RULES) | set(rules.TEXTS) | set(executor._RULES) & set(OPERATIONS) | opspec.TERMINATORS
+    known = set(rules.RULES) | set(rules.TEXTS) | set(executor._RULES) & set(OPERATIONS) | o.TERMINATORS
     assert known == set(OPERATIONS), "decompiler/fallback/rules lacks a rule"
     assert not set(rules.TEXTS) & set(executor._RULES) - LIFTED_OR_NOT, "described twice"
 
@@ -91,7 +88,7 @@ WITHOUT_SOURCE = {o.LOAD_COMMON_CONSTANT}
 
 def test_every_operation_can_be_lifted():
     lifted = set(executor._RULES) & set(OPERATIONS)
-    others = BY_SHAPE | WITHOUT_SOURCE | opspec.TERMINATORS
+    others = BY_SHAPE | WITHOUT_SOURCE | o.TERMINATORS
     assert lifted | others == set(OPERATIONS), "decompiler/lift lacks a rule"
     assert not lifted & (BY_SHAPE | WITHOUT_SOURCE)
 

@@ -4,12 +4,12 @@ import textwrap
 from types import CodeType
 
 import pytest
+from graph_invariants import BrokenGraph, check, check_edges
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.cfg import graph as g
-from depyf.cfg.dominators import DominatorTree, back_edges, natural_loop, predecessors
-from depyf.cfg.graph import BrokenGraph, StackMismatch, check, check_edges, entry_depths
+from depyf.cfg.graph import DominatorTree, StackMismatch, back_edges, entry_depths, natural_loop, predecessors
 
 
 def graph_of(source):

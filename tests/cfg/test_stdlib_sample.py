@@ -5,10 +5,11 @@ from pathlib import Path
 from types import CodeType
 
 import pytest
+from graph_invariants import check
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
-from depyf.cfg.graph import build, check
+from depyf.cfg.graph import build
 
 MODULES = [
     "asyncio.base_events", "asyncio.tasks", "ast", "argparse", "contextlib", "dataclasses", "decimal", "enum",

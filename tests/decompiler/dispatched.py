@@ -10,9 +10,8 @@ from types import CodeType
 from depyf.bytecode.code import Code
 from depyf.decompiler.emit.text import emit
 from depyf.decompiler.fallback import dispatch_loop
-from depyf.decompiler.result import Options
+from depyf.decompiler.result import Options, Tier, Tiers
 from depyf.decompiler.scopes import top_level
-from depyf.decompiler.tiers import Tier, Tiers
 
 
 def as_loops(original: CodeType | Code) -> CodeType:

@@ -37,8 +37,7 @@ from typing import Any
 from depyf.bytecode import operations as o
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
-from depyf.bytecode.operations import Handler, Op, Program
-from depyf.bytecode.opspec import NO_FALL_THROUGH, effect
+from depyf.bytecode.operations import NO_FALL_THROUGH, Handler, Op, Program, effect
 
 OPERATORS = {"+": "-", "-": "+", "*": "/", "/": "*", "//": "%", "%": "//", "&": "|", "|": "^", "^": "&",
              "<<": ">>", ">>": "<<", "**": "*", "@": "*",

@@ -7,7 +7,7 @@ import sys
 
 import depyf
 from depyf.decompiler import decompile_code
-from depyf.decompiler.emit.blank_lines import with_blank_lines
+from depyf.decompiler.emit.layout import with_blank_lines
 
 SOURCE = '''\
 import os

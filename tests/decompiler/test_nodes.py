@@ -6,8 +6,7 @@ import ast
 
 import pytest
 
-from depyf.decompiler.emit.text import emit
-from depyf.decompiler.names import check
+from depyf.decompiler.emit.text import check, emit
 from depyf.decompiler.nodes import (
     REFINEMENTS,
     FoldedBool,

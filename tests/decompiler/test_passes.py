@@ -7,8 +7,8 @@ import pathlib
 import sys
 
 import pytest
+from graph_invariants import check_edges
 
-from depyf.cfg.graph import check_edges
 from depyf.decompiler import decompile_code, passes
 from depyf.decompiler.bodies import Body, Unfinished
 from depyf.decompiler.stages import stages

@@ -7,9 +7,8 @@ import pytest
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
-from depyf.decompiler.emit.text import text_of
+from depyf.decompiler.emit.text import text_of, unparse
 from depyf.decompiler.errors import CannotDecompile
-from depyf.decompiler.unparse import unparse
 
 
 def parsed(text: str) -> ast.Module:

@@ -12,8 +12,7 @@ import pytest
 from depyf.bytecode import operations as o
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
-from depyf.bytecode.operations import Program
-from depyf.bytecode.opspec import CANNOT_RAISE, NO_FALL_THROUGH
+from depyf.bytecode.operations import CANNOT_RAISE, NO_FALL_THROUGH, Program
 from depyf.decompiler.proof.equivalence import equivalent
 from depyf.decompiler.proof.exact import _follow_jumps, line_map, same_constant, same_program
 

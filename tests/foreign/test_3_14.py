@@ -8,14 +8,16 @@ import sys
 
 import pytest
 from _shared import code_objects
+from graph_invariants import check
 
 from depyf.bytecode.canonical import canonicalise
+from depyf.bytecode.code import SUPPORTED, table
 from depyf.bytecode.pyc import PycError, load_pyc, read_pyc
 from depyf.bytecode.rules import rules_for
-from depyf.bytecode.versions import SUPPORTED, table
-from depyf.cfg.graph import build, check
+from depyf.cfg.graph import build
 from depyf.decompiler import Fidelity, decompile_code
-from depyf.decompiler.emit.new_syntax import TEMPLATES, template, too_new, written
+from depyf.decompiler.emit.new_syntax import TEMPLATES, template, written
+from depyf.decompiler.emit.text import too_new
 
 FOLDER = pathlib.Path(__file__).parent / "v3_14"
 FILES = sorted((FOLDER / "compiled").glob("*.pyc"))

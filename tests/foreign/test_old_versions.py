@@ -11,11 +11,12 @@ import pathlib
 
 import pytest
 from _shared import code_objects
+from graph_invariants import check
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.pyc import read_pyc
-from depyf.cfg.graph import build, check
+from depyf.cfg.graph import build
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.proof.exact import same_program
 

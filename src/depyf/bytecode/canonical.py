@@ -16,26 +16,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import operations as o
-from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, UnsupportedBytecode, decode, jump_targets
 from .errors import shown
-from .instructions import UnsupportedBytecode, decode_with_targets, jump_targets
 from .linetable import MalformedTable, parse_exception_table
-from .operations import Handler, Op, Program
-from .opspec import FIXED_EFFECTS, KEEPS, NO_FALL_THROUGH, effect
+from .operations import FIXED_EFFECTS, KEEPS, NO_FALL_THROUGH, Handler, Op, Program, effect
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
 from .rules.common import Known, nothing
 from .unfold import unfold
-from .validate import MAX_STACK, check_head, check_instructions, check_table, check_wrapper
+from .validate import MAX_STACK, check_instructions, check_table, check_wrapper, problem_of_head
 
 if TYPE_CHECKING:
     from .code import Code
 
 #: What a folded loop waits in; its other instructions raise nothing, and are where the compiler likes.
 _INTERRUPTIBLE = frozenset({"SEND", "YIELD_VALUE", "YIELD_FROM"})
-#: Stack slots that all states together may have.
-_MAX_STORED = 1 << 25
-
-__all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
+#: Stack slots that all states which are stored and compared may have together.
+_MAX_COMPARED = 1 << 25
 
 
 def canonicalise(code: Code) -> Program:
@@ -58,27 +54,27 @@ def _translate(code: Code) -> Program:
     except (IndexError, MalformedTable) as error:
         raise UnsupportedBytecode(f"malformed tables ({error})", code, "start", 0) from error
     try:
-        return _with_stores_in_order(_with_variables_set_aside(translator.run()))
+        program = translator.run()
+        kinds = {op.kind for op in program.ops}
+        if o.LOAD_FAST_AND_CLEAR in kinds:
+            _load_variables_set_aside(program.ops)
+        return _with_stores_in_order(program) if o.SWAP in kinds and code.version >= (3, 11) else program
     except (IndexError, RecursionError) as error:
         raise translator.unsupported("argument or stack out of range") from error
 
 
-def _with_variables_set_aside(program: Program) -> Program:
-    """Make ``LOAD_CLOSURE`` of a variable that was set aside a ``LOAD_FAST``, unless it builds a closure.
+def _load_variables_set_aside(ops: list[Op]) -> None:
+    """Make ``LOAD_CLOSURE`` of a variable that was set aside a ``LOAD_FAST``, in place, unless it builds a closure.
 
     An inlined comprehension (3.12 and later) sets aside the content of its variable's slot, which may be the cell of a
     variable of that name, and puts plain values there. It reads them by the instruction that elsewhere loads a cell to
     build a closure with.
     """
-    ops = program.ops
-    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR} if program.code.version >= (3, 12) else None
-    if not set_aside:
-        return program
+    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}
     for index in range(len(ops) - 1, -1, -1):
         op = ops[index]
         if op.kind is o.LOAD_CLOSURE and op.arg in set_aside and not builds_closure(ops, index):
             ops[index] = Op(o.LOAD_FAST, op.arg, op.offset, op.line, op.target, op.handler)
-    return program
 
 
 def _with_stores_in_order(program: Program) -> Program:
@@ -88,8 +84,6 @@ def _with_stores_in_order(program: Program) -> Program:
     depend on how the text is broken into lines.
     """
     ops = program.ops
-    if program.code.version < (3, 11) or not any(op.kind is o.SWAP for op in ops):
-        return program
     set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}  # (Their stores end a comprehension.)
     jumps: list[Op | Handler] = [*(op for op in ops if op.target >= 0), *program.handlers]
     targets = {jump.target for jump in jumps}
@@ -160,7 +154,7 @@ class Translator:
 
     # (More attributes than a class shares the names of among its instances, which are read for each instruction.)
     __slots__ = (
-        "_entry_numbers", "_entry_states", "_exception_entries", "_handler_ids", "_is_entry", "_jumps", "_kept",
+        "_entry_numbers", "_entry_states", "_exception_entries", "_handler_ids", "_is_entry", "_jumps", "_compared",
         "_pending", "_position", "_run_of", "_runs", "at", "blocks", "cell_names", "cells", "cleanups", "code",
         "consts", "fence", "handler", "handler_starts", "handlers", "instructions", "keywords", "locals", "names",
         "next", "null_is_above", "ops", "pools", "rules", "stack", "targets",
@@ -168,8 +162,10 @@ class Translator:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        check_head(code)
-        self.instructions, self.targets = decode_with_targets(code)
+        if problem := problem_of_head(code):
+            raise UnsupportedBytecode(problem, code, "code object", 0)
+        self.instructions = decode(code)
+        self.targets = jump_targets(self.instructions)
         check_instructions(code, self.instructions, self.targets)
         self.names = code.names
         self.consts = code.consts
@@ -177,12 +173,9 @@ class Translator:
             self.instructions, self.consts = unfold(code, self.instructions, UNFOLDED_NUMBERS)
             self.targets = jump_targets(self.instructions)
         cells = code.cellvars + code.freevars
-        self.locals: Sequence[str] = code.varnames
-        self.cells: Sequence[str] = cells
-        if code.version >= (3, 11):  # one array for arguments, locals, cells and free variables
-            known = set(code.varnames)
-            shared = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
-            self.locals = self.cells = shared
+        is_one_array = code.version >= (3, 11)
+        self.locals = code.variables if is_one_array else code.varnames
+        self.cells = code.variables if is_one_array else cells
         self.cell_names = frozenset(cells)
         self.rules = rules_for(code.version, bool(cells))
         self.pools: tuple[Any, ...] = (None, self.names, self.locals, self.cells, self.consts, range(1 << 31))
@@ -203,7 +196,7 @@ class Translator:
         #: For each instruction whether it may be a merge point: jumps lead to it, or a state is known.
         self._is_entry = bytearray(len(self.instructions) + 1)
         self._pending: list[int] = []
-        self._kept = 0
+        self._compared = 0
         #: Instructions at which a handler starts whose PUSH_EXC_INFO the version does implicitly (3.10).
         self.handler_starts: set[int] = set()
         #: Handlers that the version has implicitly (3.10): handler number -> handler of its operations.
@@ -277,28 +270,21 @@ class Translator:
 
     def enter(self, target: int, stack: tuple[int, ...], blocks: tuple[Any, ...]) -> None:
         """Control can come to the instruction ``target`` in this state."""
+        self._compared += len(stack)
+        if self._compared > _MAX_COMPARED:
+            raise self.unsupported("its stack is too deep for its many jumps")
         state = self._entry_states.get(target)
         if state is None:
             if not 0 <= target < len(self.instructions):
                 raise self.unsupported("control leaves the code")
-            self._keep(len(stack))
             self._is_entry[target] = 1
             self._entry_states[target] = (stack, blocks)
             self._pending.append(target)
         elif state != (stack, blocks):
-            raise self._meeting(state, (stack, blocks), target)
-
-    def _keep(self, count: int) -> None:
-        """Account for a state of the stack: each jump target keeps one."""
-        self._kept += count
-        if self._kept > _MAX_STORED:
-            raise self.unsupported("its stack is too deep for its many jumps")
-
-    def _meeting(self, known: tuple[Any, Any], arriving: tuple[Any, Any], index: int) -> UnsupportedBytecode:
-        there = self.instructions[index].offset
-        if known[0] != arriving[0]:
-            return self.unsupported(f"stacks {shown(known[0])} and {shown(arriving[0])} meet at offset {there}")
-        return self.unsupported(f"different block stacks meet at offset {there}")
+            there = self.instructions[target].offset
+            if state[0] == stack:
+                raise self.unsupported(f"different block stacks meet at offset {there}")
+            raise self.unsupported(f"stacks {shown(state[0])} and {shown(stack)} meet at offset {there}")
 
     def peek(self, ahead: int) -> str:
         """Return the name of the instruction ``ahead`` places further on (``""`` past the end)."""
@@ -396,7 +382,6 @@ class Translator:
         if depth > len(stack):
             raise self.unsupported("handler keeps more than there is on the stack")
         kept = tuple(stack[:depth])
-        self._keep(depth)
         self.enter(target, kept + ((1, 1) if lasti else (1,)), ())
         return self.handler_id(target, sum(kept), lasti)
 
@@ -419,7 +404,7 @@ class Translator:
             falls = self._run_from(first)
             position[first] = 0
             if falls >= 0:
-                self._check_state(falls)
+                self.flow_to(falls)
             self._runs.append((first, falls, self.ops))
         return self._assemble()
 
@@ -430,7 +415,7 @@ class Translator:
         self.at = index
         kept, self.blocks = self._entry_states[index]
         self.stack = list(kept)
-        self.handler = blocks.handler_of(self, self.blocks)
+        self.handler = blocks.handler_of(self, self.blocks) if self.blocks else -1
         if index in self.handler_starts:
             self.emit("PUSH_EXC_INFO")
 
@@ -448,7 +433,7 @@ class Translator:
             if position[index] >= 0:
                 return index
             if is_entry[index]:
-                self._check_state(index)
+                self.flow_to(index)
                 self.fence = len(ops)
                 stack[:] = map(int, stack)  # the known content of a slot is not known here
             self.at = index
@@ -482,13 +467,6 @@ class Translator:
                 index = self.next
         return -1
 
-    def _check_state(self, index: int) -> None:
-        arriving = (tuple(self.stack), self.blocks)
-        self._keep(len(arriving[0]))
-        state = self._entry_states.setdefault(index, arriving)
-        if state != arriving:
-            raise self._meeting(state, arriving, index)
-
     def _assemble(self) -> Program:
         """Return the program: the runs in code order, with indexes of operations as targets."""
         runs = self._runs
@@ -509,5 +487,6 @@ class Translator:
         for number, handler in enumerate(self.handlers):
             if number not in self.cleanups:
                 handler.target = base[run_of[handler.target]] + position[handler.target]
-        blocks.add_cleanups(self, ops)
+        if self.cleanups:
+            blocks.add_cleanups(self, ops)
         return Program(self.code, ops, self.handlers)

@@ -1,18 +1,27 @@
-"""A version-tagged, immutable view of a code object.
+"""A version-tagged, immutable view of a code object, and its instructions.
 
 Everything downstream works on :class:`Code`, never on ``types.CodeType``, so that code of another
-Python version (read from a ``.pyc``) and our own take the same path.
+Python version (read from a ``.pyc``) and our own take the same path. What differs between versions is data,
+``table(version)``: opcode numbers and sizes of inline caches, from the generated rows of
+:mod:`.opcodes`::
+
+    table((3, 11)).opcodes["RESUME"]      # 151
+    table((3, 10)).opcodes["RESUME"]      # KeyError: 3.11 introduced it
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import CodeType
 from typing import Any
 
-from .versions import table
+from .. import budgets
+from .errors import Unreadable, shown_name
+from .linetable import positions
+from .opcodes import TABLES
 
 #: The version of the running interpreter.
 _RUNNING = sys.version_info[:2]
@@ -27,6 +36,71 @@ CO_COROUTINE = 0x80
 CO_ASYNC_GENERATOR = 0x200
 CO_FUTURE_ANNOTATIONS = 0x1000000
 CO_HAS_DOCSTRING = 0x4000000
+
+#: Arguments are C ints.
+_MAX_PREFIX = 0x7FFFFF00
+
+#: Versions whose code can be read, oldest first.
+SUPPORTED: tuple[tuple[int, int], ...] = tuple(TABLES)
+
+
+class UnsupportedVersion(Unreadable):
+    """Code of a Python version that there is no table for."""
+
+    def __init__(self, version: tuple[int, int]) -> None:
+        known = ", ".join(f"{major}.{minor}" for major, minor in SUPPORTED)
+        super().__init__(f"bytecode of Python {version[0]}.{version[1]} is not supported (supported: {known})", "", 0)
+        self.version = version
+
+
+class Table:
+    """The numbers of one version.
+
+    Attributes:
+        version: ``(major, minor)``.
+        opcodes: name -> number.
+        names: number -> name (``"<number>"`` for numbers that mean nothing).
+        caches: number -> inline cache code units that follow the instruction.
+        jumps: number -> how the instruction jumps (:func:`jump_of`).
+        rows: number -> (name, bytes with caches, jump), which is asked of each instruction.
+    """
+
+    def __init__(self, version: tuple[int, int]) -> None:
+        row = TABLES[version]
+        opcodes = {**table(row.base).opcodes, **row.opcodes} if row.base is not None else row.opcodes
+        opcodes = {name: number for name, number in opcodes.items() if name not in row.removed}
+        self.version = version
+        self.opcodes: dict[str, int] = opcodes
+        self.names = [f"<{number}>" for number in range(256)]
+        for name, number in opcodes.items():
+            self.names[number] = name
+        self.caches = [0] * 256
+        for name, count in row.caches.items():
+            self.caches[opcodes[name]] = count
+        self.jumps = [jump_of(name, version) for name in self.names]
+        self.rows = list(zip(self.names, [2 + 2 * count for count in self.caches], self.jumps))
+
+
+def jump_of(name: str, version: tuple[int, int]) -> int:
+    """Return whether an instruction jumps: 0 (no), 1 (forward), -1 (backward), 2 (to an absolute place)."""
+    if "JUMP" in name or name == "CONTINUE_LOOP":
+        if version < (3, 11) and name != "JUMP_FORWARD":
+            return 2
+        return -1 if "BACKWARD" in name else 1
+    is_block = name.startswith("SETUP_") and name != "SETUP_ANNOTATIONS"
+    return int(is_block or name in ("FOR_ITER", "SEND", "CALL_FINALLY"))
+
+
+@cache
+def table(version: tuple[int, int]) -> Table:
+    """Return the table of a version.
+
+    Raises:
+        UnsupportedVersion: none is known.
+    """
+    if version not in TABLES:
+        raise UnsupportedVersion(version)
+    return Table(version)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +197,12 @@ class Code:
         n += bool(self.flags & CO_VARARGS) + bool(self.flags & CO_VARKEYWORDS)
         return self.varnames[:n]
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Arguments, locals, cells and free variables: one array from 3.11 on, which instructions index."""
+        known = set(self.varnames)
+        return (*self.varnames, *[cell for cell in self.cellvars if cell not in known], *self.freevars)
+
     @cached_property
     def holds_code(self) -> bool:
         """Whether a code object is among the constants: most have none, and this says so at once."""
@@ -165,3 +245,108 @@ def _stored_caches() -> list[int]:
         if special in numbers and plain in dis.opmap:
             caches[numbers[special]] = caches[dis.opmap[plain]]
     return caches
+
+
+# --- instructions -----------------------------------------------------------------------------------
+class UnsupportedBytecode(Unreadable):
+    """An instruction, or a use of one, that is not understood.
+
+    Attributes:
+        opname: the instruction.
+        version: the Python version of the code.
+        filename: the file that the code says it comes from.
+        offset: byte offset of the instruction.
+    """
+
+    def __init__(self, message: str, code: Code, opname: str, offset: int) -> None:
+        version = ".".join(map(str, code.version))
+        where = f"{shown_name(code.filename)}: {opname} at offset {offset} of {shown_name(code.qualname)}"
+        super().__init__(f"{where} (Python {version}): {message}", code.filename, offset)
+        self.opname = opname
+        self.version = code.version
+
+
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """One instruction, as the version spells it.
+
+    Attributes:
+        offset: byte offset of the opcode itself (what ``f_lasti`` and tracebacks use), not of an
+            ``EXTENDED_ARG`` before it.
+        start: byte offset of the first ``EXTENDED_ARG`` before it: where control may enter.
+        opcode, opname: number and name.
+        arg: the whole argument; meaningless where the opcode takes none.
+        target: for jumps the index of the target in the list of instructions; else -1.
+        line: source line, or ``None``.
+    """
+
+    offset: int
+    opcode: int
+    opname: str
+    arg: int
+    line: int | None
+    start: int
+    target: int = -1
+
+
+def decode(code: Code) -> list[Instruction]:
+    """Decode the instructions of a code object, in order.
+
+    Those of 3.10 and before are cached on the code object, as they are read once more for the form of its statements
+    (``leftovers.py``); do not modify them.
+    """
+    known: list[Instruction] | None = code.__dict__.get("_instructions")
+    if known is None:
+        known = _decode(code)
+        if code.version < (3, 11):
+            code.__dict__["_instructions"] = known
+    return known
+
+
+def jump_targets(instructions: Sequence[Instruction]) -> set[int]:
+    """Return the indexes of the instructions that jumps lead to."""
+    return {instruction.target for instruction in instructions if instruction.target >= 0}
+
+
+def _decode(code: Code) -> list[Instruction]:
+    numbers = table(code.version)
+    rows, extended, unit = numbers.rows, numbers.opcodes["EXTENDED_ARG"], 2 if code.version >= (3, 10) else 1
+    raw = code.bytecode
+    size = len(raw)
+    places = positions(code)
+    result: list[Instruction] = []
+    jumps: list[tuple[Instruction, int]] = []
+    append = result.append
+    position = prefix = start = 0
+    end = size - 1
+    while position < end:
+        opcode = raw[position]
+        arg = raw[position + 1] | prefix
+        if opcode == extended:
+            prefix = arg << 8
+            if prefix > _MAX_PREFIX:
+                raise UnsupportedBytecode("the argument is too large to be one", code, "EXTENDED_ARG", position)
+            position += 2
+            continue
+        prefix = 0
+        name, length, jump = rows[opcode]
+        place = places[position >> 1]
+        instruction = Instruction(position, opcode, name, arg, None if place is None else place.line, start)
+        append(instruction)
+        position = start = position + length
+        if jump:
+            jumps.append((instruction, arg * unit if jump == 2 else position + arg * unit * jump))
+    if too_many := budgets.INSTRUCTIONS.exceeded(len(result)):
+        raise UnsupportedBytecode(too_many, code, result[-1].opname, result[-1].offset)
+    if position > size:
+        raise UnsupportedBytecode("is cut off in its caches", code, result[-1].opname, result[-1].offset)
+    index_at = {instruction.start: index for index, instruction in enumerate(result)} if jumps else {}
+    for instruction, target in jumps:
+        if not 0 <= target < size:
+            raise UnsupportedBytecode("jumps out of the code", code, instruction.opname, instruction.offset)
+        index = index_at.get(target, -1)
+        if index < 0:
+            message = f"jumps to offset {target}, into the middle of an instruction"
+            raise UnsupportedBytecode(message, code, instruction.opname, instruction.offset)
+        instruction.target = index
+    return result

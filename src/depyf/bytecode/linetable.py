@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from .code import Code
 
-_NO_LINE_310 = -128
+_NO_LINE_310 = 128
 #: Of this and the next two kinds are entries one, two lines on; those before are on the same line.
 _KIND_ONE_LINE = 10
 _KIND_NO_COLUMNS = 13
@@ -35,19 +35,6 @@ class MalformedTable(ValueError):
 
 
 # --- reading lines ---------------------------------------------------------------------------------
-def line_ranges(code: Code) -> Iterable[Range]:
-    """Return ``(start, end, line)`` byte ranges that cover the code in order; line ``None`` for "no line"."""
-    if code.version >= (3, 11):
-        origin = code.origin
-        if origin is not None and origin.co_linetable is code.linetable and origin.co_firstlineno == code.firstlineno:
-            # (Of lines the interpreter reads no more than is there, whatever the table says; of columns it would.)
-            return origin.co_lines()
-        return _ranges(_locations(code))
-    if code.version >= (3, 10):
-        return _read_linetable_310(code.linetable, code.firstlineno)
-    return _read_lnotab(code.linetable, code.firstlineno, len(code.bytecode))
-
-
 class Position(NamedTuple):
     """A span of the source, as ``co_positions`` gives it; columns are counted in bytes of UTF-8, from 0.
 
@@ -67,77 +54,44 @@ _position: Callable[[Sequence[Any]], Position] = partial(tuple.__new__, Position
 def positions(code: Code) -> list[Position | None]:
     """Return the position of each code unit; ``None`` for one that belongs to no line.
 
-    They are read once, and cached on the code object; do not modify them. A table that is malformed gives none.
+    They are read once, and cached on the code object; do not modify them. A table that is malformed gives none: lines
+    change nothing that a program does.
     """
     known: list[Position | None] | None = code.__dict__.get("_positions")
     if known is None:
         units = len(code.bytecode) // 2
+        read = _read_locations if code.version >= (3, 11) else (
+            _read_linetable_310 if code.version >= (3, 10) else _read_lnotab)
         try:
-            known = _read_positions(code)
+            known = read(code.linetable, code.firstlineno, units)[:units]
         except MalformedTable:
             known = []
-        if len(known) != units:
-            known = known[:units] + [None] * (units - len(known))
+        known += [None] * (units - len(known))
         code.__dict__["_positions"] = known
-        code.__dict__.pop("_locations", None)
     return known
 
 
-def _read_positions(code: Code) -> list[Position | None]:
-    result: list[Position | None] = []
-    if code.version < (3, 11):
-        for start, end, number in line_ranges(code):
-            result += [None if number is None else Position(number, number, None, None)] * ((end - start) // 2)
-        return result
-    locations = _locations(code)
-    if not locations.is_whole:
-        raise MalformedTable("line table ends in the middle of an entry")
-    for count, place in zip(locations.units, locations.places):
-        if count == 1:
-            result.append(place)
-        else:
-            result += [place] * count
-    return result
-
-
-class _Locations(NamedTuple):
-    """The entries of a location table: code units and position of each, and whether all of the last is there."""
-
-    units: list[int]
-    places: list[Position | None]
-    is_whole: bool
-
-
-def _locations(code: Code) -> _Locations:
-    """Return the entries of a code object's location table, which lines and positions are made of, mostly both."""
-    known: _Locations | None = code.__dict__.get("_locations")
-    if known is None:
-        known = code.__dict__["_locations"] = _read_locations(code.linetable, code.firstlineno)
-    return known
-
-
-def _read_locations(data: bytes, line: int) -> _Locations:
+def _read_locations(data: bytes, line: int, units: int) -> list[Position | None]:
     """Read a location table (``Objects/locations.md`` of CPython)."""
-    counts: list[int] = []
-    places: list[Position | None] = []
-    count, place = counts.append, places.append
-    at = units = 0
+    result: list[Position | None] = []
+    append = result.append
+    at = 0
     size = len(data)
     try:
         while at < size:
             first = data[at]
-            units, kind = _FIRST_BYTES[first]
+            count, kind = _FIRST_BYTES[first]
+            place: Position | None = None
             if kind < _KIND_ONE_LINE:
                 second = data[at + 1]
                 column = first & 0x78 | second >> 4
-                place(_position((line, line, column, column + (second & 15))))
+                place = _position((line, line, column, column + (second & 15)))
                 at += 2
             elif kind < _KIND_NO_COLUMNS:
                 line += kind - _KIND_ONE_LINE
-                place(_position((line, line, data[at + 1], data[at + 2])))
+                place = _position((line, line, data[at + 1], data[at + 2]))
                 at += 3
             elif kind == _KIND_NONE:
-                place(None)
                 at += 1
             elif kind == _KIND_LONG:
                 numbers = data[at + 1:at + 5]
@@ -150,35 +104,19 @@ def _read_locations(data: bytes, line: int) -> _Locations:
                     column, at = _read_location_number(data, at)
                     end, at = _read_location_number(data, at)
                 line += _signed(delta)
-                place(_position((line, line + lines, column - 1 if column else None, end - 1 if end else None)))
+                place = _position((line, line + lines, column - 1 if column else None, end - 1 if end else None))
             elif kind == _KIND_NO_COLUMNS:
                 delta, at = _read_location_number(data, at + 1)
                 line += _signed(delta)
-                place(_position((line, line, None, None)))
+                place = _position((line, line, None, None))
             else:
                 raise MalformedTable("line table has an entry that does not start where one can")
-            count(units)
+            if count == 1:
+                append(place)
+            else:
+                result += [place] * count
     except IndexError:
-        place(_position((line, line, None, None)))
-        count(units)
-        return _Locations(counts, places, False)
-    return _Locations(counts, places, True)
-
-
-def _ranges(locations: _Locations) -> list[Range]:
-    """Return the ranges of neighbours on one line."""
-    result: list[Range] = []
-    shown: int | None = None
-    since = start = 0
-    for count, place in zip(locations.units, locations.places):
-        line = None if place is None else place.line
-        if line != shown:
-            if start > since:
-                result.append((since, start, shown))
-            since, shown = start, line
-        start += 2 * count
-    if start > since:
-        result.append((since, start, shown))
+        raise MalformedTable("line table ends in the middle of an entry") from None
     return result
 
 
@@ -205,38 +143,28 @@ def _signed(value: int) -> int:
     return -(value >> 1) if value & 1 else value >> 1
 
 
-def _read_linetable_310(data: bytes, line: int) -> list[Range]:
-    result: list[Range] = []
-    start = 0
-    for position in range(0, len(data) - 1, 2):
-        end = start + data[position]
-        delta = data[position + 1]
-        if delta > 127:
-            delta -= 256
-        entry_line: int | None = None
+def _read_linetable_310(data: bytes, line: int, units: int) -> list[Position | None]:
+    result: list[Position | None] = []
+    for length, delta in zip(data[::2], data[1::2]):
         if delta != _NO_LINE_310:
-            entry_line = line = line + delta
-        if end > start:
-            result.append((start, end, entry_line))
-        start = end
+            line += delta - 256 if delta > 127 else delta
+        result += [None if delta == _NO_LINE_310 else Position(line, line, None, None)] * (length // 2)
+        if len(result) >= units:  # (a long table of a short code)
+            break
     return result
 
 
-def _read_lnotab(data: bytes, line: int, size: int) -> list[Range]:
-    result: list[Range] = []
-    start = offset = 0
-    for position in range(0, len(data) - 1, 2):
-        offset += data[position]
-        delta = data[position + 1]
-        if offset > start and delta:
-            result.append((start, offset, line))
-            start = offset
-            if start >= size:  # (a long table of a short code)
-                break
-        line += delta - 256 if delta > 127 else delta
-    if size > start:
-        result.append((start, size, line))
-    return result
+def _read_lnotab(data: bytes, line: int, units: int) -> list[Position | None]:
+    result: list[Position | None] = []
+    offset = 0
+    for step, delta in zip(data[::2], data[1::2]):
+        offset += step
+        if delta:
+            result += [Position(line, line, None, None)] * (offset // 2 - len(result))
+            line += delta - 256 if delta > 127 else delta
+        if len(result) >= units:
+            break
+    return result + [Position(line, line, None, None)] * (units - len(result))
 
 
 # --- writing lines ---------------------------------------------------------------------------------
@@ -245,11 +173,7 @@ def encode_linetable(version: tuple[int, int], firstlineno: int, ranges: Iterabl
 
     3.10 and later. Columns are not written: they would point into another text.
     """
-    if version >= (3, 11):
-        return _write_locations(firstlineno, ranges)
-    if version >= (3, 10):
-        return _write_linetable_310(firstlineno, ranges)
-    raise ValueError(f"line tables of Python {version[0]}.{version[1]} cannot be written")
+    return _write_locations(firstlineno, ranges) if version >= (3, 11) else _write_linetable_310(firstlineno, ranges)
 
 
 def _write_locations(line: int, ranges: Iterable[Range]) -> bytes:
@@ -352,20 +276,3 @@ def parse_exception_table(data: bytes) -> list[TableEntry]:
     each = iter(numbers)
     return [TableEntry(start * 2, (start + length) * 2, target * 2, packed >> 1, bool(packed & 1))
             for start, length, target, packed in zip(each, each, each, each)]
-
-
-def encode_exception_table(entries: Iterable[TableEntry]) -> bytes:
-    """Encode entries as a ``co_exceptiontable``: the inverse of :func:`parse_exception_table`."""
-    out = bytearray()
-    for entry in entries:
-        marker = 128  # set on the first byte of an entry, so that a search can find entry borders
-        values = (entry.start // 2, (entry.end - entry.start) // 2, entry.target // 2,
-                  entry.depth << 1 | entry.lasti)
-        for value in values:
-            groups = [value & 63]
-            while value := value >> 6:
-                groups.append(value & 63 | 64)
-            groups[-1] |= marker
-            out += bytes(reversed(groups))
-            marker = 0
-    return bytes(out)

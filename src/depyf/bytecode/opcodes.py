@@ -9,8 +9,6 @@ class OpcodeTable(NamedTuple):
     """The numbers of one version, on top of those of ``base``."""
 
     opcodes: dict[str, int]
-    relative_jumps: tuple[str, ...]
-    absolute_jumps: tuple[str, ...] = ()
     caches: dict[str, int] = {}
     base: tuple[int, int] | None = None
     removed: tuple[str, ...] = ()
@@ -47,25 +45,11 @@ TABLES: dict[tuple[int, int], OpcodeTable] = {
             "SETUP_ASYNC_WITH": 154, "FORMAT_VALUE": 155, "BUILD_CONST_KEY_MAP": 156, "BUILD_STRING": 157,
             "BUILD_TUPLE_UNPACK_WITH_CALL": 158, "LOAD_METHOD": 160, "CALL_METHOD": 161,
         },
-        relative_jumps=(
-            "FOR_ITER", "JUMP_FORWARD", "SETUP_ASYNC_WITH", "SETUP_EXCEPT", "SETUP_FINALLY", "SETUP_LOOP",
-            "SETUP_WITH",
-        ),
-        absolute_jumps=(
-            "CONTINUE_LOOP", "JUMP_ABSOLUTE", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "POP_JUMP_IF_FALSE",
-            "POP_JUMP_IF_TRUE",
-        ),
     ),
     (3, 8): OpcodeTable(
         opcodes={
             "ROT_FOUR": 6, "BEGIN_FINALLY": 53, "END_ASYNC_FOR": 54, "CALL_FINALLY": 162, "POP_FINALLY": 163,
         },
-        relative_jumps=(
-            "CALL_FINALLY", "FOR_ITER", "JUMP_FORWARD", "SETUP_ASYNC_WITH", "SETUP_FINALLY", "SETUP_WITH",
-        ),
-        absolute_jumps=(
-            "JUMP_ABSOLUTE", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE",
-        ),
         base=(3, 7),
         removed=(
             "BREAK_LOOP", "CONTINUE_LOOP", "SETUP_EXCEPT", "SETUP_LOOP",
@@ -77,13 +61,6 @@ TABLES: dict[tuple[int, int], OpcodeTable] = {
             "CONTAINS_OP": 118, "JUMP_IF_NOT_EXC_MATCH": 121, "LIST_EXTEND": 162, "SET_UPDATE": 163,
             "DICT_MERGE": 164, "DICT_UPDATE": 165,
         },
-        relative_jumps=(
-            "FOR_ITER", "JUMP_FORWARD", "SETUP_ASYNC_WITH", "SETUP_FINALLY", "SETUP_WITH",
-        ),
-        absolute_jumps=(
-            "JUMP_ABSOLUTE", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_NOT_EXC_MATCH", "JUMP_IF_TRUE_OR_POP",
-            "POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE",
-        ),
         base=(3, 8),
         removed=(
             "BEGIN_FINALLY", "BUILD_LIST_UNPACK", "BUILD_MAP_UNPACK", "BUILD_MAP_UNPACK_WITH_CALL",
@@ -96,13 +73,6 @@ TABLES: dict[tuple[int, int], OpcodeTable] = {
             "GET_LEN": 30, "MATCH_MAPPING": 31, "MATCH_SEQUENCE": 32, "MATCH_KEYS": 33, "COPY_DICT_WITHOUT_KEYS": 34,
             "ROT_N": 99, "RERAISE": 119, "GEN_START": 129, "MATCH_CLASS": 152,
         },
-        relative_jumps=(
-            "FOR_ITER", "JUMP_FORWARD", "SETUP_ASYNC_WITH", "SETUP_FINALLY", "SETUP_WITH",
-        ),
-        absolute_jumps=(
-            "JUMP_ABSOLUTE", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_NOT_EXC_MATCH", "JUMP_IF_TRUE_OR_POP",
-            "POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE",
-        ),
         base=(3, 9),
     ),
     (3, 11): OpcodeTable(
@@ -116,12 +86,6 @@ TABLES: dict[tuple[int, int], OpcodeTable] = {
             "PRECALL": 166, "CALL": 171, "KW_NAMES": 172, "POP_JUMP_BACKWARD_IF_NOT_NONE": 173,
             "POP_JUMP_BACKWARD_IF_NONE": 174, "POP_JUMP_BACKWARD_IF_FALSE": 175, "POP_JUMP_BACKWARD_IF_TRUE": 176,
         },
-        relative_jumps=(
-            "FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD", "JUMP_IF_FALSE_OR_POP",
-            "JUMP_IF_TRUE_OR_POP", "POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_NONE",
-            "POP_JUMP_BACKWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE",
-            "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_TRUE", "SEND",
-        ),
         caches={
             "BINARY_OP": 1, "PRECALL": 1, "STORE_SUBSCR": 1, "UNPACK_SEQUENCE": 1, "COMPARE_OP": 2,
             "BINARY_SUBSCR": 4, "CALL": 4, "LOAD_ATTR": 4, "STORE_ATTR": 4, "LOAD_GLOBAL": 5, "LOAD_METHOD": 10,
@@ -147,10 +111,6 @@ TABLES: dict[tuple[int, int], OpcodeTable] = {
             "LOAD_SUPER_ATTR": 141, "LOAD_FAST_AND_CLEAR": 143, "YIELD_VALUE": 150, "CALL_INTRINSIC_1": 173,
             "CALL_INTRINSIC_2": 174, "LOAD_FROM_DICT_OR_GLOBALS": 175, "LOAD_FROM_DICT_OR_DEREF": 176,
         },
-        relative_jumps=(
-            "FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD", "POP_JUMP_IF_FALSE",
-            "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_IF_TRUE", "SEND",
-        ),
         caches={
             "BINARY_OP": 1, "BINARY_SUBSCR": 1, "COMPARE_OP": 1, "FOR_ITER": 1, "LOAD_SUPER_ATTR": 1, "SEND": 1,
             "STORE_SUBSCR": 1, "UNPACK_SEQUENCE": 1, "CALL": 3, "LOAD_GLOBAL": 4, "STORE_ATTR": 4, "LOAD_ATTR": 9,
@@ -192,10 +152,6 @@ TABLES: dict[tuple[int, int], OpcodeTable] = {
             "STORE_FAST_STORE_FAST": 112, "STORE_GLOBAL": 113, "STORE_NAME": 114, "SWAP": 115, "UNPACK_EX": 116,
             "UNPACK_SEQUENCE": 117, "YIELD_VALUE": 118, "RESUME": 149,
         },
-        relative_jumps=(
-            "FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD", "POP_JUMP_IF_FALSE",
-            "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_IF_TRUE", "SEND",
-        ),
         caches={
             "BINARY_OP": 1, "BINARY_SUBSCR": 1, "COMPARE_OP": 1, "CONTAINS_OP": 1, "FOR_ITER": 1, "JUMP_BACKWARD": 1,
             "LOAD_SUPER_ATTR": 1, "POP_JUMP_IF_FALSE": 1, "POP_JUMP_IF_NONE": 1, "POP_JUMP_IF_NOT_NONE": 1,
@@ -232,10 +188,6 @@ TABLES: dict[tuple[int, int], OpcodeTable] = {
             "STORE_NAME": 116, "SWAP": 117, "UNPACK_EX": 118, "UNPACK_SEQUENCE": 119, "YIELD_VALUE": 120,
             "RESUME": 128, "ENTER_EXECUTOR": 255,
         },
-        relative_jumps=(
-            "FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD", "POP_JUMP_IF_FALSE",
-            "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_IF_TRUE", "SEND",
-        ),
         caches={
             "COMPARE_OP": 1, "CONTAINS_OP": 1, "FOR_ITER": 1, "JUMP_BACKWARD": 1, "LOAD_SUPER_ATTR": 1,
             "POP_JUMP_IF_FALSE": 1, "POP_JUMP_IF_NONE": 1, "POP_JUMP_IF_NOT_NONE": 1, "POP_JUMP_IF_TRUE": 1,

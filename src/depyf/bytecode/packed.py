@@ -16,7 +16,7 @@ import marshal
 import struct
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # (what packs, in the user's program, needs no more)
 _LITERALS = frozenset({int, float, complex, str, bytes, bool, type(None), type(...)})
 
 
+@dataclass(eq=False, slots=True)
 class ObjectConstant:
     """A constant that is an object, as far as a text can say what it is.
 
@@ -38,12 +39,9 @@ class ObjectConstant:
         meaning: two constants of this meaning are the same; ``""``: only the same object is.
     """
 
-    __slots__ = ("kind", "meaning", "text")
-
-    def __init__(self, kind: str, text: str, meaning: str = "") -> None:
-        self.kind = kind
-        self.text = text
-        self.meaning = meaning
+    kind: str
+    text: str
+    meaning: str = ""
 
     @classmethod
     def of(cls, value: Any) -> ObjectConstant:

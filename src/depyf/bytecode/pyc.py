@@ -2,7 +2,7 @@
 
 A ``.pyc`` is 16 bytes of header and a marshalled code object. :mod:`marshal` only reads the host's own
 format, and is documented to be unsafe with bad input; this reader checks every length against the rest,
-does not recurse, and says where in which file something is wrong.
+does not recurse, and says where in which file something is wrong. It reads the types that compilers write.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from .. import budgets
 from ..reading import contents
 from .code import Code
-from .errors import Unreadable, shown
+from .errors import Unreadable
 
 #: First two bytes of the files that released versions write.
 MAGIC_NUMBERS = {
@@ -31,7 +31,6 @@ MAX_DEPTH = 2000
 _LOCAL, _CELL, _FREE = 0x20, 0x40, 0x80
 _ORDER = {_LOCAL: 0, _LOCAL | _CELL: 0, _CELL: 1, _FREE: 2}
 _UNFINISHED = object()
-_NULL = object()
 
 
 class PycError(Unreadable):
@@ -117,8 +116,6 @@ class _Reader:
                     raise self.error("objects are nested too deeply")
                 steps.append(self.item())
                 value = None
-        if value is _NULL:
-            raise self.error("there is no object")
         return value
 
     # --- numbers and bytes -------------------------------------------------------------------------
@@ -194,14 +191,7 @@ class _Reader:
         value = int.from_bytes(b"".join(chunks), "little")
         return -value if count < 0 else value
 
-    def text_float(self) -> float:
-        raw = self.take(self.byte())
-        try:
-            return float(raw)
-        except ValueError:
-            raise self.error(f"{shown(raw)} is not a number") from None
-
-    def binary_float(self) -> float:
+    def float_(self) -> float:
         value: float = struct.unpack("<d", self.take(8))[0]
         return value
 
@@ -220,10 +210,7 @@ class _Reader:
     def items(self, count: int) -> Generator[None, Any, list[Any]]:
         result = []
         for _ in range(count):
-            item = yield
-            if item is _NULL:
-                raise self.error("an item is missing")
-            result.append(item)
+            result.append((yield))
         return result
 
     def tuple_(self) -> _Step:
@@ -232,34 +219,12 @@ class _Reader:
     def small_tuple(self) -> _Step:
         return tuple((yield from self.items(self.byte())))
 
-    def list_(self) -> _Step:
-        return (yield from self.items(self.size()))
-
-    def set_(self) -> _Step:
-        return set(self.hashable((yield from self.items(self.size()))))
-
     def frozenset_(self) -> _Step:
-        return frozenset(self.hashable((yield from self.items(self.size()))))
-
-    def hashable(self, items: list[Any]) -> list[Any]:
-        for item in items:
-            try:
-                hash(item)
-            except (TypeError, RecursionError):
-                raise self.error(f"a {type(item).__name__} cannot be in a set or key of a dict") from None
-        return items
-
-    def dict_(self) -> _Step:
-        result: dict[Any, Any] = {}
-        while True:
-            key = yield
-            if key is _NULL:
-                return result
-            value = yield
-            if value is _NULL:
-                return result
-            self.hashable([key])
-            result[key] = value
+        items = yield from self.items(self.size())
+        try:
+            return frozenset(items)
+        except (TypeError, RecursionError) as error:
+            raise self.error(f"the items of a set cannot be in one ({error})") from None
 
     def slice_(self) -> _Step:
         start, stop, step = yield from self.items(3)
@@ -322,19 +287,14 @@ class _Reader:
 
 
 _SIMPLE: dict[str, Callable[[_Reader], Any]] = {
-    "0": lambda _: _NULL,
     "N": lambda _: None,
     "F": lambda _: False,
     "T": lambda _: True,
-    "S": lambda _: StopIteration,
     ".": lambda _: Ellipsis,
     "i": _Reader.int32,
-    "I": lambda r: int.from_bytes(r.take(8), "little", signed=True),
     "l": _Reader.long,
-    "f": _Reader.text_float,
-    "g": _Reader.binary_float,
-    "x": lambda r: complex(r.text_float(), r.text_float()),
-    "y": lambda r: complex(r.binary_float(), r.binary_float()),
+    "g": _Reader.float_,
+    "y": lambda r: complex(r.float_(), r.float_()),
     "s": lambda r: r.take(r.size()),
     "u": _Reader.text,
     "t": _Reader.text,
@@ -347,9 +307,6 @@ _SIMPLE: dict[str, Callable[[_Reader], Any]] = {
 _NESTED: dict[str, Callable[[_Reader], _Step]] = {
     "(": _Reader.tuple_,
     ")": _Reader.small_tuple,
-    "[": _Reader.list_,
-    "{": _Reader.dict_,
-    "<": _Reader.set_,
     ">": _Reader.frozenset_,
     ":": _Reader.slice_,
     "c": _Reader.code,

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import budgets
-from .instructions import Instruction, UnsupportedBytecode
+from .code import Instruction, UnsupportedBytecode
 
 if TYPE_CHECKING:
     from .code import Code

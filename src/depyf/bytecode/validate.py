@@ -12,9 +12,17 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS
+from .code import (
+    CO_ASYNC_GENERATOR,
+    CO_COROUTINE,
+    CO_GENERATOR,
+    CO_NEWLOCALS,
+    CO_VARARGS,
+    CO_VARKEYWORDS,
+    Instruction,
+    UnsupportedBytecode,
+)
 from .errors import shown
-from .instructions import Instruction, UnsupportedBytecode
 from .linetable import TableEntry
 
 if TYPE_CHECKING:
@@ -42,36 +50,17 @@ _IN_CELLS = frozenset({
 })
 
 #: Arguments that mean something, where not all do; others are read in ways that only the C code says.
-_ARGUMENTS: dict[str, Callable[[int], bool]] = {
-    "RAISE_VARARGS": lambda n: n <= 2,
-    "BUILD_SLICE": lambda n: n in (2, 3),
-    "IS_OP": lambda n: n <= 1,
-    "CONTAINS_OP": lambda n: n <= 1,
-    "COPY": lambda n: n >= 1,
-    "SWAP": lambda n: n >= 1,
-    "ROT_N": lambda n: n >= 1,
-    "LIST_APPEND": lambda n: n >= 1,
-    "SET_ADD": lambda n: n >= 1,
-    "MAP_ADD": lambda n: n >= 1,
-    "LIST_EXTEND": lambda n: n >= 1,
-    "SET_UPDATE": lambda n: n >= 1,
-    "DICT_UPDATE": lambda n: n >= 1,
-    "DICT_MERGE": lambda n: n >= 1,
-    "UNPACK_SEQUENCE": lambda n: n <= MAX_STACK,
-    "UNPACK_EX": lambda n: n >> 8 <= MAX_STACK,
-    "FORMAT_VALUE": lambda n: n <= 7,
-    "CONVERT_VALUE": lambda n: 1 <= n <= 3,
-    "CALL_FUNCTION_EX": lambda n: n <= 1,
-    "RERAISE": lambda n: n <= 2,
+_ARGUMENTS: dict[str, range] = {
+    **dict.fromkeys((
+        "COPY", "SWAP", "ROT_N", "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
+        "DICT_MERGE"), range(1, 1 << 31)),
+    "RAISE_VARARGS": range(3), "BUILD_SLICE": range(2, 4), "IS_OP": range(2), "CONTAINS_OP": range(2),
+    "UNPACK_SEQUENCE": range(MAX_STACK + 1), "UNPACK_EX": range(MAX_STACK + 1 << 8), "FORMAT_VALUE": range(8),
+    "CONVERT_VALUE": range(1, 4), "CALL_FUNCTION_EX": range(2), "RERAISE": range(3),
 }
 
-def check_head(code: Code) -> None:
-    """Check what the code object says of itself: parameters, names, flags."""
-    if problem := _problem_of_head(code):
-        raise UnsupportedBytecode(problem, code, "code object", 0)
 
-
-def _problem_of_head(code: Code) -> str:
+def problem_of_head(code: Code) -> str:
     """Return what is wrong with what a code object says of itself; an empty text if nothing is."""
     if min(code.argcount, code.posonlyargcount, code.kwonlyargcount, code.stacksize, code.flags) < 0:
         return "a count is negative"
@@ -120,15 +109,6 @@ class _Checker:
         """The variables that are cells."""
         return frozenset(self.code.cellvars + self.code.freevars)
 
-    @cached_property
-    def variables(self) -> tuple[str, ...]:
-        """What cells are numbered by: all variables from 3.11 on, nothing before."""
-        code = self.code
-        if code.version < (3, 11):
-            return ()
-        known = set(code.varnames)
-        return (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
-
     def run(self) -> None:
         for index, i in [(index, i) for index, i in enumerate(self.instructions) if i.opname in _CHECKS]:
             for check in _CHECKS[i.opname]:
@@ -148,13 +128,9 @@ class _Checker:
     def wrong(self, i: Instruction, message: str) -> UnsupportedBytecode:
         return UnsupportedBytecode(message, self.code, i.opname, i.offset)
 
-    def follower(self, index: int) -> str:
-        """Return the name of the instruction after one; empty at the end."""
-        return self.instructions[index + 1].opname if index + 1 < len(self.instructions) else ""
-
     # --- the checks ---------------------------------------------------------------------------------
     def argument(self, index: int, i: Instruction) -> None:
-        if not _ARGUMENTS[i.opname](i.arg) and not (i.opname == "RERAISE" and self.code.version < (3, 10)):
+        if i.arg not in _ARGUMENTS[i.opname] and not (i.opname == "RERAISE" and self.code.version < (3, 10)):
             raise self.wrong(i, f"argument {i.arg} means nothing")
 
     def suspension(self, index: int, i: Instruction) -> None:
@@ -163,7 +139,7 @@ class _Checker:
 
     def start(self, index: int, i: Instruction) -> None:
         self.started = True
-        if self.follower(index) != "POP_TOP":
+        if [after.opname for after in self.instructions[index + 1:index + 2]] != ["POP_TOP"]:
             raise self.wrong(i, "is not followed by POP_TOP")
 
     def yields(self, index: int, i: Instruction) -> None:
@@ -196,8 +172,8 @@ class _Checker:
             raise self.wrong(i, f"argument {i.arg} where there are {len(self.code.freevars)} free variables")
 
     def cell(self, index: int, i: Instruction) -> None:
-        names = self.variables
-        if names and (i.arg >= len(names) or names[i.arg] not in self.cells):
+        names = self.code.variables
+        if self.code.version >= (3, 11) and (i.arg >= len(names) or names[i.arg] not in self.cells):
             raise self.wrong(i, f"argument {i.arg} is not the number of a cell")
 
     def before_call(self, index: int, i: Instruction) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from ..bytecode.instructions import UnsupportedBytecode
-from ..bytecode.opspec import TERMINATORS, effect
+from ..bytecode.code import UnsupportedBytecode
+from ..bytecode.operations import effect
 
 if TYPE_CHECKING:
     from ..bytecode.code import Code
@@ -29,6 +31,7 @@ RAISE = "raise"  # arg: number of operands popped
 RERAISE = "reraise"  # arg: has_lasti
 
 
+@dataclass(eq=False, slots=True)
 class Region:
     """An exception region: control goes to ``handler`` when an op of a block with this region raises.
 
@@ -38,12 +41,9 @@ class Region:
         lasti: whether a ``lasti`` value is pushed below the exception.
     """
 
-    __slots__ = ("depth", "handler", "lasti")
-
-    def __init__(self, handler: int, depth: int, lasti: bool) -> None:
-        self.handler = handler
-        self.depth = depth
-        self.lasti = lasti
+    handler: int
+    depth: int
+    lasti: bool
 
     def __repr__(self) -> str:
         return f"Region(-> B{self.handler}, depth={self.depth}, lasti={self.lasti})"
@@ -293,56 +293,6 @@ def _block(number: int, ops: list[Op], id_at: list[int], region: Region | None) 
     return Block(number, ops[:-1], end, successors, arg, last, region)
 
 
-# --- invariants; the tests and ``scripts/check_canonical.py`` check them -----------------------------
-#: The number of successors by terminator.
-_SUCCESSORS = {JUMP: 1, BRANCH: 2, FOR_ITER: 2, RETURN: 0, RAISE: 0, RERAISE: 0}
-#: What a handler can start with: see ``bytecode/operations.py``.
-_HANDLER_STARTS = {"PUSH_EXC_INFO", "COPY", "CONST", "END_ASYNC_FOR", "SWAP", "ROT", "POP", "LIST_APPEND"}
-
-
-class BrokenGraph(ValueError):
-    """A graph that breaks an invariant."""
-
-
-def check(cfg: Cfg) -> None:
-    """Check a graph as it was built.
-
-    Raises:
-        BrokenGraph, StackMismatch: an invariant is violated.
-    """
-    check_edges(cfg)
-    for block in cfg.blocks.values():
-        if block.handler is not None:
-            handler = cfg.blocks[block.handler]
-            if not handler.ops or handler.ops[0].kind not in _HANDLER_STARTS:
-                raise BrokenGraph(f"handler {handler} of {block} starts with {handler.ops[:1]}")
-    if set(entry_depths(cfg)) != set(cfg.blocks):
-        raise BrokenGraph("unreachable blocks")
-
-
-def check_edges(cfg: Cfg) -> None:
-    """Check that the edges of a graph lead to its blocks and fit their terminators; they do after every pass.
-
-    Raises:
-        BrokenGraph: they do not.
-    """
-    if cfg.entry not in cfg.blocks:
-        raise BrokenGraph(f"the entry B{cfg.entry} is not there")
-    for id, block in cfg.blocks.items():
-        if id != block.id:
-            raise BrokenGraph(f"{block} has the id {id}")
-        if len(block.successors) != _SUCCESSORS.get(block.end, 0):
-            raise BrokenGraph(f"{block} has the wrong number of successors")
-        for successor in block.successors:
-            if successor not in cfg.blocks:
-                raise BrokenGraph(f"{block} goes to B{successor}, which is not there")
-        for op in block.ops:
-            if op.kind in TERMINATORS:
-                raise BrokenGraph(f"{op!r} is in the middle of {block}")
-        if block.handler is not None and block.handler not in cfg.blocks:
-            raise BrokenGraph(f"handler of {block} is not there")
-
-
 # --- stack depths at the entry of each block ---------------------------------------------------------
 class StackMismatch(ValueError):
     """Two edges into a block bring stacks of different depths, or an operation finds too few values."""
@@ -387,3 +337,146 @@ def entry_depths(graph: Cfg) -> dict[int, int]:
             for successor in block.successors:
                 arrive(successor, depth - (end == BRANCH), block)
     return depths
+
+
+# --- dominators and natural loops ------------------------------------------------------------------
+# Over edges given as ``{id: ids of successors}``. The dominator tree is computed by the algorithm of Cooper, Harvey and
+# Kennedy, "A Simple, Fast Dominance Algorithm" (2001). A natural loop is what leads to a back edge without passing its
+# head (Aho, Lam, Sethi and Ullman, *Compilers*, section 9.6.6).
+Edges = Mapping[int, Sequence[int]]
+
+
+def predecessors(edges: Edges) -> dict[int, list[int]]:
+    """Return the edges, turned round."""
+    result: dict[int, list[int]] = {id: [] for id in edges}
+    for id, targets in edges.items():
+        for target in targets if len(targets) < 2 else dict.fromkeys(targets):
+            result.setdefault(target, []).append(id)
+    return result
+
+
+def leads_forward(edges: Edges, order: Mapping[int, float]) -> bool:
+    """Return whether every edge leads on in an order: then there is no loop."""
+    for id, targets in edges.items():
+        if targets:
+            place = order[id]
+            for target in targets:
+                if order[target] <= place:
+                    return False
+    return True
+
+
+def reverse_postorder(edges: Edges, entry: int) -> list[int]:
+    """Return what can be reached from ``entry``, each before its successors except along back edges."""
+    order: list[int] = []
+    seen = {entry}
+    stack = [(entry, iter(edges[entry]))]
+    while stack:
+        id, targets = stack[-1]
+        for target in targets:
+            if target not in seen:
+                seen.add(target)
+                stack.append((target, iter(edges[target])))
+                break
+        else:
+            order.append(id)
+            stack.pop()
+    order.reverse()
+    return order
+
+
+class DominatorTree:
+    """Dominators of all blocks that can be reached.
+
+    Attributes:
+        order: ids in reverse postorder.
+        number: ``{id: place in order}``.
+        parent: ``{id: its immediate dominator}``; the entry is its own.
+        children: ``{id: ids that it dominates immediately}``, in reverse postorder.
+    """
+
+    def __init__(self, edges: Edges, entry: int) -> None:
+        self.order = reverse_postorder(edges, entry)
+        self.number = {id: place for place, id in enumerate(self.order)}
+        self.parent = self._immediate_dominators(predecessors(edges), entry)
+        self.children: dict[int, list[int]] = {id: [] for id in self.order}
+        for id in self.order[1:]:
+            self.children[self.parent[id]].append(id)
+
+    def _immediate_dominators(self, before: Mapping[int, Iterable[int]], entry: int) -> dict[int, int]:
+        number = self.number
+        parent = {entry: entry}
+        changed = True
+        is_known = True  # whether all that leads to a block was looked at before it: then nothing changes any more
+        while changed:
+            changed = False
+            for id in self.order[1:]:
+                above: int | None = None
+                for other in before[id]:
+                    if other not in parent:
+                        is_known = False
+                        continue
+                    if above is None:
+                        above = other
+                        continue
+                    while above != other:  # up, to the nearest block above both
+                        while number[above] > number[other]:
+                            above = parent[above]
+                        while number[other] > number[above]:
+                            other = parent[other]
+                if above is not None and parent.get(id) != above:
+                    parent[id] = above
+                    changed = True
+            if is_known:
+                break
+        return parent
+
+    @cached_property
+    def _visits(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The times at which a depth-first walk of the tree enters and leaves each block, computed when first needed.
+
+        One block is above another if its interval encloses the other's.
+        """
+        entered: dict[int, int] = {}
+        left: dict[int, int] = {}
+        clock = 0
+        stack = [(self.order[0], False)]
+        while stack:
+            id, done = stack.pop()
+            clock += 1
+            if done:
+                left[id] = clock
+                continue
+            entered[id] = clock
+            stack.append((id, True))
+            stack += [(child, False) for child in self.children[id]]
+        return entered, left
+
+    def dominates(self, above: int, below: int) -> bool:
+        """Return whether every path to ``below`` leads through ``above``."""
+        entered, left = self._visits
+        return entered[above] <= entered[below] and left[below] <= left[above]
+
+
+def back_edges(edges: Edges, tree: DominatorTree) -> dict[int, list[int]]:
+    """Return ``{head: ids of blocks that lead back to it}``: a head dominates what leads back."""
+    result: dict[int, list[int]] = {}
+    number = tree.number
+    for id in tree.order:
+        place = number[id]
+        for target in edges[id]:
+            if number[target] <= place and tree.dominates(target, id):
+                result.setdefault(target, []).append(id)
+    return result
+
+
+def natural_loop(head: int, tails: Iterable[int], before: Mapping[int, Iterable[int]]) -> set[int]:
+    """Return the blocks of the loop at ``head``: all from which a tail can be reached without passing the head."""
+    body = {head}
+    pending = list(tails)
+    while pending:
+        id = pending.pop()
+        if id not in body:
+            body.add(id)
+            pending.extend(before[id])
+    return body

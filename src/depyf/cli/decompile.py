@@ -297,7 +297,7 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
         head.append(f"# fidelity: {result.fidelity.value}")
     head += [f"# note: {_comment(part)}" for part in dict.fromkeys(note.split("; ")) if part]
     if settings.blank_lines:
-        from ..decompiler.emit.blank_lines import with_blank_lines
+        from ..decompiler.emit.layout import with_blank_lines
 
         text = with_blank_lines(result)
     else:

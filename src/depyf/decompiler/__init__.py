@@ -13,7 +13,7 @@ object. :mod:`.pipeline` runs it, by the list of passes in :mod:`.passes`. ``whi
 
 ``dynamo`` comes before ``undo`` for code that torch.compile wrote: it takes back what Dynamo's code generator did, and
 its text is proven *equivalent*. :mod:`.scopes` makes the ``def``, ``class`` or module around a body. A code object that
-cannot be written or proven takes its next output tier (:mod:`.tiers`); the last one is ``fallback``, a loop over block
+cannot be written or proven takes its next output tier (:mod:`.result`); the last one is ``fallback``, a loop over block
 numbers that is right by construction.
 """
 

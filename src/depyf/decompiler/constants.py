@@ -1,4 +1,4 @@
-"""Constants that have no literal form, given names.
+"""Constants of ``co_consts``: as expressions that compile to them, limits on them, and names for those without.
 
 A compiler puts only literals and code into ``co_consts``; Dynamo also puts objects there: the module's
 globals, code objects that it passes on as values, sentinels.  Source cannot say them, so the program is
@@ -10,18 +10,210 @@ running code, the objects are put back (:func:`constant_values`).
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from ..bytecode import limits
+from .. import budgets
 from ..bytecode import operations as o
 from ..bytecode.canonical import builds_closure, canonicalise
-from ..bytecode.code import Code
-from ..bytecode.operations import Op, Program
-from ..bytecode.opspec import NO_FALL_THROUGH, effect
+from ..bytecode.code import Code, UnsupportedBytecode
+from ..bytecode.operations import NO_FALL_THROUGH, Op, Program, effect
 from ..bytecode.packed import ObjectConstant
 from .dynamo.global_names import CONSTANT_PREFIX
+from .errors import LIFT, CannotDecompile
 
+
+class _Hexadecimal(int):
+    """An integer that is written in base 16.
+
+    In base 10 that takes quadratic time, and Python refuses it above 4300 digits.
+    """
+
+    def __repr__(self) -> str:
+        return hex(self)
+
+
+#: Larger integers are written in base 16.
+_DECIMAL_BITS = 2000
+
+#: Smaller whole numbers are the same as integers and as floats.
+_EXACT = 2**53
+
+
+def constant(value: Any) -> ast.expr:
+    """Return a constant as an expression that compiles to it."""
+    kind = type(value)
+    if kind is int and value.bit_length() > _DECIMAL_BITS:
+        positive = ast.Constant(_Hexadecimal(abs(value)))
+        return ast.UnaryOp(ast.USub(), positive) if value < 0 else positive
+    if kind in (int, float):
+        if kind is float and value != value:
+            return ast.BinOp(ast.Constant(1e309), ast.Sub(), ast.Constant(1e309))
+        if value < 0 or (kind is float and str(value)[0] == "-"):
+            return ast.UnaryOp(ast.USub(), ast.Constant(-value))
+        return ast.Constant(value)
+    if kind is complex:
+        return complex_constant(value)
+    if kind is tuple:
+        return ast.Tuple([constant(v) for v in value], ast.Load())
+    if kind is frozenset:
+        return ast.Set([constant(v) for v in sorted(value, key=repr)])
+    if kind is slice:
+        # 3.14 and later; only a subscript has a form for it
+        lower, upper, step = (None if v is None else constant(v) for v in (value.start, value.stop, value.step))
+        return ast.Slice(lower, upper, step)
+    if value is None or value is Ellipsis or kind in (bool, str, bytes):
+        return ast.Constant(value)
+    raise CannotDecompile(LIFT, f"a constant of type {kind.__name__}")
+
+
+def complex_constant(value: complex) -> ast.expr:
+    """Return a complex number as an expression that preserves the signs of its zeros."""
+    real, imag = value.real, value.imag
+    imaginary: ast.expr = ast.Constant(complex(0, abs(imag)))
+    negative = str(imag)[0] == "-"
+    if real == 0 and str(real)[0] != "-" and not negative:
+        return imaginary
+    if negative and real == 0 and str(real)[0] == "-":
+        return ast.UnaryOp(ast.USub(), imaginary)
+    if imag == 0 and negative:
+        return ast.UnaryOp(ast.USub(), complex_constant(-value))  # ``a - 0j`` has a zero without a sign
+    whole = int(real) if real and abs(real) < _EXACT and real.is_integer() else real  # (``2 + 3j`` is more common)
+    return ast.BinOp(constant(whole), ast.Sub() if negative else ast.Add(), imaginary)
+
+
+# --- limits ------------------------------------------------------------------------------------------
+# Constants and nested code objects are shared: a file of one kilobyte can contain a tuple of two references to a tuple
+# of two references to ... thirty times over, and source has to write all of them out. The same goes for a nested
+# function that is made in many places. What is bounded is what sharing adds: a large file may become a large text.
+#: Brackets that CPython's parser lets nest, minus those that may be around a constant.
+_MAX_CONSTANT_DEPTH = 150
+#: Functions and classes inside each other: CPython lets 100 indentations nest.
+_MAX_CODE_DEPTH = 90
+#: The allowance beyond ``_SHARING`` times the original size.
+_ALLOWANCE = 500_000
+_SHARING = 8
+#: Operations that are no danger by themselves.
+_FEW = 1000
+#: What a constant may count as that is no danger in so few operations: a half of what is allowed in all of them.
+_SMALL = _ALLOWANCE // _FEW // 2
+#: Characters of a string that count as one operation.
+_CHARACTERS = 64
+_CONTAINERS = (tuple, frozenset)
+
+#: ``(expanded size, depth of containers, depth of code)``
+_Size = tuple[int, int, int]
+
+
+def check_limits(program: Program) -> None:
+    """Refuse a program that nests too deeply, or expands to too much, before it is written.
+
+    Raises:
+        UnsupportedBytecode: it does, or a function that it makes is malformed.
+    """
+    if len(program.ops) < _FEW and all(map(_is_small, program.code.consts)):
+        return
+    if all(map(_is_one, program.code.consts)) and not budgets.CONSTANTS.exceeded(len(program.ops) // 2):
+        return  # (each operation has at most one of them)
+    _Meter(program.code).size(program.code)
+
+
+def _is_small(value: Any) -> bool:
+    """Return whether a constant counts as so few operations that it may be used :data:`_FEW` times."""
+    kind = type(value)
+    if kind is str or kind is bytes:
+        return len(value) < _SMALL * _CHARACTERS
+    if kind is int:
+        return bool(value.bit_length() < _CHARACTERS)
+    if kind is tuple:
+        return len(value) < _SMALL // 2 and all(map(_is_one, value))
+    return value is None or kind is bool or kind is float
+
+
+def _is_one(value: Any) -> bool:
+    """Return whether a part of a constant counts as one operation."""
+    kind = type(value)
+    return value is None or kind is bool or kind is str and len(value) < _CHARACTERS or (
+        kind is int and bool(value.bit_length() < _CHARACTERS))
+
+
+class _Meter:
+    """Measures everything once, the contents of an object before the object."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        #: by id, with the object, so that the id remains its own
+        self.known: dict[int, tuple[_Size, Any]] = {}
+        #: The original size, everything shared counted once.
+        self.distinct = 0
+
+    def size(self, value: Any, is_made: bool = True, depth: int = 0) -> _Size:
+        """Return the size of a constant or code object; ``is_made``: a function is made of it, its text counts."""
+        if _is_one(value):
+            return 1, 0, 0
+        if id(value) in self.known:
+            return self.known[id(value)][0]
+        if depth > _MAX_CODE_DEPTH + _MAX_CONSTANT_DEPTH:
+            raise self.refused("nests too deeply to be written as source")
+        own = 1
+        if isinstance(value, (str, bytes)):
+            own += len(value) // _CHARACTERS
+        elif isinstance(value, int):
+            own += value.bit_length() // (4 * _CHARACTERS)
+        elif isinstance(value, Code):
+            own += len(canonicalise(value).ops) if is_made else len(value.bytecode) // 2
+        parts = [self.size(part, made, depth + 1) for part, made in _parts(value, is_made)]
+        own += len(parts)
+        self.distinct += own if own > 1 else 0
+        size = self.total(value, own, parts)
+        self.known[id(value)] = size, value
+        return size
+
+    def total(self, value: Any, own: int, parts: list[_Size]) -> _Size:
+        expanded = own + sum(size for size, _, _ in parts)
+        container = max((depth for _, depth, _ in parts), default=0) + 1
+        nested = max((depth for _, _, depth in parts), default=0)
+        if not isinstance(value, Code) and type(value) not in _CONTAINERS:
+            return own, 0, 0
+        constants = sum(size for size, _, code in parts if not code) if isinstance(value, Code) else expanded
+        if too_many := budgets.CONSTANTS.exceeded(constants // 2):  # (each counts once itself, once its place)
+            raise self.refused(too_many)
+        if isinstance(value, Code):
+            container, nested = 0, nested + 1
+        if container > _MAX_CONSTANT_DEPTH:
+            raise self.refused("a constant nests too deeply to be written as source")
+        if nested > _MAX_CODE_DEPTH:
+            raise self.refused("functions nest too deeply to be written as source")
+        if expanded > _ALLOWANCE + _SHARING * self.distinct:
+            raise self.refused("it shares its constants so often that it would become an enormous text")
+        return expanded, container, nested
+
+    def refused(self, message: str) -> UnsupportedBytecode:
+        return UnsupportedBytecode(message, self.code, "code object", 0)
+
+
+def _parts(value: Any, is_made: bool) -> Iterator[tuple[Any, bool]]:
+    """Yield the parts in the text of something, as often as they occur there, and whether they are made functions."""
+    if not isinstance(value, Code):
+        parts = value if type(value) in _CONTAINERS else ()
+        yield from ((part, True) for part in parts if not isinstance(part, Code))  # (an object like any other)
+        return
+    made = set()
+    ops = canonicalise(value).ops if is_made else []
+    for index, op in enumerate(ops):
+        if op.kind is o.BUILD_CONST_KEY_MAP:
+            yield from ((key, True) for key in op.arg)
+        elif op.kind is o.CONST and not isinstance(op.arg, Code):
+            yield op.arg, True
+        elif op.kind is o.CONST and index + 1 < len(ops) and ops[index + 1].kind is o.MAKE_FUNCTION:
+            made.add(op.arg)
+            yield op.arg, True
+    yield from ((const, False) for const in value.consts if isinstance(const, Code) and const not in made)
+
+
+# --- names for constants without literal form -------------------------------------------------------
 _LITERALS = frozenset({int, float, complex, str, bytes, bool, type(None), type(...)})
 #: What may load an object that source cannot say.
 _LOADS = frozenset({o.CONST, o.LOAD_CLOSURE})
@@ -59,7 +251,7 @@ class CellOf(str):
 
 def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str, Any]]:
     """Return the program, the meaning of each name in words, and the object itself."""
-    limits.check(program)
+    check_limits(program)
     code = program.code
     if _LITERALS.issuperset(map(type, code.consts)) and not code.cellvars and not code.freevars:
         return program, {}, {}

@@ -9,7 +9,7 @@ import warnings
 
 from ..bytecode.errors import Unreadable, one_line
 from ..bytecode.linetable import MalformedTable
-from ..cfg.graph import BrokenGraph, StackMismatch
+from ..cfg.graph import StackMismatch
 
 
 class Stage(enum.Enum):
@@ -39,8 +39,7 @@ class CannotDecompile(Exception):
 # the result is read, and a warning says so once for each place in depyf.
 #: What says that code does not fit a form, that its text is none, or that it is too deep or too much.
 EXPECTED = (
-    CannotDecompile, Unreadable, BrokenGraph, StackMismatch,
-    MalformedTable, SyntaxError, RecursionError, MemoryError,
+    CannotDecompile, Unreadable, StackMismatch, MalformedTable, SyntaxError, RecursionError, MemoryError,
 )
 #: In messages of Python's own: of no use to a reader, and another in each run.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

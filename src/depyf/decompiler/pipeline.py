@@ -38,9 +38,8 @@ from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
 from .proof.parts import Proof, prove
 from .proof.recompile import Compiler, ForeignError, Interpreter, compile_function, compile_here, form_of
-from .result import Decompiled, Fidelity, Options, Part
+from .result import Decompiled, Fidelity, Options, Part, Tier, Tiers
 from .scopes import top_level
-from .tiers import Tier, Tiers
 
 __all__ = ["Decompiled", "Failed", "Fidelity", "Part", "decompile_code"]
 

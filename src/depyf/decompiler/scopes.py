@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
 from .. import budgets
@@ -16,34 +17,36 @@ from ..bytecode.code import (
     CO_VARKEYWORDS,
     Code,
 )
+from ..bytecode.linetable import Position, positions
 from ..bytecode.operations import Program
 from ..cfg.graph import build
 from . import annotations as deferred
 from . import passes
+from .annotations import TypeAlias
 from .bodies import Body, Unfinished, declare, future_imports
-from .compiled import CompiledScope
 from .dynamo.simplify.values import is_torch_name
-from .emit.literals import constant
 from .errors import LIFT, STRUCTURE, CannotDecompile, why
-from .generics import TypeAlias
-from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor
+from .lift.executor import SymbolicExecutor
+from .lift.stack import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
-from .nodes import AnnotateDefinition, Comprehension
-from .result import Options
+from .nodes import AnnotateDefinition, Comprehension, Literal, LiteralSet, OneItem, OnItsLine
+from .result import Options, Tier
 from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.fold_expressions import SET_ASIDE
-from .tiers import Tier
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 
 
-class CodeScope(CompiledScope):
+class CodeScope:
     """One code object being written, and the scopes around it."""
 
     def __init__(self, code: Code, options: Options, parent: CodeScope | None = None, kind: str = "function",
                  class_name: str | None = None) -> None:
-        super().__init__(code, options)
+        self.code = code
+        self.options = options
+        #: whether operations are at their places in the code, not written anew
+        self.has_places = True
         self.parent = parent
         self.kind = kind
         self.class_name = class_name
@@ -80,10 +83,6 @@ class CodeScope(CompiledScope):
         """Return whether an expression is a value that was on the stack when the graph broke (``___stack0``)."""
         return self.code in self.options.resuming and isinstance(node, ast.Name) and is_torch_name(node.id)
 
-    def constant(self, value: Any) -> ast.expr:
-        """Return a constant as an expression."""
-        return constant(value)
-
     def annotation(self, node: ast.expr) -> ast.expr:
         """Return an annotation as an expression; under ``from __future__ import annotations`` it is text."""
         if self.options.future_annotations and isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -102,6 +101,120 @@ class CodeScope(CompiledScope):
                 if known.index == number:
                     return self.plain_name(known.name), known.value, number
         return None
+
+    # --- places -----------------------------------------------------------------------------------
+    def position(self, offset: int) -> Position | None:
+        """Return the place in the source of the operation at a byte offset; ``None`` where its column is not known."""
+        position = self._position(offset)
+        return position if position is not None and position.column is not None else None
+
+    def line_of_jump(self, offset: int) -> int | None:
+        """Return the line of the jump after the operation at a byte offset; before 3.11 it is that of the statement."""
+        return self.line(offset + 2) if offset >= 0 and self.code.version < (3, 11) else None
+
+    def line(self, offset: int) -> int | None:
+        """Return the line of the operation at a byte offset; ``None`` where it is not known."""
+        position = self._position(offset)
+        return None if position is None else position.line
+
+    def has_columns(self) -> bool:
+        """Return whether columns of the source are known."""
+        return self.has_places and any(
+            position is not None and position.column is not None for position in positions(self.code))
+
+    def _position(self, offset: int) -> Position | None:
+        known = positions(self.code) if self.has_places else []
+        return known[offset // 2] if 0 <= offset < 2 * len(known) else None
+
+    # --- the compiler's quirks with expressions, by version ------------------------------------------
+    # Which constants it folds, drops and tests, what it iterates over instead, which jumps it threads across lines: so
+    # that the text of an expression becomes the same code again.
+    def formats_percent(self) -> bool:
+        """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""
+        return self.code.version >= (3, 11)
+
+    def dropped_constant(self, node: ast.expr) -> ast.expr:
+        """Write a constant that is evaluated and dropped.
+
+        Only an f-string without fields (before 3.12) and a constant that decides a condition (3.10) leave that.
+        """
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.code.version < (3, 12):
+            return ast.JoinedStr([node])
+        return decided(node)
+
+    def in_barrier(self, node: ast.expr) -> ast.expr:
+        """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
+        if not isinstance(node, Literal) or self.code.version < (3, 10):
+            return node
+        return decided(node) if self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED else node
+
+    def folds_not(self) -> bool:
+        """Return whether the compiler makes ``a not in b`` of ``not a in b``, also where that decides a jump."""
+        return self.code.version < (3, 14)
+
+    def limits_the_stack(self) -> bool:
+        """Return whether the compiler puts many parts of an f-string, or many arguments, into a collection first."""
+        return self.code.version >= (3, 10)
+
+    def adds_f_strings(self) -> bool:
+        """Return whether the compiler leaves the sum of a text and an f-string without fields as it is."""
+        return self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED and self.code.version < (3, 14)
+
+    def has_constant_keys(self) -> bool:
+        """Return whether the compiler puts the constant keys of a dictionary into one constant."""
+        return self.code.version < (3, 14)
+
+    def tests_constants(self) -> bool:
+        """Return whether the compiler leaves conditions of one constant to the interpreter."""
+        return not (3, 10) <= self.code.version < (3, 14)
+
+    def looked_through(self, node: ast.expr) -> ast.expr:
+        """Write what is iterated over or searched so that the compiler leaves it as it is.
+
+        It makes a list a tuple, and a set of constants one constant (``fold_iter``, ``fold_compare`` in ast_opt.c;
+        flowgraph.c of 3.14).
+        """
+        if isinstance(node, LiteralSet):
+            return node
+        if (
+            isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
+            or isinstance(node, ast.Set) and all(isinstance(item, ast.Constant) for item in node.elts)
+        ):
+            return ast.BoolOp(ast.And(), [ast.Constant(1), node])
+        return node
+
+    def begins_a_line(self, node: OnItsLine) -> None:
+        """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
+
+        ``(a or b) and c`` tests the value of ``a or b`` again if its parts are on another line than the whole (up to
+        3.11; flowgraph of 3.14; ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
+        """
+        if not (3, 12) <= self.code.version < (3, 14):
+            self.begins_another_line(node)
+
+    def begins_another_line(self, node: OnItsLine) -> None:
+        """Mark an expression that must not begin on the line of its statement."""
+        node.begins_a_line = True
+        self.options.has_marks = True
+
+    def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
+        """Write a statement that drops the value of an inlined comprehension.
+
+        3.13 drops it before it restores the variables, unless a jump leads there; 3.12 only for an annotation
+        (``apply_static_swaps`` in flowgraph.c).
+        """
+        if before and self.code.version < (3, 13):
+            return ast.AnnAssign(ast.Name("_", STORE), node, None, 0)
+        if not before and self.code.version >= (3, 13):
+            return ast.Expr(ast.BoolOp(ast.Or(), [ast.Constant(0), node]))
+        return ast.Expr(node)
+
+    def one_item(self, node: ast.expr) -> ast.expr:
+        """Write the tuple that a ``with`` statement enters as one; another expression as it is."""
+        if not isinstance(node, ast.Tuple) or not node.elts:
+            return node
+        self.options.has_marks = True
+        return OneItem(node.elts, node.ctx)
 
     # --- bodies -----------------------------------------------------------------------------------
     def restructured(self, hidden: dict[str, Any] | None = None) -> Body:
@@ -176,20 +289,15 @@ class CodeScope(CompiledScope):
         if not parts and len(names) == code.argcount and not code.posonlyargcount:
             return ast.arguments([], [ast.arg(legal(scope.plain_name(n))) for n in names], None, [], [], None, []), None
         annotations: dict[str, ast.expr] = {}
-        node = parts.get("annotations")
-        annotate = parts.get("annotate")
-        if isinstance(annotate, FunctionExpr):
-            node = deferred.expression(annotate.code, self)
-        elif annotate is not None:
-            raise CannotDecompile(LIFT, "an __annotate__ made in another way")
-        annotated: list[tuple[Any, ast.expr]] = []
+        if (annotate := _part(parts, "annotate", FunctionExpr)) is not None:
+            parts = {**parts, "annotations": deferred.expression(annotate.code, self)}
+        node = _part(parts, "annotations", ast.Tuple, ast.Dict)
+        pairs: Iterable[tuple[Any, ast.expr]] = ()
         if isinstance(node, ast.Tuple):
-            annotated = list(zip(node.elts[::2], node.elts[1::2]))
-        elif isinstance(node, ast.Dict):
-            annotated = list(zip(node.keys, node.values))
+            pairs = zip(node.elts[::2], node.elts[1::2])
         elif node is not None:
-            raise CannotDecompile(LIFT, "annotations made in another way")
-        for key, value in annotated:
+            pairs = zip(node.keys, node.values)
+        for key, value in pairs:
             if not isinstance(key, ast.Constant):
                 raise CannotDecompile(LIFT, "annotations made in another way")
             annotations[str(key.value)] = self.annotation(value)
@@ -205,22 +313,13 @@ class CodeScope(CompiledScope):
         rest = rest[code.kwonlyargcount:]
         vararg = arg(rest.pop(0)) if code.flags & CO_VARARGS else None
         kwarg = arg(rest.pop(0)) if code.flags & CO_VARKEYWORDS else None
-        defaults: list[ast.expr] = []
-        node = parts.get("defaults")
-        if isinstance(node, ast.Tuple):
-            defaults = list(node.elts)
-        elif node is not None:
-            raise CannotDecompile(LIFT, "defaults made in another way")
-        kw_defaults: list[Any] = [None] * len(keyword_only)
-        node = parts.get("kwdefaults")
-        if isinstance(node, ast.Dict):
-            given = {
-                scope.plain_name(key.value): value for key, value in zip(node.keys, node.values)
-                if isinstance(key, ast.Constant) and isinstance(key.value, str)
-            }
-            kw_defaults = [given.get(a.arg) for a in keyword_only]
-        elif node is not None:
-            raise CannotDecompile(LIFT, "keyword defaults made in another way")
+        node = _part(parts, "defaults", ast.Tuple)
+        defaults: list[ast.expr] = [] if node is None else list(node.elts)
+        node = _part(parts, "kwdefaults", ast.Dict)
+        given = {} if node is None else {
+            scope.plain_name(key.value): value for key, value in zip(node.keys, node.values)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+        kw_defaults = [given.get(a.arg) for a in keyword_only]
         split = code.posonlyargcount
         shown = ast.arguments(
             positional[:split], positional[split:], vararg, keyword_only, kw_defaults, kwarg, defaults
@@ -236,7 +335,7 @@ class CodeScope(CompiledScope):
             if decorators or not code.name.startswith("<"):
                 return None
         # (one with type parameters was made inside their scope)
-        around = expr.scope if isinstance(expr.scope, CodeScope) and expr.type_parameters else self
+        around = expr.scope if expr.scope is not None and expr.type_parameters else self
         scope = around.nested(code, "function")
         arguments, returns = around.arguments(code, expr.arguments, scope)
         return make_function(self.plain_name(name), arguments, scope.statements(), decorators, returns,
@@ -270,10 +369,6 @@ class CodeScope(CompiledScope):
         if isinstance(result, FunctionExpr):
             result.scope = scope
         return result
-
-    def later(self, expr: FunctionExpr) -> ast.expr:
-        """Write the expression that a function of a bound, a default or a ``type`` statement returns."""
-        return deferred.expression(expr.code, self)
 
     def comprehension(self, expr: FunctionExpr, iterable: Iter) -> ast.expr:
         """Write a comprehension that is a function of its own."""
@@ -311,6 +406,20 @@ class CodeScope(CompiledScope):
         if isinstance(result, Comprehension):
             result.awaited = bool(code.flags & CO_COROUTINE)
         return result
+
+
+def decided(node: ast.expr) -> ast.expr:
+    """Return a constant as a condition that it decides: from 3.10 on only the constant is left of it."""
+    assert isinstance(node, Literal)
+    return ast.BoolOp(ast.Or() if node.literal else ast.And(), [node, ast.Constant(0)])
+
+
+def _part(parts: dict[str, Any], key: str, *kinds: type[ast.expr]) -> Any:
+    """Return what a function is made of besides its code, which must be of these kinds; ``None`` without it."""
+    node = parts.get(key)
+    if node is None or isinstance(node, kinds):
+        return node
+    raise CannotDecompile(LIFT, f"{key} made in another way")
 
 
 def make_function(

@@ -21,8 +21,7 @@ from collections.abc import Mapping, Sequence
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.linetable import Position, positions
-from ..bytecode.operations import CONST, LOAD_FAST, Op
-from ..bytecode.opspec import effect
+from ..bytecode.operations import CONST, LOAD_FAST, Op, effect
 from ..cfg.graph import BRANCH, FOR_ITER, JUMP, Block, Cfg, build
 from ..reading import source_lines
 from ..torch_text.global_names import offset_in

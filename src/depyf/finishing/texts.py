@@ -20,9 +20,8 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
-from ..bytecode.code import Code
+from ..bytecode.code import Code, decode
 from ..bytecode.errors import Unreadable
-from ..bytecode.instructions import decode
 from ..bytecode.packed import unpacked
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..decompiler.dynamo.facts import Facts

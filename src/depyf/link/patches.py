@@ -13,9 +13,7 @@ from collections.abc import Collection, Mapping
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..bytecode.code import Code
-from ..bytecode.instructions import Instruction, decode
-from ..bytecode.versions import table
+from ..bytecode.code import Code, Instruction, decode, table
 from ..decompiler.constants import CellOf
 from ..decompiler.dynamo.global_names import GRAPH_PREFIX, PROFILER_FLAGS, PROFILER_MARKERS, module_of_import
 from ..decompiler.nodes import nodes_of

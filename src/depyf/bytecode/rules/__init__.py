@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..versions import table
+from ..code import table
+from ..operations import UPDATES
 from . import blocks, common, modern
 from .common import (
     EVERYWHERE,
@@ -42,21 +43,13 @@ _SHARED: Rules = {
     "NOP": common.nothing,
     "POP_TOP": common.pop_top,
     "LOAD_FAST": common.load_fast,
-    "LOAD_GLOBAL": one("LOAD_GLOBAL", NAMES),
-    "LOAD_ATTR": one("LOAD_ATTR", NAMES),
     "LOAD_METHOD": one("LOAD_ATTR", NAMES, hidden=1),  # (function, self) or (NULL, function): one callable both
     "BUILD_MAP": applies("BUILD_MAP"),
     "BUILD_CONST_KEY_MAP": common.build_const_key_map,
     "UNPACK_SEQUENCE": applies("UNPACK"),
     "UNPACK_EX": applies("UNPACK_EX", lambda n: (n & 255, n >> 8)),
     "FORMAT_VALUE": applies("FORMAT", lambda n: (common.CONVERSIONS[n & 3], bool(n & 4))),
-    "LIST_APPEND": common.update("LIST_APPEND"),
-    "SET_ADD": common.update("SET_ADD"),
-    "MAP_ADD": common.update("MAP_ADD"),
-    "LIST_EXTEND": common.update("LIST_EXTEND"),
-    "SET_UPDATE": common.update("SET_UPDATE"),
-    "DICT_UPDATE": common.update("DICT_UPDATE"),
-    "DICT_MERGE": common.update("DICT_MERGE"),
+    **{kind: common.update(kind) for kind in UPDATES},
     "COMPARE_OP": common.compare_shifted(0),
     "IS_OP": applies("IS", bool),
     "CONTAINS_OP": applies("IN", bool),
@@ -66,7 +59,6 @@ _SHARED: Rules = {
     "FOR_ITER": common.for_iter,
     "RETURN_VALUE": always("RETURN"),
     "RAISE_VARARGS": applies("RAISE"),
-    "MATCH_KEYS": one("MATCH_KEYS"),
     "MATCH_CLASS": applies("MATCH_CLASS"),
 }
 
@@ -87,7 +79,6 @@ _V3_10: Rules = {
     "SETUP_FINALLY": blocks.setup_finally,
     "SETUP_WITH": blocks.setup_with,
     "SETUP_ASYNC_WITH": blocks.setup_async_with,
-    "BEFORE_ASYNC_WITH": one("BEFORE_ASYNC_WITH"),
     "POP_BLOCK": blocks.pop_block,
     "POP_EXCEPT": blocks.pop_except,
     "RERAISE": blocks.reraise,
@@ -128,9 +119,6 @@ _V3_11: Rules = {
     "GET_YIELD_FROM_ITER": suspends("YIELD_FROM", modern.send_loop),
     "GET_ANEXT": suspends("GET_ANEXT_AWAIT", modern.send_loop),
     "ASYNC_GEN_WRAP": modern.async_gen_wrap,
-    "BEFORE_ASYNC_WITH": one("BEFORE_ASYNC_WITH"),
-    "POP_EXCEPT": one("POP_EXCEPT"),
-    "WITH_EXCEPT_START": one("WITH_EXCEPT_START"),
     "RERAISE": applies("RERAISE"),
     "END_ASYNC_FOR": one("END_ASYNC_FOR"),
 }
@@ -193,9 +181,7 @@ _V3_14: Rules = {
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": modern.load_fast_load_fast,
     "BINARY_OP": modern.binary_op,
     "COPY": modern.copy,
-    "CALL_FUNCTION_EX": modern.call_function_ex_3_14,
     "BUILD_INTERPOLATION": applies("BUILD_INTERPOLATION", lambda n: (common.CONVERSIONS[n >> 2], bool(n & 1))),
-    "BUILD_TEMPLATE": one("BUILD_TEMPLATE"),
 }
 
 _RULES = {(3, 9): _V3_9, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13,

@@ -20,7 +20,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..canonical import Translator
-    from ..instructions import Instruction
+    from ..code import Instruction
 
 TRY, HANDLER = 0, 1
 
@@ -170,15 +170,14 @@ def build_tuple(t: Translator, i: Instruction) -> None:
     (Python/peephole.c).
     """
     count = i.arg
-    t.pop(count)
     if count and t.recent(count) == ["CONST"] * count:
+        t.pop(count)
         values = tuple(op.arg for op in t.ops[-count:])
         del t.ops[-count:]
         t.emit("CONST", values)
         t.stack.append(common.Known(values))
-        return
-    t.emit("BUILD_TUPLE", count)
-    t.stack.append(1)
+    else:
+        t.apply("BUILD_TUPLE", count)
 
 
 # --- the rest of what 3.10 spells differently ------------------------------------------------------
@@ -190,8 +189,7 @@ def gen_start(t: Translator, i: Instruction) -> None:
 def dup_top(t: Translator, i: Instruction) -> None:
     """Push the top once more."""
     if _is_exit_call(t):  # ``None, None, None`` for ``__exit__``: 3.11 loads it three times
-        t.emit("CONST", None)
-        t.stack.append(1)
+        t.apply("CONST", None)
     else:
         common.push_copy(t, 1)
 
@@ -227,14 +225,12 @@ def branch(when: bool) -> common.Function:
     """Return the rule of a jump where the value on top, which it pops, is ``when``."""
 
     def rule(t: Translator, i: Instruction) -> None:
-        t.pop(1)
         ops = t.ops
         flipped = when
         if t.recent(2) == ["CONST", "IS"] and ops[-2].arg is None and ops[-1].arg:
             ops[-1].arg = False  # ``is not None``: 3.11 tests ``is None`` and jumps the other way
             flipped = not when
-        t.emit("BRANCH", flipped, i.target)
-        t.flow_to(i.target)
+        t.apply("BRANCH", flipped, i.target)
 
     return rule
 
@@ -290,9 +286,7 @@ def match(t: Translator, i: Instruction) -> None:
     test = t.instructions[t.next]
     if test.opname != "POP_JUMP_IF_FALSE":
         raise t.unsupported("is not followed by POP_JUMP_IF_FALSE")
-    t.emit("COPY", 1)
-    t.emit("CONST", None)
-    t.emit("IS", False)
-    t.emit("BRANCH", True, test.target)
-    t.flow_to(test.target)
+    for kind, argument in (("COPY", 1), ("CONST", None), ("IS", False)):
+        t.apply(kind, argument)
+    t.apply("BRANCH", True, test.target)
     t.next += 1

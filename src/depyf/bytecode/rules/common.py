@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Union
 
-from ..operations import Op
-from ..opspec import FIXED_EFFECTS, KEEPS
+from ..operations import FIXED_EFFECTS, KEEPS, Op
 
 if TYPE_CHECKING:
     from typing import Self
 
     from ..canonical import Translator
-    from ..instructions import Instruction
+    from ..code import Instruction
 
 
 Function = Callable[["Translator", "Instruction"], None]
@@ -205,20 +204,15 @@ def build_const_key_map(t: Translator, i: Instruction) -> None:
 
 def format_simple(t: Translator, i: Instruction) -> None:
     """Format the value on top, with the conversion that came before."""
-    t.pop(1)
     conversion = t.ops.pop().arg if t.recent(1) == ["CONVERT"] else ""
-    t.emit("FORMAT", (conversion, False))
-    t.stack.append(1)
+    t.apply("FORMAT", (conversion, False))
 
 
 def format_with_spec(t: Translator, i: Instruction) -> None:
     """Format a value with the specification on top."""
-    t.pop(2)
-    conversion = ""
-    if t.recent(2) == ["CONVERT", "CONST"]:
-        conversion = t.ops.pop(-2).arg  # a constant is all there is in between: the order cannot be seen
-    t.emit("FORMAT", (conversion, True))
-    t.stack.append(1)
+    # (A constant is all there is in between: the order cannot be seen.)
+    conversion = t.ops.pop(-2).arg if t.recent(2) == ["CONVERT", "CONST"] else ""
+    t.apply("FORMAT", (conversion, True))
 
 
 # --- operators -------------------------------------------------------------------------------------
@@ -326,16 +320,12 @@ def make_function_attributes(t: Translator, i: Instruction) -> None:
 
 def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
     """Look a variable up in the mapping on top, then in its cell."""
-    t.pop(1)
     if t.recent(1) == ["LOAD_LOCALS"]:
+        t.pop(1)
         t.ops.pop()
-        t.emit("LOAD_CLASSDEREF", t.cells[i.arg])
+        t.apply("LOAD_CLASSDEREF", t.cells[i.arg])
     else:
-        t.emit("LOAD_FROM_DICT_OR_DEREF", t.cells[i.arg])
-    t.stack.append(1)
-
-
-# --- match -----------------------------------------------------------------------------------------
+        t.apply("LOAD_FROM_DICT_OR_DEREF", t.cells[i.arg])
 
 
 # --- instructions that are one operation: ``(kind, pool, pops, slots pushed, fixed argument)`` -------
@@ -366,25 +356,26 @@ def one(kind: str, pool: int = FIXED, arg: Any = None, hidden: int = 0) -> Simpl
     return kind, pool, pops, (0,) * hidden + (1,) * pushes, arg
 
 
-#: The same on every version from 3.9 on.
+#: Instructions that are the operation of the same name, by what their argument indexes.
+_SAME_NAME: dict[int, tuple[str, ...]] = {
+    LOCALS: ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"),
+    NAMES: (
+        "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_ATTR", "STORE_ATTR",
+        "DELETE_ATTR", "IMPORT_NAME", "IMPORT_FROM", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"),
+    CELLS: ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE"),
+    NUMBER: ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"),
+    FIXED: (
+        "LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "LIST_TO_TUPLE", "IMPORT_STAR", "SETUP_ANNOTATIONS", "PRINT_EXPR",
+        "GET_ITER", "GET_AITER", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "COPY_DICT_WITHOUT_KEYS",
+        "BEFORE_ASYNC_WITH",
+        # 3.11 and later only
+        "PUSH_EXC_INFO", "POP_EXCEPT", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "PREP_RERAISE_STAR", "BEFORE_WITH",
+        "WITH_EXCEPT_START", "LOAD_LOCALS", "BUILD_TEMPLATE"),
+}
+#: The same on every version from 3.9 on that has them and says nothing else.
 EVERYWHERE: Rules = {
+    **{name: one(name, pool) for pool, names in _SAME_NAME.items() for name in names},
     "LOAD_CONST": one("CONST", CONSTS),
-    "STORE_FAST": one("STORE_FAST", LOCALS),
-    "DELETE_FAST": one("DELETE_FAST", LOCALS),
-    "STORE_GLOBAL": one("STORE_GLOBAL", NAMES),
-    "DELETE_GLOBAL": one("DELETE_GLOBAL", NAMES),
-    "LOAD_NAME": one("LOAD_NAME", NAMES),
-    "STORE_NAME": one("STORE_NAME", NAMES),
-    "DELETE_NAME": one("DELETE_NAME", NAMES),
-    "LOAD_DEREF": one("LOAD_DEREF", CELLS),
-    "STORE_DEREF": one("STORE_DEREF", CELLS),
-    "DELETE_DEREF": one("DELETE_DEREF", CELLS),
-    "LOAD_CLASSDEREF": one("LOAD_CLASSDEREF", CELLS),
-    "LOAD_CLOSURE": one("LOAD_CLOSURE", CELLS),
-    "LOAD_BUILD_CLASS": one("LOAD_BUILD_CLASS"),
-    "LOAD_ASSERTION_ERROR": one("LOAD_ASSERTION_ERROR"),
-    "STORE_ATTR": one("STORE_ATTR", NAMES),
-    "DELETE_ATTR": one("DELETE_ATTR", NAMES),
     "BINARY_SUBSCR": one("GETITEM"),
     "STORE_SUBSCR": one("SETITEM"),
     "DELETE_SUBSCR": one("DELITEM"),
@@ -392,33 +383,7 @@ EVERYWHERE: Rules = {
     "UNARY_NEGATIVE": one("UNARY", arg="-"),
     "UNARY_INVERT": one("UNARY", arg="~"),
     "UNARY_NOT": one("UNARY", arg="not"),
-    "BUILD_TUPLE": one("BUILD_TUPLE", NUMBER),
-    "BUILD_LIST": one("BUILD_LIST", NUMBER),
-    "BUILD_SET": one("BUILD_SET", NUMBER),
-    "BUILD_STRING": one("BUILD_STRING", NUMBER),
-    "BUILD_SLICE": one("BUILD_SLICE", NUMBER),
-    "LIST_TO_TUPLE": one("LIST_TO_TUPLE"),
-    "IMPORT_NAME": one("IMPORT_NAME", NAMES),
-    "IMPORT_FROM": one("IMPORT_FROM", NAMES),
-    "IMPORT_STAR": one("IMPORT_STAR"),
-    "SETUP_ANNOTATIONS": one("SETUP_ANNOTATIONS"),
-    "PRINT_EXPR": one("PRINT_EXPR"),
-    "GET_ITER": one("GET_ITER"),
     "YIELD_VALUE": one("YIELD"),
-    "GET_AITER": one("GET_AITER"),
-    "GET_LEN": one("GET_LEN"),
-    "MATCH_MAPPING": one("MATCH_MAPPING"),
-    "MATCH_SEQUENCE": one("MATCH_SEQUENCE"),
-    "COPY_DICT_WITHOUT_KEYS": one("COPY_DICT_WITHOUT_KEYS"),
-    # 3.11 and later only, always the same
-    "PUSH_EXC_INFO": one("PUSH_EXC_INFO"),
-    "CHECK_EXC_MATCH": one("CHECK_EXC_MATCH"),
-    "CHECK_EG_MATCH": one("CHECK_EG_MATCH"),
-    "PREP_RERAISE_STAR": one("PREP_RERAISE_STAR"),
-    "BEFORE_WITH": one("BEFORE_WITH"),
-    "LOAD_LOCALS": one("LOAD_LOCALS"),
-    "LOAD_FROM_DICT_OR_GLOBALS": one("LOAD_FROM_DICT_OR_GLOBALS", NAMES),
-    "LOAD_FAST_AND_CLEAR": one("LOAD_FAST_AND_CLEAR", LOCALS),
 }
 
 #: 3.10 and before: an instruction for each operator.

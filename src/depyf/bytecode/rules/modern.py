@@ -9,7 +9,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..canonical import Translator
-    from ..instructions import Instruction
+    from ..code import Instruction
 
 
 # --- calls -----------------------------------------------------------------------------------------
@@ -88,11 +88,12 @@ def callable_slots(t: Translator) -> int:
 
 
 def call_function_ex(t: Translator, i: Instruction) -> None:
-    """Call with a tuple of arguments and perhaps a mapping."""
-    t.pop(1 + (i.arg & 1))
+    """Call with a tuple of arguments and perhaps a mapping; from 3.14 on a NULL is in its place if there is none."""
+    has_keywords = bool(t.stack.pop()) if t.code.version >= (3, 14) else bool(i.arg & 1)
+    t.pop(1 if t.code.version >= (3, 14) else 1 + has_keywords)
     if callable_slots(t):
         raise t.unsupported("no NULL beside the callable")
-    t.emit("CALL_EX", bool(i.arg & 1))
+    t.emit("CALL_EX", has_keywords)
     t.stack.append(1)
 
 
@@ -111,9 +112,8 @@ def store_fast_load_fast(t: Translator, i: Instruction) -> None:
 
 def store_fast_store_fast(t: Translator, i: Instruction) -> None:
     """Store into two locals."""
-    t.pop(2)
-    t.emit("STORE_FAST", t.locals[i.arg >> 4])
-    t.emit("STORE_FAST", t.locals[i.arg & 15])
+    t.apply("STORE_FAST", t.locals[i.arg >> 4])
+    t.apply("STORE_FAST", t.locals[i.arg & 15])
 
 
 # --- cells, generators -----------------------------------------------------------------------------
@@ -161,9 +161,6 @@ def async_gen_wrap(t: Translator, i: Instruction) -> None:
         raise t.unsupported("is not followed by YIELD_VALUE")
 
 
-# --- exceptions ------------------------------------------------------------------------------------
-
-
 # --- changes of 3.14 ---------------------------------------------------------------------------------
 #: What ``LOAD_COMMON_CONSTANT`` loads.
 COMMON_CONSTANTS = ("AssertionError", "NotImplementedError", "tuple", "all", "any")
@@ -187,16 +184,6 @@ def binary_op(t: Translator, i: Instruction) -> None:
     if i.arg != _SUBSCRIPT:
         return common.binary_op(t, i)
     t.apply("GETITEM")
-
-
-def call_function_ex_3_14(t: Translator, i: Instruction) -> None:
-    """Call with ``*`` and perhaps ``**``: the mapping of keywords, or a NULL in its place, is always there."""
-    has_keywords = bool(t.stack.pop())
-    t.pop(1)
-    if callable_slots(t):
-        raise t.unsupported("no NULL beside the callable")
-    t.emit("CALL_EX", has_keywords)
-    t.stack.append(1)
 
 
 # --- with ------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from ...bytecode import operations as o
-from ..tiers import inside
+from ..result import inside
 
 if TYPE_CHECKING:
     from ...bytecode.code import Code

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 
 from ..errors import EMIT, CannotDecompile
 from ..nodes import Transformer, nodes_of
-from ..unparse import unparse
+from .text import unparse
 
 
 class CannotEscape(CannotDecompile):

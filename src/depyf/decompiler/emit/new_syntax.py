@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ast
 import sys
+from dataclasses import dataclass
 
 from ...bytecode.errors import shown
 from ..errors import EMIT, CannotDecompile
-from ..names import check, checked_text
-from ..nodes import Newer, NewerAsyncFunction, NewerClass, NewerFunction, NewerName, nodes_of, refined
+from ..nodes import NewerAsyncFunction, NewerClass, NewerFunction, NewerName, refined
+from .text import check, checked_text
 
 TEMPLATES = (3, 14)
 TYPE_PARAMETERS = (3, 12)
@@ -46,23 +47,15 @@ def newer(
     return result
 
 
-def too_new(tree: ast.AST) -> bool:
-    """Return whether a tree's text is of a newer Python than this one."""
-    host = sys.version_info[:2]
-    return any(isinstance(node, Newer) and node.since > host for node in nodes_of(tree))
-
-
 # --- template strings -------------------------------------------------------------------------------
+@dataclass(eq=False, repr=False)
 class Interpolation(ast.expr):
     """One replacement field of a template string, while it is on the stack."""
 
-    _fields = ()
-
-    def __init__(self, value: ast.expr, text: str, conversion: str, spec: ast.expr | None) -> None:
-        self.value = value
-        self.text = text
-        self.conversion = conversion
-        self.spec = spec
+    value: ast.expr
+    text: str
+    conversion: str
+    spec: ast.expr | None
 
 
 def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:

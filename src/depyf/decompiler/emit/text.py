@@ -1,14 +1,29 @@
-"""Syntax tree -> text, and the positions of the text written back into the tree."""
+"""Syntax tree -> text: names and depth are checked, and some expressions are written as people write them.
+
+``ast.unparse`` writes ``if a and (not b) and (c > d):``, ``any((a for b in c))``, ``a = (yield (b + 1))``,
+``a: int=0``. From 3.12 on, it uses the quotes of an f-string inside its fields too: ``f'{a['b']}'``. Before 3.12 that
+is a syntax error, so code of an older Python could not be written on a newer one. Here a field decides which quotes
+remain for the f-string around it: ``f"{a['b']}"``.
+"""
 
 from __future__ import annotations
 
 import ast
+import copy
+import functools
+import sys
+from typing import Any
 
+from ...bytecode.errors import shown
 from ..errors import EMIT, CannotDecompile
-from ..names import check
-from ..nodes import AsText, OneItem, OnItsLine, at_line, line_of
-from ..unparse import unparse
-from .new_syntax import too_new
+from ..names import is_name
+from ..nodes import REFINEMENTS, AsText, Newer, OneItem, OnItsLine, at_line, line_of, nodes_of
+
+
+def too_new(tree: ast.AST) -> bool:
+    """Return whether a tree's text is of a newer Python than this one."""
+    host = sys.version_info[:2]
+    return any(isinstance(node, Newer) and node.since > host for node in nodes_of(tree))
 
 
 def number(stmts: list[ast.stmt]) -> None:
@@ -70,3 +85,301 @@ def text_of(tree: ast.Module, has_marks: bool = False) -> str:
         return unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error
+
+
+# --- what is refused ---------------------------------------------------------------------------------
+#: Deeper trees are not written: CPython's parser and compiler recurse in C, and up to 3.11 they count only
+#: roughly how much of the stack that takes. Half of what a thread with a stack of 512 KB survives.
+MAX_NESTING = 1000
+
+
+#: Fields that are written as they are, by type of node.
+_NAMES = {
+    "Name": ("id",), "Attribute": ("attr",), "arg": ("arg",), "keyword": ("arg",), "FunctionDef": ("name",),
+    "AsyncFunctionDef": ("name",), "ClassDef": ("name",), "ExceptHandler": ("name",), "Global": ("names",),
+    "Nonlocal": ("names",), "alias": ("name", "asname"), "ImportFrom": ("module",), "MatchAs": ("name",),
+    "MatchStar": ("name",), "MatchMapping": ("rest",), "MatchClass": ("kwd_attrs",), "TypeVar": ("name",),
+    "ParamSpec": ("name",), "TypeVarTuple": ("name",),
+}
+_DOTTED = (ast.alias, ast.ImportFrom)
+_GENERIC = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name)
+#: Fields in which no names and no nodes are that have fields of their own.
+_LEAVES = frozenset({
+    "ctx", "op", "ops", "level", "kind", "simple", "conversion", "is_async", "type_comment", "type_ignores", "tag",
+})
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the fields of a type of node that are names, and those that contain nodes.
+
+    Raises:
+        CannotDecompile: the type is internal and has no text.
+    """
+    if kind.__module__ not in ("ast", "_ast", "builtins") and kind not in REFINEMENTS:
+        raise CannotDecompile(EMIT, f"a {kind.__name__} is left in the tree")
+    names = _NAMES.get(kind.__name__, ())
+    if issubclass(kind, ast.Constant):
+        return names, ()
+    fields: tuple[str, ...] = getattr(kind, "_fields", ())
+    return names, tuple(field for field in fields if field not in names and field not in _LEAVES)
+
+
+def check(tree: ast.AST) -> None:
+    """Refuse what would be read as something else: invalid names, trees that are too deep.
+
+    A name in a code object can be any string. As text, ``x): import os #`` would be a program, and the compiler takes
+    ``ﬁ`` for ``fi``.
+    """
+    level: list[Any] = [tree]
+    depth = 0
+    while level:
+        depth += 1
+        if depth > MAX_NESTING:
+            raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
+        below: list[Any] = []
+        for node in level:
+            names, inner = _fields(node.__class__)
+            for name_field in names:
+                value = getattr(node, name_field)
+                for name in value if value.__class__ is list else (value,):
+                    if name is not None and not is_name(name):
+                        _check_in_node(name, node)
+            for name_field in inner:
+                value = getattr(node, name_field, None)
+                if value.__class__ is list:
+                    below += value
+                elif value is not None:
+                    below.append(value)
+        level = below
+
+
+def _check_in_node(name: str, node: ast.AST) -> None:
+    """Refuse a name that is not allowed in this node, though another could."""
+    if isinstance(node, AsText):
+        return
+    if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        return  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)
+    if isinstance(node, _GENERIC) and name:
+        name = _without_parameters(name)
+    if not is_name(name, isinstance(node, _DOTTED)):
+        raise CannotDecompile(EMIT, f"{shown(name)} is not a name")
+
+
+def _without_parameters(name: str) -> str:
+    """Return ``f`` for ``f[T: int]``, which is how type parameters are written; depyf made the text in brackets."""
+    base, bracket, inside = name.partition("[")
+    depth = len(bracket)
+    for place, character in enumerate(inside):
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 0:
+            return base if place == len(inside) - 1 and not set(name) & set("\n\r#") else name
+    return name
+
+
+def checked(name: str) -> str:
+    """Return the name; raise CannotDecompile if it cannot be written, or is read as another."""
+    if not is_name(name):
+        raise CannotDecompile(EMIT, f"{shown(name)} is not a name")
+    return name
+
+
+def checked_text(node: ast.expr) -> str:
+    """Return the text of an expression that is put into other text, which :func:`check` does not see."""
+    check(node)
+    try:
+        return unparse(node)
+    except ValueError as error:  # (a number of more digits than are converted, an f-string without quotes left)
+        raise CannotDecompile(EMIT, str(error)) from error
+
+
+# --- the text of a tree ------------------------------------------------------------------------------
+#: Whether the host repeats quotes in fields.
+_REPEATS_QUOTES = sys.version_info >= (3, 12)
+_QUOTES = ("'", '"', '"""', "'''")
+#: Levels of an expression that are written at once, where all of it are too many for Python's limit of recursion.
+_LEVELS = 40
+#: Expressions that cannot be in parentheses everywhere.
+_BARE = (ast.Starred, ast.Slice, ast.Tuple, ast.FormattedValue, ast.JoinedStr)
+
+
+def unparse(tree: ast.AST) -> str:
+    """Return the text of a tree, whose statements need no line numbers."""
+    try:
+        return _text(tree)
+    except RecursionError:
+        return _text(_shallow(tree))
+
+
+def _text(tree: ast.AST) -> str:
+    return str(_unparser()().visit(tree))
+
+
+def _shallow(tree: ast.AST) -> ast.AST:
+    """Return a tree in which parts of deep expressions are names: their texts, in parentheses."""
+    results: dict[int, tuple[ast.AST, int]] = {}  # of each node the one in its place, and its height
+    for node in reversed([*ast.walk(tree)]):  # (children come before their parents)
+        result, height = copy.copy(node), 0
+        for field, value in ast.iter_fields(node):
+            values = value if isinstance(value, list) else [value]
+            found = [results[id(each)] if isinstance(each, ast.AST) else (each, 0) for each in values]
+            height = max([height, *(1 + below for _, below in found)])
+            setattr(result, field, [each for each, _ in found] if isinstance(value, list) else found[0][0])
+        is_whole = isinstance(result, ast.expr) and not isinstance(result, _BARE) and isinstance(
+            getattr(result, "ctx", None), (ast.Load, type(None)))
+        if height >= _LEVELS and is_whole:
+            result, height = ast.Name(f"({_text(result)})", ast.Load()), 0
+        results[id(node)] = result, height
+    return results[id(tree)][0]
+
+
+@functools.cache
+def _unparser() -> Any:
+    """Return the visitor of ``ast.unparse`` that writes some expressions in other ways."""
+    Host: Any
+    write_part: Any
+    if sys.version_info >= (3, 14):
+        from _ast_unparse import Unparser as Host
+    else:
+        Host = ast._Unparser  # type: ignore[attr-defined]
+    write_part = getattr(Host, "_write_ftstring_inner", getattr(Host, "_write_fstring_inner", None))  # (3.14; before)
+
+    levels: Any = type(Host().get_precedence(ast.Pass()))
+
+    class Unparser(Host):  # type: ignore[misc]
+        def get_type_comment(self, node: ast.stmt) -> None:
+            """Return nothing: bytecode has no type comments, which are looked up by line."""
+
+        def traverse(self, node: ast.AST | list[ast.AST]) -> None:
+            """Write a node; by its class, where Python's own builds the name of a method for each."""
+            for each in node if isinstance(node, list) else [node]:
+                visitors[each.__class__](self, each)
+
+        def visit_If(self, node: ast.If) -> None:
+            inner: ast.stmt | None = node
+            while isinstance(inner, ast.If):
+                self.leave_bare(inner.test)
+                inner = inner.orelse[0] if len(inner.orelse) == 1 else None
+            super().visit_If(node)
+
+        def visit_While(self, node: ast.While) -> None:
+            self.leave_bare(node.test)
+            super().visit_While(node)
+
+        def visit_Assign(self, node: ast.Assign) -> None:
+            if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+                self.set_precedence(levels.YIELD, node.value)
+            super().visit_Assign(node)
+
+        def leave_bare(self, test: ast.expr) -> None:
+            """Write an assignment that is a whole test without parentheses: ``if a := b():``."""
+            if isinstance(test, ast.NamedExpr):
+                self.set_precedence(min(levels), test)
+
+        def visit_Call(self, node: ast.Call) -> None:
+            """Write one pair of parentheses in ``any(a for b in c)``."""
+            match node:
+                case ast.Call(function, [ast.GeneratorExp() as only], []):
+                    self.set_precedence(levels.ATOM, function)
+                    self.traverse(function)
+                    self.traverse(only)
+                case _:
+                    super().visit_Call(node)
+
+        def visit_Yield(self, node: ast.Yield | ast.YieldFrom) -> None:
+            """Write ``yield a + b``, whose operand Python's own puts in parentheses."""
+            with self.require_parens(levels.YIELD, node):
+                self.write("yield from " if isinstance(node, ast.YieldFrom) else "yield " if node.value else "yield")
+                if node.value:
+                    self.traverse(node.value)
+
+        visit_YieldFrom = visit_Yield
+
+        def visit_arguments(self, node: ast.arguments) -> None:
+            if texts := parameters(node):  # (``lambda: 0`` has no blank)
+                self.write(", ".join(texts))
+
+        def visit_BoolOp(self, node: ast.BoolOp) -> None:
+            """Write ``a and not b and c > d``, where Python's own adds parentheses to the operands after the first."""
+            word = self.boolops[type(node.op).__name__]
+            own = self.boolop_precedence[word]
+            with self.require_parens(own, node):
+                for at, value in enumerate(node.values):
+                    self.write(f" {word} " if at else "")
+                    level = own.next()
+                    self.set_precedence(level.next() if at and isinstance(value, ast.BoolOp) else level, value)
+                    self.traverse(value)
+
+        def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+            if not _REPEATS_QUOTES:
+                super().visit_JoinedStr(node)
+                return
+            parts = []
+            for value in node.values:
+                with self.buffered() as buffer:
+                    write_part(self, value)
+                parts.append((isinstance(value, ast.Constant), "".join(buffer)))
+            self.write(join_parts(parts))
+
+    visitors = _Visitors(Unparser)
+    return Unparser
+
+
+class _Visitors(dict[type[ast.AST], Any]):
+    """The method of a visitor for each class of nodes."""
+
+    def __init__(self, visitor: type[Any]) -> None:
+        self.visitor = visitor
+
+    def __missing__(self, kind: type[ast.AST]) -> Any:
+        self[kind] = getattr(self.visitor, f"visit_{kind.__name__}", self.visitor.generic_visit)
+        return self[kind]
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    """Return the texts of parameters, in order, with blanks around the ``=`` of one that has an annotation (PEP 8)."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults += arguments.defaults
+    texts = []
+    for index, (each, default) in enumerate(zip(positional, defaults)):
+        texts.append(_parameter(each, default))
+        if arguments.posonlyargs and index == len(arguments.posonlyargs) - 1:
+            texts.append("/")
+    if arguments.vararg is not None:
+        texts.append("*" + _parameter(arguments.vararg, None))
+    elif arguments.kwonlyargs:
+        texts.append("*")
+    texts += [_parameter(each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    if arguments.kwarg is not None:
+        texts.append("**" + _parameter(arguments.kwarg, None))
+    return texts
+
+
+def _parameter(each: ast.arg, default: ast.expr | None) -> str:
+    text = each.arg + (f": {unparse(each.annotation)}" if each.annotation is not None else "")
+    if default is None:
+        return text
+    return f"{text} = {unparse(default)}" if each.annotation is not None else f"{text}={unparse(default)}"
+
+
+def join_parts(parts: list[tuple[bool, str]]) -> str:
+    """Return an f-string; where quotes allow it, one that Pythons before 3.12 can read.
+
+    Args:
+        parts: in their order; of each, whether it is text (with braces doubled), and it or the field in braces.
+    """
+    fields = "".join(part for is_text, part in parts if not is_text)
+    quotes = [quote for quote in _QUOTES if quote not in fields] if "\\" not in fields and "\n" not in fields else []
+    texts = [(quote, "".join(_escaped(part, quote) if is_text else part for is_text, part in parts))
+             for quote in quotes or _QUOTES[2:]]  # (three quotes, in case that a field has several lines)
+    quote, text = min(texts, key=lambda each: len(each[1]))  # (the first of those with as few escapes)
+    return f"f{quote}{text}{quote}"
+
+
+def _escaped(text: str, quote: str) -> str:
+    """Return literal text as it is written between these quotes."""
+    text = "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)
+    if quote in text or text.endswith(quote[0]):
+        text = text.replace(quote[0], "\\" + quote[0])
+    return text

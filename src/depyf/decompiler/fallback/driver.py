@@ -32,7 +32,7 @@ from ...bytecode.operations import Op
 from ...cfg import graph as g
 from ...cfg.graph import Block, Cfg, build
 from ..errors import FALLBACK, CannotDecompile
-from ..lift import LOAD, STORE, Entry, FunctionExpr, Special, State
+from ..lift.stack import LOAD, STORE, Entry, FunctionExpr, Special, State
 from ..nodes import BuildClassName
 from ..scopes import CodeScope
 from .helpers import SOURCES, helper

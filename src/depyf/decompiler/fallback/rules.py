@@ -18,18 +18,17 @@ from collections.abc import Callable, Sequence
 
 from ...bytecode import operations as o
 from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
-from ...bytecode.operations import Op
-from ...bytecode.opspec import KEEPS, ON_LOCALS, UPDATES, effect, registrar
+from ...bytecode.operations import KEEPS, ON_LOCALS, UPDATES, Op, effect, registrar
+from ..annotations import HIDDEN
 from ..errors import FALLBACK, CannotDecompile, why
-from ..generics import HIDDEN
-from ..lift import LOAD, STORE, Entry, FunctionExpr, Iter, Special, State, SymbolicExecutor
 from ..lift.definitions import as_annotation, new_function
-from ..lift.stack import ImportedModule, ImportedName
+from ..lift.executor import SymbolicExecutor
+from ..lift.stack import LOAD, STORE, Entry, FunctionExpr, ImportedModule, ImportedName, Iter, Special, State
 from ..names import is_name, is_private, legal
 from ..nodes import BuildClassName
+from ..result import Tier
 from ..scopes import CodeScope, make_function
 from ..structure.comprehensions import BUILDS
-from ..tiers import Tier
 from .helpers import SOURCES
 
 #: Raises an exception again and leaves ``__context__`` alone; a plain ``raise e`` would set it (CPython's
@@ -120,7 +119,6 @@ class SlotExecutor(SymbolicExecutor):
 
     def __init__(self, scope: CodeScope, prefix: str, ops: list[Op]) -> None:
         super().__init__(scope, True)
-        self.code_scope = scope
         self.namespace = scope.kind in ("module", "class")
         self.prefix = prefix
         self.words: set[str] = set()
@@ -180,7 +178,7 @@ class SlotExecutor(SymbolicExecutor):
 
     def can_say(self, name: str) -> bool:
         """Return whether a name can be written and means itself here: as a global, an attribute, a keyword."""
-        return is_name(name) and not (self.code_scope.prefix and is_private(name))
+        return is_name(name) and not (self.scope.prefix and is_private(name))
 
     # --- the loop's variables ---------------------------------------------------------------------
     def name(self, word: str) -> str:
@@ -295,7 +293,7 @@ class SlotExecutor(SymbolicExecutor):
     # --- functions --------------------------------------------------------------------------------
     def as_part(self, expr: FunctionExpr) -> ast.expr | None:
         """Return a lambda, or the function of a comprehension; ``None`` if it cannot be written as such."""
-        code, tiers = expr.code, self.code_scope.options.tiers
+        code, tiers = expr.code, self.scope.options.tiers
         while tiers.of(code) is not Tier.DISPATCH:
             try:
                 if code.name == "<lambda>":
@@ -316,13 +314,13 @@ class SlotExecutor(SymbolicExecutor):
         after = next((op for op in self.following if op.kind is not o.CALL or op.arg != (1, ())), None)  # (decorators)
         if after is not None and after.kind in (o.STORE_FAST, o.STORE_DEREF, o.STORE_NAME, o.STORE_GLOBAL):
             return self.scope.plain_name(after.arg) == self.scope.plain_name(code.name) and self.lifts(state, after)
-        return code in self.code_scope.options.tiers.parts  # (of annotations, type parameters)
+        return code in self.scope.options.tiers.parts  # (of annotations, type parameters)
 
     def define(self, state: State, expr: FunctionExpr) -> None:
         """Write the definition of a function that is no statement by itself, and push it."""
         code, name = expr.code, self.name("function")
-        scope = self.code_scope.nested(code, "function")
-        arguments, _ = self.code_scope.arguments(code, {}, scope)
+        scope = self.scope.nested(code, "function")
+        arguments, _ = self.scope.arguments(code, {}, scope)
         asynchronous = bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
         self.emit(state, make_function(name, arguments, scope.statements(), [], None, asynchronous))
         values = {"name": ast.Constant(code.name), "qualname": ast.Constant(code.qualname), **expr.arguments}

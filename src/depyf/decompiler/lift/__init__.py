@@ -16,37 +16,3 @@ takes another form.
 :mod:`.executor` has what all operations share, :mod:`.stack` the possible entries of the stack, and when two are
 copies of one; each of the other modules has a table ``RULES`` of the operations of one part of the language.
 """
-
-from .executor import SymbolicExecutor
-from .scope import Scope
-from .spelling import folds_not, negate
-from .stack import (
-    COMPREHENSIONS,
-    LOAD,
-    STORE,
-    Accumulator,
-    Capture,
-    CaseTest,
-    Caught,
-    ClassExpr,
-    Duplicate,
-    Element,
-    Entry,
-    Exit,
-    FunctionExpr,
-    Iter,
-    PendingTarget,
-    Special,
-    StackParameter,
-    State,
-    Target,
-    is_value,
-    same_node,
-    values,
-)
-
-__all__ = [
-    "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Duplicate",
-    "Element", "Entry", "Exit", "FunctionExpr", "Iter", "PendingTarget", "Scope", "Special", "StackParameter", "State",
-    "SymbolicExecutor", "Target", "folds_not", "is_value", "negate", "same_node", "values",
-]

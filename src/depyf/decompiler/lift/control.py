@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.linetable import Position
-from ...bytecode.operations import Op
-from ...bytecode.opspec import registrar
+from ...bytecode.operations import Op, registrar
 from ..errors import LIFT, CannotDecompile
 from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName, with_operands
 from .definitions import annotate, finish_import
-from .operators import tested_later
 from .spelling import negate, spelled
 from .stack import (
     Augmented,
@@ -118,20 +116,12 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 @rule("LEAVE")
 def _(executor: SymbolicExecutor, state: State, kind: str) -> None:
     """End a protected body, whose clean-up was already taken out (see ``structure.region_cfg``)."""
-    stack = state.stack
-    if kind == "with":
-        for index in range(len(stack) - 1, -1, -1):
-            if isinstance(stack[index], Exit):
-                del stack[index]
+    if kind in ("with", "named"):
+        for index, entry in reversed([*enumerate(state.stack)]):
+            if isinstance(entry, Exit) if kind == "with" else isinstance(entry, Caught) and entry.previous:
+                del state.stack[index]
                 return
-        raise CannotDecompile(LIFT, "the end of a with statement outside it")
-    if kind == "named":
-        for index in range(len(stack) - 1, -1, -1):
-            entry = stack[index]
-            if isinstance(entry, Caught) and entry.previous:
-                del stack[index]
-                return
-        raise CannotDecompile(LIFT, "the end of a handler outside it")
+        raise CannotDecompile(LIFT, "the end of a with statement or handler outside it")
 
 
 # --- Values dropped, copied, moved on the stack ------------------------------------------------------
@@ -163,9 +153,11 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     if isinstance(entry, TemporaryName):
         return
     value = executor.resolve(entry)
+    top = state.stack[-1] if state.stack else None
     if isinstance(value, Literal):
         value = executor.scope.dropped_constant(value)
-    elif isinstance(value, Comprehension) and (value.restored is not None or _is_null(state.stack)):
+    elif isinstance(value, Comprehension) and (
+            value.restored is not None or isinstance(top, Special) and top.kind == "null"):
         executor.emit(state, executor.scope.dropped_comprehension(value, value.restored is None))
         return
     executor.emit(state, ast.Expr(value))
@@ -206,11 +198,6 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     state.need(depth)
     stack = state.stack
     stack.insert(len(stack) - depth, stack.pop())
-
-
-def _is_null(stack: list[Entry]) -> bool:
-    """Return whether the marker of a variable that an inlined comprehension has to restore is on top."""
-    return bool(stack) and isinstance(stack[-1], Special) and stack[-1].kind == "null"
 
 
 # --- patterns of ``match`` ---------------------------------------------------------------------------
@@ -311,7 +298,9 @@ def fold_bool(executor: SymbolicExecutor, op: ast.boolop, left: ast.expr, right:
         values = [left, *right.values]
     if isinstance(left, FoldedBool) and type(left.op) is type(op) and left.folded:
         values = left.values + values[1:]
-    return FoldedBool(op, [*(tested_later(executor, value) for value in values[:-1]), values[-1]])
+    if not executor.scope.tests_constants():
+        values[:-1] = map(executor.scope.in_barrier, values[:-1])
+    return FoldedBool(op, values)
 
 
 def condition(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:

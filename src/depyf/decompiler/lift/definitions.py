@@ -6,9 +6,9 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
-from ...bytecode.opspec import registrar
+from ...bytecode.operations import registrar
+from ..annotations import GenericBase, with_parameters
 from ..errors import LIFT, CannotDecompile
-from ..generics import GenericBase, with_parameters
 from ..names import is_name
 from ..nodes import BuildClassName, NumberedAnnotation, at_line, line_of
 from .stack import STORE, ClassExpr, FunctionExpr, ImportedModule, ImportedName, Rule, Special, State, is_none

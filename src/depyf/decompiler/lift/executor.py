@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
+from ..annotations import TypeAlias, TypeParameter
 from ..errors import LIFT, CannotDecompile
-from ..generics import TypeAlias, TypeParameter
 from ..nodes import Comprehension, TemporaryName, at_line, from_ops, order_of
-from . import (
-    calls,
-    control,
-    definitions,
-    displays,
-    operators,
-    places,
-)
+from . import control, definitions, displays, operators
 from .definitions import as_annotation, definition, store_import
 from .operators import BINARY_OPS
-from .scope import Scope
 from .stack import (
     AS_THEY_ARE,
     LOAD,
@@ -45,7 +37,11 @@ from .stack import (
     Value,
     is_value,
     same_target,
+    walrus,
 )
+
+if TYPE_CHECKING:
+    from ..scopes import CodeScope
 
 
 class SymbolicExecutor:
@@ -56,7 +52,7 @@ class SymbolicExecutor:
         spill: whether a value that would wait across a statement gets a temporary name (else that is an error).
     """
 
-    def __init__(self, scope: Scope, spill: bool = False) -> None:
+    def __init__(self, scope: CodeScope, spill: bool = False) -> None:
         self.scope = scope
         self.spill = spill
         self.temporaries = 0
@@ -111,13 +107,7 @@ class SymbolicExecutor:
             raise CannotDecompile(LIFT, "a value is used twice")
         if isinstance(entry, Assigning):
             value = self.resolve(entry.value)
-            if isinstance(value, TypeParameter):
-                return value
-            for target in entry.targets:
-                if not isinstance(target, ast.Name):
-                    raise CannotDecompile(LIFT, "an assignment inside an expression")
-                value = ast.NamedExpr(target, value)
-            return value
+            return value if isinstance(value, TypeParameter) else walrus(entry, value)
         if isinstance(entry, PendingTarget) and isinstance(entry.owner, Target) and entry.owner.target is None:
             raise CannotDecompile(LIFT, "an item that is not stored")
         if (
@@ -226,12 +216,16 @@ class SymbolicExecutor:
             self.hidden[target.id] = value
         elif isinstance(value, Iter):
             raise CannotDecompile(LIFT, "an iterator is stored")
-        elif isinstance(value, Caught):
-            self.emit_catch(state, target)
+        elif isinstance(value, Caught):  # ``except A as target``
+            if self.caught is None or self.caught.target is not None:
+                raise CannotDecompile(LIFT, "an exception is stored")
+            self.caught.target = target
         elif isinstance(value, Subject) and isinstance(target, ast.Name):
             self.emit(state, Capture(value, target.id))
         elif isinstance(value, Duplicate) and stack and stack[-1] is value:
-            stack[-1] = assigning(value.value, target)
+            assigned = value.value if isinstance(value.value, Assigning) else Assigning([], value.value)
+            assigned.targets.append(target)
+            stack[-1] = assigned
         else:
             if isinstance(value, Duplicate):
                 value = value.value
@@ -279,12 +273,6 @@ class SymbolicExecutor:
             self.emit(state, ast.Assign([targets], values))
         return True
 
-    def emit_catch(self, state: State, target: ast.expr) -> None:
-        """Make ``target`` the name of the handler: ``except A as target``."""
-        if self.caught is None or self.caught.target is not None:
-            raise CannotDecompile(LIFT, "an exception is stored")
-        self.caught.target = target
-
     def assignment(self, state: State, target: ast.expr, value: Value) -> ast.stmt:
         """Return the statement that stores a value: an assignment, or the definition that it is."""
         targets = [target]
@@ -314,14 +302,6 @@ def _is_hidden(name: str) -> bool:
     return name[:1] == "." and not name.startswith(".annotations")
 
 
-def assigning(value: Value, target: ast.expr) -> Assigning:
-    """Return a value that is being assigned, with ``target`` as one more target: ``a = b = value``."""
-    if isinstance(value, Assigning):
-        value.targets.append(target)
-        return value
-    return Assigning([target], value)
-
-
 def evaluated(value: Value) -> int:
     """Return a value's place in the order of evaluation."""
     while isinstance(value, Assigning):
@@ -331,9 +311,7 @@ def evaluated(value: Value) -> int:
 
 #: The executor's rule for each kind of operation.
 _RULES: dict[str, Rule] = {
-    **places.RULES,
     **operators.RULES,
-    **calls.RULES,
     **displays.RULES,
     **definitions.RULES,
     **control.RULES,

@@ -15,11 +15,14 @@ import ast
 from collections.abc import Collection, Iterator
 from itertools import accumulate, islice, product
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..nodes import FoldedBool, Formatted, UnfoldedCompare, offset_of, with_operands
-from .scope import Positions, Scope
 from .stack import CaseTest, is_none
+
+if TYPE_CHECKING:
+    from ...bytecode.linetable import Position
+    from ..scopes import CodeScope
 
 #: From how many operands on a ``not`` before all of them is likelier than one before each.
 _MANY = 3
@@ -42,6 +45,13 @@ _TOO_WIDE, _TOO_NARROW, _WIDEST = 3.0, 1.0, 4
 _ELSEWHERE, _UNUSUAL, _IMPOSSIBLE = 2.0, 0.5, 6.0
 #: An operand that is negated twice; parentheses that are not needed; a line that goes on below a backslash.
 _TWICE, _NOT_NEEDED, _BACKSLASH = 1.0, 0.5, 0.5
+
+
+class Positions(Protocol):
+    """Something that knows where operations are in the source."""
+
+    def position(self, offset: int) -> Position | None:
+        """Return where the operation at a byte offset is in the source; ``None`` where that is not known."""
 
 
 def spelled(
@@ -422,7 +432,7 @@ def _last(test: ast.expr) -> tuple[ast.expr, int]:
 
 
 # --- nested statements ----------------------------------------------------------------------------
-def begins_statement(scope: Scope, before: ast.expr, operand: ast.expr) -> bool:
+def begins_statement(scope: CodeScope, before: ast.expr, operand: ast.expr) -> bool:
     """Return whether an operand was the test of a statement of its own, where no columns are known.
 
     Before 3.11 the jump after an operand that is no comparison has the line of its statement, or of a comparison
@@ -439,7 +449,7 @@ def begins_statement(scope: Scope, before: ast.expr, operand: ast.expr) -> bool:
         scope.line(offset_of(left)) or line) < line
 
 
-def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
+def begins_below(scope: CodeScope, left: ast.expr, right: ast.expr) -> bool:
     """Return whether an operand begins on a line below the one that the operand before it ends on."""
     last = _last(left)[0]
     end, begin = end_of(scope, last), line_of_first(scope, right)
@@ -447,7 +457,7 @@ def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
     return line is not None and begin is not None and begin > line
 
 
-def line_of_first(scope: Scope, test: ast.expr) -> int | None:
+def line_of_first(scope: CodeScope, test: ast.expr) -> int | None:
     """Return the line of the first part of a test; ``None`` where it is not known."""
     part = first_part(test)[0]
     start = start_of(scope, part)

@@ -9,17 +9,17 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from ..annotations import TypeParameter
 from ..errors import LIFT, CannotDecompile
-from ..generics import TypeParameter
 from ..nodes import LiteralConstant
 
 if TYPE_CHECKING:
     from ...bytecode.code import Code
+    from ..scopes import CodeScope
     from .executor import SymbolicExecutor
-    from .scope import Scope
 
 LOAD = ast.Load()
 STORE = ast.Store()
@@ -37,13 +37,11 @@ class Marker:
     __slots__ = ()
 
 
+@dataclass(eq=False, repr=False)
 class StackParameter(ast.expr):
     """A value from below the block's own stack (only while a block is executed separately)."""
 
-    _fields = ()
-
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
+    depth: int
 
 
 @dataclass(eq=False, slots=True)
@@ -155,38 +153,32 @@ class Subject(Marker):
     value: ast.expr
 
 
+@dataclass(eq=False, repr=False)
 class CaseTest(ast.expr):
     """A test whether the subject matches, as the condition of an ``if``.
 
     :func:`~depyf.decompiler.undo.match_patterns.cases` makes a ``match`` of it.
     """
 
-    _fields = ()
-
-    def __init__(self, subject: Subject, pattern: ast.pattern, never: bool) -> None:
-        self.subject = subject
-        self.pattern = pattern
-        self.never = never  # its guard was decided
+    subject: Subject
+    pattern: ast.pattern
+    never: bool  # its guard was decided
 
 
+@dataclass(eq=False, repr=False)
 class Capture(ast.stmt):
     """``case name:`` until :func:`~depyf.decompiler.undo.match_patterns.cases` makes it one."""
 
-    _fields = ()
-
-    def __init__(self, subject: Subject, name: str) -> None:
-        self.subject = subject
-        self.name = name
+    subject: Subject
+    name: str
 
 
+@dataclass(eq=False, slots=True)
 class Special(Marker):
     """Any other value the compiler keeps on the stack: ``lasti``, ``match`` (``CHECK_EXC_MATCH``), ``null``."""
 
-    __slots__ = ("kind", "value")
-
-    def __init__(self, kind: str, value: Any = None) -> None:
-        self.kind = kind
-        self.value = value
+    kind: str
+    value: Any = None
 
 
 class ImportedModule(Special):
@@ -220,49 +212,41 @@ class ImportedName(Special):
         self.name = name
 
 
+@dataclass(eq=False, repr=False)
 class Augmented(ast.expr):
     """``left op= right`` before it is stored."""
 
-    _fields = ()
-
-    def __init__(self, left: Entry, op: str, right: ast.expr) -> None:
-        self.left = left
-        self.op = op
-        self.right = right
+    left: Entry
+    op: str
+    right: ast.expr
 
 
+@dataclass(eq=False, repr=False)
 class FunctionExpr(ast.expr):
     """A function that has been made but not yet named (``def``, decorators, class bodies)."""
 
-    _fields = ()
-
-    def __init__(self, code: Code, arguments: dict[str, ast.expr]) -> None:
-        self.code = code
-        self.arguments = arguments
-        self.type_parameters: list[TypeParameter] = []
-        #: the scope of the type parameters, if it has any
-        self.scope: Scope | None = None
+    code: Code
+    arguments: dict[str, ast.expr]
+    type_parameters: list[TypeParameter] = field(default_factory=list)
+    #: the scope of the type parameters, if it has any
+    scope: CodeScope | None = None
 
 
+@dataclass(eq=False, repr=False)
 class ClassExpr(ast.expr):
     """A class that has been made but not yet named."""
 
-    _fields = ()
-
-    def __init__(self, node: ast.ClassDef, code: Code, parameters: list[TypeParameter] | None = None) -> None:
-        self.node = node
-        self.code = code
-        self.type_parameters = parameters or []
+    node: ast.ClassDef
+    code: Code
+    type_parameters: list[TypeParameter]
 
 
+@dataclass(eq=False, repr=False)
 class Accumulator(ast.expr):
     """The list, set or dict a comprehension fills."""
 
-    _fields = ()
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.element: Element | None = None
+    kind: str
+    element: Element | None = None
 
 
 #: A value that the program evaluated.
@@ -273,20 +257,18 @@ Entry = ast.expr | Assigning | Duplicate | Iter | PendingTarget | Exit | Caught 
 Element = ast.expr | tuple[ast.expr, ast.expr]
 
 
+@dataclass(eq=False, slots=True)
 class State:
     """The stack, and the statements written so far."""
 
-    __slots__ = ("element", "parameters", "queue", "queued", "stack", "stmts", "underflow")
-
-    def __init__(self, stack: list[Entry] | None = None, parameters: bool = False) -> None:
-        self.stack: list[Entry] = stack if stack is not None else []
-        self.stmts: list[ast.stmt] = []
-        #: missing entries of the stack are parameters of the block; how many there are
-        self.parameters = parameters
-        self.underflow = 0
-        self.queue: list[tuple[ast.expr, ast.expr | Assigning]] = []
-        self.queued: set[int] = set()
-        self.element: ast.expr | None = None
+    stack: list[Entry] = field(default_factory=list)
+    #: missing entries of the stack are parameters of the block; how many there are
+    parameters: bool = False
+    underflow: int = 0
+    stmts: list[ast.stmt] = field(default_factory=list)
+    queue: list[tuple[ast.expr, ast.expr | Assigning]] = field(default_factory=list)
+    queued: set[int] = field(default_factory=set)
+    element: ast.expr | None = None
 
     def pop(self) -> Entry:
         """Pop the top entry; below the block's own stack, a new stack parameter if those are allowed."""
@@ -370,17 +352,21 @@ def operand(executor: SymbolicExecutor, entry: Entry) -> Any:
     return executor.resolve(entry)
 
 
+def walrus(assigned: Assigning, value: ast.expr) -> ast.expr:
+    """Return an assignment inside an expression, of a value, which may be to variables."""
+    for target in assigned.targets:
+        if not isinstance(target, ast.Name):
+            raise CannotDecompile(LIFT, "an assignment inside an expression")
+        value = ast.NamedExpr(target, value)
+    return value
+
+
 def deduplicated(node: Any) -> Any:
     """Return an expression with each duplicate in it replaced by its value, in place."""
     if isinstance(node, Duplicate):
         return deduplicated(node.value)
     if isinstance(node, Assigning):  # a walrus, of whose value there are copies
-        value = deduplicated(node.value)
-        for target in node.targets:
-            if not isinstance(target, ast.Name):
-                raise CannotDecompile(LIFT, "an assignment inside an expression")
-            value = ast.NamedExpr(target, value)
-        return value
+        return walrus(node, deduplicated(node.value))
     if isinstance(node, ast.Attribute):
         node.value = deduplicated(node.value)
     elif isinstance(node, ast.Subscript):

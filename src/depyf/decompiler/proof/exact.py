@@ -37,9 +37,8 @@ from typing import Any
 from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
 from ...bytecode.code import CO_HAS_DOCSTRING, Code
-from ...bytecode.operations import Op, Program
-from ...bytecode.opspec import CANNOT_RAISE, NO_FALL_THROUGH, ON_GLOBALS, ON_NAMES
-from ..generics import HIDDEN
+from ...bytecode.operations import CANNOT_RAISE, NO_FALL_THROUGH, ON_GLOBALS, ON_NAMES, Op, Program
+from ..annotations import HIDDEN
 
 #: CO_* flags that change what a code object does: OPTIMIZED, NEWLOCALS, VARARGS, VARKEYWORDS, GENERATOR,
 #: COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR. (NESTED and the __future__ flags do not, once compiled.)

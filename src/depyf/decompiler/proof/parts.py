@@ -12,7 +12,7 @@ from ...bytecode.operations import Program
 from ..constants import name_constants
 from ..dynamo.facts import Facts
 from ..names import renamed
-from ..tiers import Tier, Tiers, codes_in, inside
+from ..result import Tier, Tiers, codes_in, inside
 from .equivalence import equivalent
 from .exact import Pair, Verdict, conflated, docstring, same_code
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import ast
-import copy
 import os
 import struct
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from types import CodeType
 from typing import Any, cast
 
 from ...bytecode import operations as o
-from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_OPTIMIZED, Code
+from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_OPTIMIZED, Code, table
 from ...bytecode.operations import Op
 from ...bytecode.pyc import HEADER_SIZE, PycError, load_pyc
-from ...bytecode.versions import table
 from ...guarded import unwarned
+from ..emit.text import unparse
 from ..names import is_name, is_private
-from ..unparse import unparse
 
 #: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,
 #: Python reads the line from the file of that name, which may be a pipe that never ends.
@@ -155,17 +152,10 @@ def _inside(function: list[ast.stmt], parents: list[tuple[str, str]], free: list
         if kind == "def" and free:
             inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
             free = []
-        enclosing: Any = copy.copy(_empty(kind))
-        enclosing.name = name
+        enclosing: Any = ast.parse(f"{kind} {name}(): pass").body[0]
         enclosing.body = inner
         inner = [enclosing]
     return inner
-
-
-@cache
-def _empty(kind: str) -> ast.stmt:
-    """Return an empty function ("def") or class ("class"), a pattern for copies."""
-    return ast.parse(f"{kind} _(): pass").body[0]
 
 
 def _has_private_names(code: Code) -> bool:

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
-from ...cfg.dominators import DominatorTree, back_edges, leads_forward, natural_loop, predecessors
-from ...cfg.graph import Block, Cfg
+from ...cfg.graph import Block, Cfg, DominatorTree, back_edges, leads_forward, natural_loop, predecessors
 
 if TYPE_CHECKING:
     from .walk import Walker

@@ -25,7 +25,7 @@ import itertools
 import sys
 from typing import TYPE_CHECKING
 
-from ..lift import folds_not, negate
+from ..lift.spelling import folds_not, negate
 from ..nodes import all_statements, at_line, compound_places, line_of, part_of, suites_of
 from .arrange_tries import (
     arrange_loop,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
-from ..lift import CaseTest, Iter, PendingTarget, Special, State, Target, folds_not, is_value, negate, same_node, values
+from ..lift.spelling import folds_not, negate
+from ..lift.stack import CaseTest, Iter, PendingTarget, Special, State, Target, is_value, same_node, values
 from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
 from .analysis import Analysis, is_leave, reached
 from .frames import Construct, Cursor, Frame, LoopFrame, Suite, outer_ends

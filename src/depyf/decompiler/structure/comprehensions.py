@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..errors import LIFT, CannotDecompile
-from ..lift import (
+from ..lift.spelling import negate, spelled
+from ..lift.stack import (
     COMPREHENSIONS,
     LOAD,
     STORE,
@@ -21,9 +22,7 @@ from ..lift import (
     StackParameter,
     State,
     Target,
-    negate,
 )
-from ..lift.spelling import spelled
 from ..nodes import DictComprehension, ListComprehension, SetComprehension, nodes_of
 
 if TYPE_CHECKING:

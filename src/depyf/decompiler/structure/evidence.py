@@ -25,11 +25,8 @@ from functools import cache, cached_property
 from itertools import compress
 from typing import NamedTuple
 
-from ...bytecode.code import Code
-from ...bytecode.instructions import decode
+from ...bytecode.code import Code, decode, table
 from ...bytecode.linetable import Position, parse_exception_table, positions
-from ...bytecode.versions import table
-from ..lift.scope import Positions
 from ..lift.spelling import BRANCH_TO_TEST, ELIF_TO_TEST, IF_TO_TEST, INDENTATION, best_spelling, first_part, start_of
 from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, offset_of, ops_of, suites_of
 from .frames import is_nothing, word_of
@@ -157,7 +154,7 @@ def _word_as_wide(position: Position | None) -> str:
     return _BY_WIDTH.get(position.end_column - position.column, "")
 
 
-class Evidence(Positions):
+class Evidence:
     """The facts of one code object.
 
     Attributes:

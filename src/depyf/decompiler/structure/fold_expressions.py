@@ -12,11 +12,12 @@ import ast
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from ...bytecode.operations import Op
-from ...bytecode.opspec import effect
+from ...bytecode.operations import Op, effect
 from ...cfg.graph import Block, reachable
 from ..errors import CannotDecompile
-from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, negate
+from ..lift.executor import SymbolicExecutor
+from ..lift.spelling import negate
+from ..lift.stack import Accumulator, Duplicate, Iter, StackParameter, State
 from ..names import is_name
 from .analysis import RegionCfg, copied_op, same_op
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops

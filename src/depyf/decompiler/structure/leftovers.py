@@ -9,7 +9,7 @@ Example: ``if a: raise B`` / ``else: return c`` has a jump after the ``raise``. 
 
 from __future__ import annotations
 
-from ...bytecode.instructions import Instruction
+from ...bytecode.code import Instruction
 
 #: Control never goes on after these.
 _LEAVES = frozenset({"JUMP_FORWARD", "JUMP_ABSOLUTE", "RETURN_VALUE", "RAISE_VARARGS", "BREAK_LOOP", "CONTINUE_LOOP",

@@ -11,7 +11,7 @@ from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from ..emit.new_syntax import try_star
 from ..errors import STRUCTURE, CannotDecompile
-from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
+from ..lift.stack import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
 from .analysis import UNWINDING, cleans_up, handler_steps, reach, reached, straight
 from .arrange_tries import with_finally

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeVar
 from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
-from ..lift import Scope, folds_not, negate
 from ..lift.spelling import (
     BRANCH_TO_TEST,
     IF_TO_TEST,
@@ -26,7 +25,9 @@ from ..lift.spelling import (
     begins_statement,
     best_spelling,
     first_part,
+    folds_not,
     line_of_first,
+    negate,
     spelled,
     start_of,
 )
@@ -35,6 +36,7 @@ from .evidence import TO_TEST
 
 if TYPE_CHECKING:
     from ..bodies import Body
+    from ..scopes import CodeScope
 
 
 _Tested = ast.If | ast.While | ast.Assert
@@ -189,7 +191,7 @@ def _cheapest(ways: Iterable[_Way], cost: Callable[[_Way], float], operands: int
     return min(costs, key=itemgetter(0))[1]
 
 
-def _negated_twice(test: ast.BoolOp, scope: Scope) -> int:
+def _negated_twice(test: ast.BoolOp, scope: CodeScope) -> int:
     """Return where ``not (not a or b in c)`` ceases to be negated twice, if no columns are known; 0 for nowhere."""
     at = next((at for at, value in enumerate(test.values) if folds_not(value)), 0)
     return at if not scope.has_columns() and not any(folds_not(negate(value)) or not _is_negative(value)
@@ -200,7 +202,7 @@ def _is_negative(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
 
 
-def _assert_in_if(statement: ast.Assert, scope: Scope, hides_line: bool) -> _Tested:
+def _assert_in_if(statement: ast.Assert, scope: CodeScope, hides_line: bool) -> _Tested:
     """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is above the line of the ``assert``.
 
     (*Certain*: its operations have the line on which it begins; up to 3.11 a comparison at its end ``hides_line``.)
@@ -221,7 +223,7 @@ def _assert_in_if(statement: ast.Assert, scope: Scope, hides_line: bool) -> _Tes
     return statement
 
 
-def _is_inside(outer: ast.expr, inner: ast.expr, test: ast.expr, scope: Scope) -> bool:
+def _is_inside(outer: ast.expr, inner: ast.expr, test: ast.expr, scope: CodeScope) -> bool:
     """Return whether columns speak for ``if outer:`` with ``assert inner`` in it, or as much as for the test in one."""
     part, before = first_part(inner)
     start = start_of(scope, part)

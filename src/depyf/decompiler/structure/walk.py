@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
-from ..lift import State, SymbolicExecutor, is_value, values
+from ..lift.executor import SymbolicExecutor
+from ..lift.stack import State, is_value, values
 from ..nodes import AssertionErrorName, UntestedAssert, at_line, from_ops
 from .analysis import NOWHERE, Analysis, RegionCfg, is_leave
 from .branches import async_for, branch, loop

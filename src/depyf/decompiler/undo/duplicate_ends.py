@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...bytecode.opspec import effect
+from ...bytecode.operations import effect
 from ...cfg.graph import Block
 from ..structure.analysis import RegionCfg, cleans_up, copied_op, handler_steps
 

@@ -19,8 +19,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 
-from ...bytecode.operations import Op
-from ...bytecode.opspec import FIXED_EFFECTS, KEEPS, effect
+from ...bytecode.operations import FIXED_EFFECTS, KEEPS, Op, effect
 from ...cfg.graph import Block, Cfg
 from ..structure.analysis import RegionCfg, cleans_up
 

@@ -18,11 +18,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...bytecode.operations import Op
-from ...bytecode.opspec import effect
+from ...bytecode.operations import Op, effect
 from ...cfg.graph import Block
-from ..lift import Capture, CaseTest
 from ..lift.spelling import IF_TO_TEST, first_part
+from ..lift.stack import Capture, CaseTest
 from ..nodes import MatchOf, at_line, line_of, offset_of, part_of, suites_of
 from ..structure.analysis import RegionCfg, copied_op
 from ..structure.evidence import INDENTATION, Evidence

@@ -7,7 +7,7 @@ entered, and never looks at them.  Left out of its region, they can be known by 
 
 from __future__ import annotations
 
-from ....bytecode.opspec import effect
+from ....bytecode.operations import effect
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg, Region, reachable
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ....bytecode import operations as o
-from ....bytecode.operations import Op
-from ....bytecode.opspec import ONLY_READ, UNOBSERVABLE, effect
+from ....bytecode.operations import ONLY_READ, UNOBSERVABLE, Op, effect
 from ....cfg import graph as g
 from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile

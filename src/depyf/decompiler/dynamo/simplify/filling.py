@@ -15,8 +15,7 @@ this code makes the dictionary, and makes the entries one by one where it knows 
 from __future__ import annotations
 
 from ....bytecode import operations as o
-from ....bytecode.operations import Op
-from ....bytecode.opspec import effect
+from ....bytecode.operations import Op, effect
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg
 from ...nodes import free_name

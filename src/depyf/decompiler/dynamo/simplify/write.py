@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....bytecode import operations as o
-from ....bytecode.operations import Op
-from ....bytecode.opspec import UPDATES, effect
+from ....bytecode.operations import UPDATES, Op, effect
 from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, PLAIN

@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....bytecode import operations as o
-from ....bytecode.operations import Op, Program
-from ....bytecode.opspec import CANNOT_RAISE, KEEPS, NO_FALL_THROUGH, ON_CELLS, ON_LOCALS, ONLY_READ, effect
+from ....bytecode.operations import (
+    CANNOT_RAISE,
+    KEEPS,
+    NO_FALL_THROUGH,
+    ON_CELLS,
+    ON_LOCALS,
+    ONLY_READ,
+    Op,
+    Program,
+    effect,
+)
 from ...dynamo.facts import EPOCHS, PLAIN, Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant

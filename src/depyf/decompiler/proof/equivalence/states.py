@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....bytecode import operations as o
 from ....bytecode.code import Code
-from ....bytecode.operations import Op, Program
-from ....bytecode.opspec import ON_GLOBALS, UPDATES, effect
+from ....bytecode.operations import ON_GLOBALS, UPDATES, Op, Program, effect
 from ...constants import is_literal
 from ...dynamo.facts import EPOCHS, MODULES
 from ..exact import same_constant

@@ -24,8 +24,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ....bytecode import operations as o
-from ....bytecode.operations import Op
-from ....bytecode.opspec import registrar
+from ....bytecode.operations import Op, registrar
 from ...dynamo.global_names import OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
 from . import objects
 from .objects import item_key, read
