@@ -255,6 +255,15 @@ def _unparser() -> Any:
             for each in node if isinstance(node, list) else [node]:
                 visitors[each.__class__](self, each)
 
+        def _write_docstring(self, node: Any) -> None:
+            """Write a docstring; as it is, where Python's own looks at each character and escapes none."""
+            text = node.value
+            if text.replace("\n", "").isprintable() and not text.endswith('"') and not (
+                    "\\" in text or '"""' in text or node.kind):
+                self.fill(f'"""{text}"""')
+            else:
+                super()._write_docstring(node)
+
         def visit_If(self, node: ast.If) -> None:
             inner: ast.stmt | None = node
             while isinstance(inner, ast.If):

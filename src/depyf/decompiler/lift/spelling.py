@@ -67,9 +67,12 @@ def spelled(
         widths: how far right of that column the test may begin.
         keyword: before a test that is in no statement.
     """
-    if not isinstance(_without_not(test), FoldedBool):
-        return test
-    return best_spelling(scope, test, column, widths, keyword)[1]
+    return best_spelling(scope, test, column, widths, keyword)[1] if has_spellings(test) else test
+
+
+def has_spellings(test: ast.expr) -> bool:
+    """Return whether a test has operands, which can be written in several ways."""
+    return isinstance(_without_not(test), FoldedBool)
 
 
 def best_spelling(

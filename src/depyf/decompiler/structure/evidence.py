@@ -188,6 +188,7 @@ class Evidence:
                               for position in self.positions]
         self.has_lines = _count_lines(self.positions) > 1
         self._columns: dict[ast.stmt, int | None] = {}
+        self._starts: dict[ast.expr, tuple[int, int] | None] = {}
         self.exits: list[Exit] = []
         if self.has_lines:
             self.exits = self._exits_by_span() if self.has_columns else self._exits_by_line(code)
@@ -832,12 +833,18 @@ class Evidence:
 
     def start_of_test(self, stmt: ast.If | ast.Assert) -> tuple[int, int] | None:
         """Return line and column at which a test begins, without ``not`` and parentheses before it."""
-        return start_of(self, first_part(stmt.test)[0])
+        return self._start(first_part(stmt.test)[0])
 
     def start(self, expr: ast.expr) -> tuple[int, int | None] | None:
         """Return line and column at which an expression begins; ``None`` where the line is not known."""
         part = first_part(expr)[0]
-        return start_of(self, part) or self.place(offset_of(part))
+        return self._start(part) or self.place(offset_of(part))
+
+    def _start(self, part: ast.expr) -> tuple[int, int] | None:
+        """Return where the first part of an expression begins; it is asked for in each step of the arrangement."""
+        if part not in self._starts:
+            self._starts[part] = start_of(self, part)
+        return self._starts[part]
 
     def position(self, offset: int) -> Position | None:
         """Return where the operation at a byte offset is in the source; ``None`` where that is not known."""

@@ -26,6 +26,7 @@ from ..lift.spelling import (
     best_spelling,
     first_part,
     folds_not,
+    has_spellings,
     line_of_first,
     negate,
     spelled,
@@ -87,9 +88,10 @@ class _Speller:
             case.guard = part_of(case.guard, 0, at)
 
     def _spell(self, statement: _Tested) -> None:
-        column = None if isinstance(statement, ast.Assert) else self._column(statement)
-        widths = WHILE_TO_TEST if isinstance(statement, ast.While) else BRANCH_TO_TEST
-        statement.test = spelled(self.scope, statement.test, column, widths)
+        if has_spellings(statement.test):
+            column = None if isinstance(statement, ast.Assert) else self._column(statement)
+            widths = WHILE_TO_TEST if isinstance(statement, ast.While) else BRANCH_TO_TEST
+            statement.test = spelled(self.scope, statement.test, column, widths)
         inner = getattr(statement, "body", None)
         if inner and isinstance(inner[0], (ast.If, ast.Assert)):
             self._spell(inner[0])
