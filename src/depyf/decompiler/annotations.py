@@ -24,8 +24,7 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.operations import Handler, Op, Program
 from ..cfg.graph import build
-from .emit.new_syntax import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, newer, written
-from .emit.text import checked, checked_text
+from .emit.text import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, checked, checked_text, newer, written
 from .errors import LIFT, CannotDecompile
 from .nodes import NumberedAnnotation, at_line, line_of, nodes_of
 
