@@ -69,9 +69,9 @@ def declare(body: Unfinished) -> None:
     """Put the docstring and the declarations at the beginning, after the docstring and future imports of a module."""
     scope, statements = body.scope, body.statements
     head: list[ast.stmt] = []
-    doc = scope.docstring()
-    if doc is not None:
-        head.append(ast.Expr(ast.Constant(doc)))
+    is_shown = scope.kind == "function" and not scope.options.is_readable(scope.code)
+    if is_shown and scope.code.docstring is not None:
+        head.append(ast.Expr(ast.Constant(scope.code.docstring)))
     head += declarations(scope) + _dead_annotation(scope, statements)
     at = 0
     while scope.kind in ("class", "module") and at < len(statements) and _comes_first(statements[at]):

@@ -58,10 +58,6 @@ class CodeScope:
         self.annotate = deferred.find(code) if self.annotates else None
         self.annotations: list[deferred.Annotation] = []
 
-    def docstring(self) -> str | None:
-        """Return the docstring of a function, which is a constant of its code."""
-        return None if self.kind != "function" or self.options.is_readable(self.code) else self.code.docstring
-
     # --- names and constants ----------------------------------------------------------------------
     def plain_name(self, name: str) -> str:
         """Return a name as the text has it: renamed, or without the mangling of its class."""
@@ -219,9 +215,9 @@ class CodeScope:
         """
         if self.program is None:
             self.program = canonicalise(self.code)
-        if budgets.JUMPS.exceeded(len(self.program.ops)):
-            if too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops)):
-                raise CannotDecompile(STRUCTURE, too_many)
+        if budgets.JUMPS.exceeded(len(self.program.ops)) and (
+                too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops))):
+            raise CannotDecompile(STRUCTURE, too_many)
         graph = self.options.graph(self.code)
         cfg = RegionCfg(graph) if graph is not None else RegionCfg(build(self.program), is_shared=False)
         executor = SymbolicExecutor(self, self.options.spills(self.code))
