@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "bytes -> instructions": ("bytecode/",),
     "flow graph": ("cfg/",),
     "structure": ("decompiler/structure/",),
-    "text: names checked, written, parsed (`ast`)": ("decompiler/emit", "decompiler/names", "decompiler/text"),
+    "text: names checked, written, parsed (`ast`)": ("decompiler/emit", "decompiler/names"),
     "compiled again": ("decompiler/proof/recompile",),
     "proof": ("decompiler/proof",),
     "expressions, statements, scopes": ("decompiler/",),

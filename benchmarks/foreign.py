@@ -139,17 +139,14 @@ def measure(path: pathlib.Path, files: list[pathlib.Path], base: pathlib.Path, s
 def compiled(interpreter: Interpreter, texts: list[tuple[str, bytes]] | list[tuple[str, str]]) -> list[
     Code | ForeignError
 ]:
-    """All texts in one process; one by one if that process dies of one of them."""
-    try:
-        return interpreter.compile_all(texts)
-    except ForeignError:
-        answers: list[Code | ForeignError] = []
-        for text in texts:
-            try:
-                answers += interpreter.compile_all([text])
-            except ForeignError as error:
-                answers.append(error)
-        return answers
+    """The code of each text, or why there is none."""
+    answers: list[Code | ForeignError] = []
+    for name, text in texts:
+        try:
+            answers.append(interpreter.compile(text, name))
+        except ForeignError as error:
+            answers.append(error)
+    return answers
 
 
 def compare(original: Code, result: Code, name: str, score: Score) -> None:

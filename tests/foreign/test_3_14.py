@@ -16,8 +16,7 @@ from depyf.bytecode.pyc import PycError, load_pyc, read_pyc
 from depyf.bytecode.rules import rules_for
 from depyf.cfg.graph import build
 from depyf.decompiler import Fidelity, decompile_code
-from depyf.decompiler.emit.new_syntax import TEMPLATES, template, written
-from depyf.decompiler.emit.text import too_new
+from depyf.decompiler.emit.text import TEMPLATES, template, too_new, written
 
 FOLDER = pathlib.Path(__file__).parent / "v3_14"
 FILES = sorted((FOLDER / "compiled").glob("*.pyc"))

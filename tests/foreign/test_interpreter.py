@@ -48,10 +48,9 @@ def test_text_that_is_none() -> None:
     here = Interpreter(sys.executable)
     with pytest.raises(ForeignError, match="SyntaxError"):
         here.compile("def f(:")
-    good, bad, last = here.compile_all([("a", "a"), ("b", "'\udc80'"), ("c", b"# coding: latin-1\nx = '\xe4'")])
-    assert isinstance(good, Code) and isinstance(bad, ForeignError) and isinstance(last, Code)
-    assert "ä" in last.consts
-    assert here.compile_all([]) == []
+    with pytest.raises(ForeignError, match="utf-8"):
+        here.compile("'\udc80'")
+    assert "ä" in here.compile(b"# coding: latin-1\nx = '\xe4'").consts
 
 
 def test_nothing_is_executed(tmp_path: pathlib.Path) -> None:
@@ -72,7 +71,7 @@ def test_what_is_no_interpreter(tmp_path: pathlib.Path) -> None:
     liar = tmp_path / "liar"
     liar.write_text("#!/bin/sh\necho C; exit 0\n")
     liar.chmod(0o755)
-    with pytest.raises(ForeignError, match="too few answers"):
+    with pytest.raises(ForeignError, match="is not a .pyc file"):
         Interpreter(liar).compile("x")
     liar.write_text("#!/bin/sh\necho broken >&2; exit 3\n")
     with pytest.raises(ForeignError, match="ended with 3 broken"):

@@ -248,10 +248,8 @@ class Translator:
     def pop(self, count: int) -> None:
         """Take ``count`` visible values off the stack."""
         if count:
-            stack = self.stack
-            if count > len(stack) or 0 in stack[-count:]:
-                raise self.unsupported("operand is missing or not a value")
-            del stack[-count:]
+            self.need(count)
+            del self.stack[-count:]
 
     def need(self, count: int) -> None:
         """Make sure that there are ``count`` visible values on top of the stack."""

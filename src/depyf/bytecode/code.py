@@ -203,6 +203,13 @@ class Code:
         known = set(self.varnames)
         return (*self.varnames, *[cell for cell in self.cellvars if cell not in known], *self.freevars)
 
+    @property
+    def docstring(self) -> str | None:
+        """The docstring of a function that is made of the code."""
+        if self.version >= (3, 14) and not self.flags & CO_HAS_DOCSTRING:
+            return None
+        return self.consts[0] if self.consts and isinstance(self.consts[0], str) else None
+
     @cached_property
     def holds_code(self) -> bool:
         """Whether a code object is among the constants: most have none, and this says so at once."""

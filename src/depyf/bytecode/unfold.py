@@ -17,6 +17,7 @@ own, 3.7's ``async for`` becomes that of 3.8.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import budgets
@@ -92,14 +93,12 @@ class _Item(NamedTuple):
     source: Instruction
 
 
+@dataclass(eq=False, slots=True)
 class _Node:
-    __slots__ = ("items", "next", "place", "position")
-
-    def __init__(self, place: tuple[int, ...]) -> None:
-        self.place = place
-        self.items: list[_Item] = []
-        self.next: Key | None = None
-        self.position = 0
+    place: tuple[int, ...]
+    items: list[_Item] = field(default_factory=list)
+    next: Key | None = None
+    position: int = 0
 
 
 #: Opcode number of an instruction that no rule is for (``YIELD_FROM``: the instruction before it takes it).

@@ -24,8 +24,7 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.operations import Handler, Op, Program
 from ..cfg.graph import build
-from .emit.new_syntax import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, newer, written
-from .emit.text import checked, checked_text
+from .emit.text import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, checked, checked_text, newer, written
 from .errors import LIFT, CannotDecompile
 from .nodes import NumberedAnnotation, at_line, line_of, nodes_of
 
@@ -209,21 +208,20 @@ def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Call
         line = annotation.line or max(lines, default=0) + 1
         place = next((k for k in range(at, limit) if lines[k] >= line), max(at, limit))
         if place < limit and lines[place] == line and (
-            annotation.index is None and (value := assigned(out[place], plain_name(annotation.name))) is not None
+            annotation.index is None and assignment(out[place])[0] == plain_name(annotation.name)
         ):
-            annotated.value = value
+            annotated.value = assignment(out[place])[1]
             del out[place]
         out.insert(place, at_line(statement, annotation.line))
         at = place + 1
     return out
 
 
-def assigned(stmt: ast.stmt, name: str) -> ast.expr | None:
-    """Return the value that a statement ``name = value`` assigns; ``None`` for any other."""
-    if not isinstance(stmt, ast.Assign) or len(stmt.targets) != 1:
-        return None
-    target = stmt.targets[0]
-    return stmt.value if isinstance(target, ast.Name) and target.id == name else None
+def assignment(stmt: ast.stmt) -> tuple[str, ast.expr | None]:
+    """Return name and value of a statement ``name = value``; no name for any other."""
+    if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
+        return stmt.targets[0].id, stmt.value
+    return "", None
 
 
 # --- type parameters and ``type`` statements (3.12, PEP 695) -------------------------------------------

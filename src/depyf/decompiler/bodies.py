@@ -69,9 +69,9 @@ def declare(body: Unfinished) -> None:
     """Put the docstring and the declarations at the beginning, after the docstring and future imports of a module."""
     scope, statements = body.scope, body.statements
     head: list[ast.stmt] = []
-    doc = scope.docstring()
-    if doc is not None:
-        head.append(ast.Expr(ast.Constant(doc)))
+    is_shown = scope.kind == "function" and not scope.options.is_readable(scope.code)
+    if is_shown and scope.code.docstring is not None:
+        head.append(ast.Expr(ast.Constant(scope.code.docstring)))
     head += declarations(scope) + _dead_annotation(scope, statements)
     at = 0
     while scope.kind in ("class", "module") and at < len(statements) and _comes_first(statements[at]):
@@ -91,7 +91,7 @@ def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     started = False
     own = {"__module__", "__qualname__"}  # the compiler stores them first; later ones are the user's
     for index, stmt in enumerate(body):
-        name, value = _assignment(stmt)
+        name, value = deferred.assignment(stmt)
         if index < 3 and name in own:
             own.remove(name)
         elif name == "__doc__" and index < 5 and not started and _is_text(value):
@@ -101,13 +101,6 @@ def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
             out.append(stmt)
             started = True
     return out
-
-
-def _assignment(stmt: ast.stmt) -> tuple[str, ast.expr | None]:
-    """Return name and value of a statement ``name = value``; no name for any other."""
-    if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
-        return stmt.targets[0].id, stmt.value
-    return "", None
 
 
 def _is_text(value: ast.expr | None) -> TypeGuard[ast.Constant]:
@@ -132,7 +125,7 @@ def _stored_by_compiler(code: Code, name: str, value: ast.expr | None, index: in
 
 def _show_docstring(body: list[ast.stmt]) -> None:
     """Write ``__doc__ = "..."`` at the beginning of a module as a docstring."""
-    name, value = _assignment(body[0]) if body else ("", None)
+    name, value = deferred.assignment(body[0]) if body else ("", None)
     if name == "__doc__" and _is_text(value):
         body[0] = ast.Expr(value)
 
@@ -148,8 +141,8 @@ def _makes_annotations(stmt: ast.stmt) -> bool:
     """Return whether the compiler wrote a statement to store annotations (3.14)."""
     if isinstance(stmt, AnnotateDefinition):
         return True
-    value = deferred.assigned(stmt, deferred.CONDITIONAL)
-    return isinstance(value, ast.Set) and not value.elts  # no source says it: the empty set is ``set()``
+    name, value = deferred.assignment(stmt)
+    return name == deferred.CONDITIONAL and isinstance(value, ast.Set) and not value.elts  # (no source says that)
 
 
 def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:

@@ -12,7 +12,6 @@ from ..bytecode.code import (
     CO_ASYNC_GENERATOR,
     CO_COROUTINE,
     CO_FUTURE_ANNOTATIONS,
-    CO_HAS_DOCSTRING,
     CO_VARARGS,
     CO_VARKEYWORDS,
     Code,
@@ -58,15 +57,6 @@ class CodeScope:
         #: 3.14: the function of a class or module that makes its annotations, and those
         self.annotate = deferred.find(code) if self.annotates else None
         self.annotations: list[deferred.Annotation] = []
-
-    def docstring(self) -> str | None:
-        """Return the docstring of a function, which is a constant of its code."""
-        code = self.code
-        if self.kind != "function" or self.options.is_readable(code):
-            return None
-        if code.version >= (3, 14) and not code.flags & CO_HAS_DOCSTRING:
-            return None
-        return code.consts[0] if code.consts and isinstance(code.consts[0], str) else None
 
     # --- names and constants ----------------------------------------------------------------------
     def plain_name(self, name: str) -> str:
@@ -225,9 +215,9 @@ class CodeScope:
         """
         if self.program is None:
             self.program = canonicalise(self.code)
-        if budgets.JUMPS.exceeded(len(self.program.ops)):
-            if too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops)):
-                raise CannotDecompile(STRUCTURE, too_many)
+        if budgets.JUMPS.exceeded(len(self.program.ops)) and (
+                too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops))):
+            raise CannotDecompile(STRUCTURE, too_many)
         graph = self.options.graph(self.code)
         cfg = RegionCfg(graph) if graph is not None else RegionCfg(build(self.program), is_shared=False)
         executor = SymbolicExecutor(self, self.options.spills(self.code))
@@ -338,8 +328,7 @@ class CodeScope:
         around = expr.scope if expr.scope is not None and expr.type_parameters else self
         scope = around.nested(code, "function")
         arguments, returns = around.arguments(code, expr.arguments, scope)
-        return make_function(self.plain_name(name), arguments, scope.statements(), decorators, returns,
-                             bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
+        return make_function(code, self.plain_name(name), arguments, scope.statements(), decorators, returns)
 
     def lambda_(self, expr: FunctionExpr) -> ast.expr:
         """Write a lambda."""
@@ -423,13 +412,13 @@ def _part(parts: dict[str, Any], key: str, *kinds: type[ast.expr]) -> Any:
 
 
 def make_function(
-    name: str, arguments: ast.arguments, body: list[ast.stmt], decorators: list[ast.expr],
-    returns: ast.expr | None, asynchronous: bool,
+    code: Code, name: str, arguments: ast.arguments, body: list[ast.stmt], decorators: Iterable[ast.expr] = (),
+    returns: ast.expr | None = None,
 ) -> ast.FunctionDef | ast.AsyncFunctionDef:
     """Return the definition of a function."""
     fields: dict[str, Any] = {"type_params": []} if _TYPE_PARAMS else {}
-    kind = ast.AsyncFunctionDef if asynchronous else ast.FunctionDef
-    return kind(name, arguments, body, decorators, returns, None, **fields)
+    kind = ast.AsyncFunctionDef if code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR) else ast.FunctionDef
+    return kind(name, arguments, body, [*decorators], returns, None, **fields)
 
 
 def as_expression(stmts: list[ast.stmt]) -> ast.expr:
@@ -452,9 +441,5 @@ def top_level(code: Code, options: Options, name: str | None = None) -> ast.Modu
             return ast.Module([ast.Expr(as_expression(CodeScope(code, options, None, "lambda").structured()))], [])
         return ast.Module(CodeScope(code, options, None, "module").statements(), [])
     scope = CodeScope(code, options, None, "function")
-    shown = legal(name or code.name)
     arguments, _ = scope.arguments(code, {}, scope)
-    body = scope.statements()
-    node = make_function(shown, arguments, body, [], None,
-                         bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
-    return ast.Module([node], [])
+    return ast.Module([make_function(code, legal(name or code.name), arguments, scope.statements())], [])

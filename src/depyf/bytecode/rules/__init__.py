@@ -26,16 +26,15 @@ from .common import (
     always,
     applies,
     one,
-    several,
     suspends,
 )
 
 #: Conditional jumps from 3.11 on, by what they test the value on top for.
 _BRANCHES: Rules = {
-    "TRUE": always("BRANCH", True),
-    "FALSE": always("BRANCH", False),
-    "NONE": several(("CONST", None), ("IS", False), ("BRANCH", True)),
-    "NOT_NONE": several(("CONST", None), ("IS", False), ("BRANCH", False)),
+    "TRUE": always(("BRANCH", True)),
+    "FALSE": always(("BRANCH", False)),
+    "NONE": always(("CONST", None), ("IS", False), ("BRANCH", True)),
+    "NOT_NONE": always(("CONST", None), ("IS", False), ("BRANCH", False)),
 }
 
 _SHARED: Rules = {
@@ -53,11 +52,11 @@ _SHARED: Rules = {
     "COMPARE_OP": common.compare_shifted(0),
     "IS_OP": applies("IS", bool),
     "CONTAINS_OP": applies("IN", bool),
-    "JUMP_FORWARD": always("JUMP"),
-    "JUMP_IF_FALSE_OR_POP": several(("COPY", 1), ("BRANCH", False), ("POP", None)),
-    "JUMP_IF_TRUE_OR_POP": several(("COPY", 1), ("BRANCH", True), ("POP", None)),
+    "JUMP_FORWARD": always(("JUMP", None)),
+    "JUMP_IF_FALSE_OR_POP": always(("COPY", 1), ("BRANCH", False), ("POP", None)),
+    "JUMP_IF_TRUE_OR_POP": always(("COPY", 1), ("BRANCH", True), ("POP", None)),
     "FOR_ITER": common.for_iter,
-    "RETURN_VALUE": always("RETURN"),
+    "RETURN_VALUE": always(("RETURN", None)),
     "RAISE_VARARGS": applies("RAISE"),
     "MATCH_CLASS": applies("MATCH_CLASS"),
 }
@@ -67,7 +66,7 @@ _V3_10: Rules = {
     **OPERATOR_INSTRUCTIONS,
     "LOAD_CONST": common.load_const,
     "GEN_START": blocks.gen_start,
-    "JUMP_ABSOLUTE": always("JUMP"),
+    "JUMP_ABSOLUTE": always(("JUMP", None)),
     "POP_JUMP_IF_TRUE": blocks.branch(True),
     "POP_JUMP_IF_FALSE": blocks.branch(False),
     "DUP_TOP": blocks.dup_top,
@@ -113,8 +112,8 @@ _V3_11: Rules = {
     "CALL": modern.call,
     "CALL_FUNCTION_EX": modern.call_function_ex,
     "MAKE_FUNCTION": common.make_function_flags,
-    "JUMP_BACKWARD": always("JUMP"),
-    "JUMP_BACKWARD_NO_INTERRUPT": always("JUMP"),
+    "JUMP_BACKWARD": always(("JUMP", None)),
+    "JUMP_BACKWARD_NO_INTERRUPT": always(("JUMP", None)),
     "GET_AWAITABLE": suspends("AWAIT", modern.send_loop),
     "GET_YIELD_FROM_ITER": suspends("YIELD_FROM", modern.send_loop),
     "GET_ANEXT": suspends("GET_ANEXT_AWAIT", modern.send_loop),
@@ -132,8 +131,8 @@ _V3_12: Rules = {
     "LOAD_SUPER_ATTR": modern.load_super_attr,
     "LOAD_FROM_DICT_OR_DEREF": common.load_from_dict_or_deref,
     "COMPARE_OP": common.compare_shifted(4),
-    "BINARY_SLICE": several(("BUILD_SLICE", 2), ("GETITEM", None)),
-    "STORE_SLICE": several(("BUILD_SLICE", 2), ("SETITEM", None)),
+    "BINARY_SLICE": always(("BUILD_SLICE", 2), ("GETITEM", None)),
+    "STORE_SLICE": always(("BUILD_SLICE", 2), ("SETITEM", None)),
     "RETURN_CONST": common.return_const,
     "CALL_INTRINSIC_1": common.intrinsic_1,
     "CALL_INTRINSIC_2": common.intrinsic_2,

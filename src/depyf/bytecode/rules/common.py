@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Union
 
-from ..operations import FIXED_EFFECTS, KEEPS, Op
+from ..operations import FIXED_EFFECTS, JUMPS, KEEPS, Op
 
 if TYPE_CHECKING:
     from typing import Self
@@ -55,21 +55,12 @@ def applies(kind: str, argument: Callable[[int], Any] = int) -> Function:
     return rule
 
 
-def always(kind: str, argument: Any = None) -> Function:
-    """Return the rule of an instruction that is one operation with always the same argument."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        t.apply(kind, argument, i.target)
-
-    return rule
-
-
-def several(*steps: tuple[str, Any]) -> Function:
-    """Return the rule of an instruction that is several operations; the target is that of a ``BRANCH`` among them."""
+def always(*steps: tuple[str, Any]) -> Function:
+    """Return the rule of an instruction that is always the same operations; its target is that of a jump among them."""
 
     def rule(t: Translator, i: Instruction) -> None:
         for kind, argument in steps:
-            t.apply(kind, argument, i.target if kind == "BRANCH" else -1)
+            t.apply(kind, argument, i.target if kind in JUMPS else -1)
 
     return rule
 

@@ -12,12 +12,27 @@ import ast
 import copy
 import functools
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 from ...bytecode.errors import shown
 from ..errors import EMIT, CannotDecompile
 from ..names import is_name
-from ..nodes import REFINEMENTS, AsText, Newer, OneItem, OnItsLine, at_line, line_of, nodes_of
+from ..nodes import (
+    REFINEMENTS,
+    AsText,
+    Newer,
+    NewerAsyncFunction,
+    NewerClass,
+    NewerFunction,
+    NewerName,
+    OneItem,
+    OnItsLine,
+    at_line,
+    line_of,
+    nodes_of,
+    refined,
+)
 
 
 def too_new(tree: ast.AST) -> bool:
@@ -28,14 +43,9 @@ def too_new(tree: ast.AST) -> bool:
 
 def number(stmts: list[ast.stmt]) -> None:
     """Give statements the line numbers that compilers require."""
-    for stmt in stmts:
-        at_line(stmt, line_of(stmt) or 1)
-        for field in ("body", "orelse", "finalbody"):
-            inner = getattr(stmt, field, None)
-            if inner:
-                number(inner)
-        for handler in getattr(stmt, "handlers", None) or getattr(stmt, "cases", None) or ():
-            number(handler.body)
+    for node in nodes_of(*stmts):
+        if isinstance(node, ast.stmt):
+            at_line(node, line_of(node) or 1)
 
 
 class _Marks(ast.NodeTransformer):
@@ -392,3 +402,106 @@ def _escaped(text: str, quote: str) -> str:
     if quote in text or text.endswith(quote[0]):
         text = text.replace(quote[0], "\\" + quote[0])
     return text
+
+
+# --- syntax that the running interpreter's :mod:`ast` may not have ------------------------------------
+# Code of a newer Python can contain what the host has no nodes for: template strings (3.14), type parameters (3.12),
+# ``except*`` (3.11). Such syntax is put into the tree as its own text, in the place of a name: ``ast.unparse`` writes a
+# name unchanged. The text says from which Python on it can be read; where the host is older the tree is left as it was
+# made (see :func:`emit`), and nothing can be compiled, so nothing is ever called proven there.
+TEMPLATES = (3, 14)
+TYPE_PARAMETERS = (3, 12)
+TYPE_PARAMETER_DEFAULTS = (3, 13)
+EXCEPT_STAR = (3, 11)
+
+
+def written(text: str, since: tuple[int, int]) -> ast.Name:
+    """Return an expression that is written as ``text``; Pythons before ``since`` cannot read it."""
+    node = NewerName(text, ast.Load())
+    node.since = since
+    return node
+
+
+def newer(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, text: str, since: tuple[int, int]
+) -> NewerFunction | NewerAsyncFunction | NewerClass:
+    """Return a definition with text after its name that Pythons before ``since`` cannot read."""
+    result: NewerFunction | NewerAsyncFunction | NewerClass
+    if isinstance(node, ast.ClassDef):
+        result = refined(node, NewerClass)
+    elif isinstance(node, ast.AsyncFunctionDef):
+        result = refined(node, NewerAsyncFunction)
+    else:
+        result = refined(node, NewerFunction)
+    result.name += text
+    result.since = since
+    return result
+
+
+# --- template strings -------------------------------------------------------------------------------
+@dataclass(eq=False, repr=False)
+class Interpolation(ast.expr):
+    """One replacement field of a template string, while it is on the stack."""
+
+    value: ast.expr
+    text: str
+    conversion: str
+    spec: ast.expr | None
+
+
+def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:
+    """Return a template string, ``t"..."``, whose expressions are written as the code object says they were."""
+    for field in fields if sys.version_info >= TEMPLATES else ():
+        try:  # a string of the code object: it may be anything (and an older host cannot decide)
+            check(ast.parse(field.text.strip(), mode="eval"))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise CannotDecompile(EMIT, f"{shown(field.text)} is no expression") from None
+    parts = [_in_quotes(strings[0])]
+    for field, after in zip(fields, strings[1:]):
+        parts += [_field(field), _in_quotes(after)]
+    return written(f"t'{''.join(parts)}'", TEMPLATES)
+
+
+def _field(field: Interpolation) -> str:
+    text = field.text
+    if text.startswith("{"):
+        text = " " + text
+    if field.conversion:
+        text += f"!{field.conversion}"
+    if field.spec is not None:
+        text += ":" + _spec(field.spec)
+    return f"{{{text}}}"
+
+
+def _spec(spec: ast.expr) -> str:
+    parts = spec.values if isinstance(spec, ast.JoinedStr) else [spec]
+    out = []
+    for part in parts:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            out.append(_in_quotes(part.value))
+        else:
+            out.append(checked_text(ast.JoinedStr([part]))[2:-1])
+    return "".join(out)
+
+
+def _in_quotes(text: str) -> str:
+    """Return a text as it is written between single quotes of an f-string or t-string."""
+    # With a double quote in it, ``repr`` always writes single quotes around.
+    return repr('"' + text)[2:-1].replace("{", "{{").replace("}", "}}")
+
+
+# --- except* ----------------------------------------------------------------------------------------
+#: The statements with handlers.
+TRY = (ast.Try, ast.TryStar) if sys.version_info >= EXCEPT_STAR else (ast.Try,)
+
+
+def try_star(
+    body: list[ast.stmt], handlers: list[ast.ExceptHandler], orelse: list[ast.stmt], finalbody: list[ast.stmt]
+) -> ast.stmt:
+    """Return a ``try`` statement with ``except*``; where the host has none, with the star in the text of the types."""
+    if sys.version_info >= EXCEPT_STAR:
+        return ast.TryStar(body, handlers, orelse, finalbody)
+    for handler in handlers:
+        if handler.type is not None:
+            handler.type = written(f"*({checked_text(handler.type)})", EXCEPT_STAR)
+    return ast.Try(body, handlers, orelse, finalbody)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ...bytecode import operations as o
-from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
+from ...bytecode.code import Code
 from ...bytecode.operations import KEEPS, ON_LOCALS, UPDATES, Op, effect, registrar
 from ..annotations import HIDDEN
 from ..errors import FALLBACK, CannotDecompile, why
@@ -321,8 +321,7 @@ class SlotExecutor(SymbolicExecutor):
         code, name = expr.code, self.name("function")
         scope = self.scope.nested(code, "function")
         arguments, _ = self.scope.arguments(code, {}, scope)
-        asynchronous = bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
-        self.emit(state, make_function(name, arguments, scope.statements(), [], None, asynchronous))
+        self.emit(state, make_function(code, name, arguments, scope.statements()))
         values = {"name": ast.Constant(code.name), "qualname": ast.Constant(code.qualname), **expr.arguments}
         if isinstance(annotations := values.get("annotations"), ast.Tuple):
             values["annotations"] = ast.Dict([*annotations.elts[::2]], annotations.elts[1::2])

@@ -11,7 +11,7 @@ from ...bytecode import operations as o
 from ...bytecode.operations import registrar
 from ..annotations import HIDDEN, GenericBase, TypeAlias, TypeParameter, expression, parameters_of
 from ..constants import constant
-from ..emit.new_syntax import Interpolation, template
+from ..emit.text import Interpolation, template
 from ..errors import LIFT, CannotDecompile
 from ..names import is_name
 from ..nodes import (

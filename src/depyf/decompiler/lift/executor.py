@@ -203,16 +203,11 @@ class SymbolicExecutor:
         one more target of it (``a = b = value``), and :attr:`hidden` stores what no source can name.
         """
         stack = state.stack
-        if isinstance(value, ast.expr):
-            if isinstance(target, ast.Name) and _is_hidden(target.id):
-                self.hidden[target.id] = value
-            elif self.spill or not self.queued(state, target, value):
-                self.emit(state, self.assignment(state, target, value))
-        elif isinstance(value, PendingTarget):
+        if isinstance(value, PendingTarget):
             value.owner.fill(self, state, value.index, target)
         elif isinstance(value, Special):
             self.store_special(state, target, value)
-        elif isinstance(target, ast.Name) and _is_hidden(target.id):
+        elif isinstance(target, ast.Name) and target.id[:1] == "." and not target.id.startswith(".annotations"):
             self.hidden[target.id] = value
         elif isinstance(value, Iter):
             raise CannotDecompile(LIFT, "an iterator is stored")
@@ -295,11 +290,6 @@ class SymbolicExecutor:
                 if defined is not None:
                     return defined
         return ast.Assign(targets, self.resolve(value))
-
-
-def _is_hidden(name: str) -> bool:
-    """Return whether a variable is one of the compiler's that no source can name."""
-    return name[:1] == "." and not name.startswith(".annotations")
 
 
 def evaluated(value: Value) -> int:

@@ -415,8 +415,11 @@ def first_part(test: ast.expr) -> tuple[ast.expr, int]:
             return test, before
 
 
-def _last(test: ast.expr) -> tuple[ast.expr, int]:
-    """Return the last part of a test whose end is known, and the number of characters after it."""
+def _last(test: ast.expr, until_jump: bool = False) -> tuple[ast.expr, int]:
+    """Return the last part of a test whose end is known, and the number of characters after it.
+
+    ``until_jump``: the part that its last jump follows.
+    """
     right = 0
     while True:
         if _is_negated(test) and offset_of(test) < 0:
@@ -428,7 +431,7 @@ def _last(test: ast.expr) -> tuple[ast.expr, int]:
             test = test.values[-1]
         elif isinstance(test, ast.Compare) and len(test.ops) == 1 and is_none(test.comparators[0]) and isinstance(
             test.ops[0], (ast.Is, ast.IsNot)
-        ):
+        ) and not until_jump:
             return test.left, right + len(" is None" if isinstance(test.ops[0], ast.Is) else " is not None")
         else:
             return test, right
@@ -469,14 +472,7 @@ def line_of_first(scope: CodeScope, test: ast.expr) -> int | None:
 
 def before_jump(test: ast.expr) -> ast.expr:
     """Return the part of a test that its last jump follows."""
-    while True:
-        if _is_negated(test) and offset_of(test) < 0:
-            assert isinstance(test, ast.UnaryOp)
-            test = test.operand
-        elif isinstance(test, ast.BoolOp):
-            test = test.values[-1]
-        else:
-            return test
+    return _last(test, until_jump=True)[0]
 
 
 # --- The negation of a test, as people write it ------------------------------------------------------

@@ -36,7 +36,7 @@ from typing import Any
 
 from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
-from ...bytecode.code import CO_HAS_DOCSTRING, Code
+from ...bytecode.code import Code
 from ...bytecode.operations import CANNOT_RAISE, NO_FALL_THROUGH, ON_GLOBALS, ON_NAMES, Op, Program
 from ..annotations import HIDDEN
 
@@ -209,14 +209,6 @@ def _code(code: Code | Program) -> Code:
     return code.code if isinstance(code, Program) else code
 
 
-def docstring(code: Code) -> str | None:
-    """Return the docstring that a function made of the code would have."""
-    if code.version >= (3, 14) and not code.flags & CO_HAS_DOCSTRING:
-        return None
-    first = code.consts[0] if code.consts else None
-    return first if isinstance(first, str) else None
-
-
 def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
     """Return a name that two globals of the code and its nested code would both have; empty if there is none.
 
@@ -257,7 +249,7 @@ _COMPARED = (
 def _facts(code: Code, is_function: bool) -> tuple[Any, ...]:
     return (
         code.argcount, code.posonlyargcount, code.kwonlyargcount, code.flags & MEANINGFUL_FLAGS, code.arguments,
-        sorted(code.freevars), sorted(code.cellvars), docstring(code) if is_function else None,
+        sorted(code.freevars), sorted(code.cellvars), code.docstring if is_function else None,
     )
 
 

@@ -14,7 +14,7 @@ from ..dynamo.facts import Facts
 from ..names import renamed
 from ..result import Tier, Tiers, codes_in, inside
 from .equivalence import equivalent
-from .exact import Pair, Verdict, conflated, docstring, same_code
+from .exact import Pair, Verdict, conflated, same_code
 
 
 @dataclass(eq=False, slots=True)
@@ -105,7 +105,7 @@ def _inside_fallen(
             if const in proofs:
                 continue
             for match in pool:
-                if docstring(match) != docstring(const):
+                if match.docstring != const.docstring:
                     continue
                 verdict, nested = same_code(const, match, ignore_name=True)
                 if verdict:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import os
-import struct
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from types import CodeType
 from typing import Any, cast
 
 from ...bytecode import operations as o
 from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_OPTIMIZED, Code, table
 from ...bytecode.operations import Op
-from ...bytecode.pyc import HEADER_SIZE, PycError, load_pyc
+from ...bytecode.pyc import load_pyc
 from ...guarded import unwarned
 from ..emit.text import unparse
 from ..names import is_name, is_private
@@ -177,27 +177,18 @@ def _view(code: Code | CodeType) -> Code:
 
 # --- Text compiled by another interpreter: what the proof needs for code of another Python version ---
 # ``compile`` of the running interpreter says nothing about what Python 3.8 makes of a text. An
-# :class:`Interpreter` hands texts to an interpreter of that version, which compiles them and writes them as a
+# :class:`Interpreter` gives a text to an interpreter of that version, which compiles it and writes it as a
 # ``.pyc`` to its standard output; nothing that is compiled is ever executed, and our own reader turns the
 # answer into :class:`~depyf.bytecode.code.Code`.
-#: Runs in the other interpreter (any version from 3.7 on): requests on standard input are file name and text,
-#: each after its length; an answer is one byte ("C" for code, "E" for an error) and a string after its length.
+#: Runs in the other interpreter (any version from 3.7 on), with the name of the file and the level of optimisation.
 _SERVER = """
-import marshal, struct, sys
+import marshal, sys
 from importlib.util import MAGIC_NUMBER
-source, sink = sys.stdin.buffer, sys.stdout.buffer
-def take():
-    return source.read(struct.unpack("<I", source.read(4))[0])
-optimize, count = struct.unpack("<iI", source.read(8))
-for _ in range(count):
-    name, text = take().decode("utf-8", "surrogateescape"), take()
-    try:
-        code = compile(text, name, "exec", dont_inherit=True, optimize=optimize)
-        kind, answer = b"C", MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
-    except Exception as error:
-        kind, answer = b"E", ("%s: %s" % (type(error).__name__, error)).encode("utf-8", "backslashreplace")
-    sink.write(kind + struct.pack("<I", len(answer)) + answer)
-sink.flush()
+try:
+    code = compile(sys.stdin.buffer.read(), sys.argv[1], "exec", dont_inherit=True, optimize=int(sys.argv[2]))
+except Exception as error:
+    sys.exit("%s: %s" % (type(error).__name__, error))
+sys.stdout.buffer.write(MAGIC_NUMBER + bytes(12) + marshal.dumps(code))
 """
 
 #: Without site packages, environment variables, the user's folder or warnings.
@@ -209,88 +200,46 @@ class ForeignError(ValueError):
 
 
 class Interpreter:
-    """An interpreter, by the path of its executable. It is started anew for every call.
+    """An interpreter, by the path of its executable. It is started anew for every text.
 
     Args:
         path: the executable.
-        timeout: seconds a call may take for each text.
+        timeout: seconds that it may take.
     """
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
         self.path = os.fspath(path)
         self.timeout = timeout
-        self._version: tuple[int, int] | None = None
 
-    def __repr__(self) -> str:
-        return f"Interpreter({self.path!r})"
-
-    @property
+    @cached_property
     def version(self) -> tuple[int, int]:
         """``(major, minor)``, as the code objects it writes say."""
-        if self._version is None:
-            self._version = self.compile("").version
-        return self._version
+        return self.compile("").version
 
     def compile(self, text: str | bytes, filename: str = "<depyf>", optimize: int = 0) -> Code:
         """Return the module code of a text.
 
+        Args:
+            text: what to compile. Bytes are taken as the contents of a file (with its encoding comment).
+            filename: for the code object.
+            optimize: as for :func:`compile` (1 drops assertions, 2 docstrings too).
+
         Raises:
             ForeignError: says why there is none.
         """
-        answer = self.compile_all([(filename, text)], optimize)[0]
-        if isinstance(answer, ForeignError):
-            raise answer
-        return answer
+        # (A lone surrogate cannot be in a source file: the compiler is left to say so.)
+        given = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        try:
+            done = subprocess.run([self.path, *_OPTIONS, "-c", _SERVER, filename, str(optimize)], input=given,
+                                  capture_output=True, timeout=self.timeout, check=False)
+            if not done.returncode:
+                return load_pyc(done.stdout, filename)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            raise ForeignError(f"{self.path}: {error}") from error
+        last_line = " ".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:])
+        raise ForeignError(
+            last_line if done.returncode == 1 else f"{self.path} ended with {done.returncode} {last_line}".rstrip())
 
     def compile_tree(self, tree: ast.Module | str, filename: str) -> Code:
         """Return the code that a text, or that of a syntax tree, compiles to."""
         return self.compile(tree if isinstance(tree, str) else unparse(tree), filename)
-
-    def compile_all(
-        self, texts: Iterable[tuple[str, str | bytes]], optimize: int = 0
-    ) -> list[Code | ForeignError]:
-        """Return the module code of each ``(file name, text)``, or why there is none, in order; one process for all.
-
-        Args:
-            texts: what to compile. Bytes are taken as the contents of a file (with its encoding comment).
-            optimize: as for :func:`compile` (1 drops assertions, 2 docstrings too).
-        """
-        wanted = [(name, _encoded(text)) for name, text in texts]
-        request = [struct.pack("<iI", optimize, len(wanted))]
-        for name, text in wanted:
-            for part in (name.encode("utf-8", "surrogateescape"), text):
-                request += [struct.pack("<I", len(part)), part]
-        try:
-            done = subprocess.run(
-                [self.path, *_OPTIONS, "-c", _SERVER], input=b"".join(request), capture_output=True,
-                timeout=self.timeout * max(1, len(wanted)), check=False,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            raise ForeignError(f"{self.path}: {error}") from error
-        if done.returncode:
-            last_line = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise ForeignError(f"{self.path} ended with {done.returncode} {' '.join(last_line)}".rstrip())
-        return self._answers(done.stdout, [name for name, _ in wanted])
-
-    def _answers(self, data: bytes, names: list[str]) -> list[Code | ForeignError]:
-        result: list[Code | ForeignError] = []
-        at = 0
-        for name in names:
-            if len(data) < at + 5:
-                raise ForeignError(f"{self.path} gave too few answers")
-            size = struct.unpack_from("<I", data, at + 1)[0]
-            kind, answer = data[at : at + 1], data[at + 5 : at + 5 + size]
-            at += 5 + size
-            if kind != b"C" or len(answer) < HEADER_SIZE:
-                result.append(ForeignError(answer.decode("utf-8", "replace")))
-                continue
-            try:
-                result.append(load_pyc(answer, name))
-            except PycError as error:
-                result.append(ForeignError(str(error)))
-        return result
-
-
-def _encoded(text: str | bytes) -> bytes:
-    # a lone surrogate cannot be in a source file: the compiler is left to say so
-    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from ..emit.new_syntax import TRY
+from ..emit.text import TRY
 from ..lift.spelling import IF_TO_TEST, first_part, folds_not, negate
 from ..nodes import Literal, all_statements, at_line, line_of, part_of, suites_of
 from .evidence import INDENTATION, TO_TEST, Evidence, Exit

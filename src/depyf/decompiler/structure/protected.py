@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
-from ..emit.new_syntax import try_star
+from ..emit.text import try_star
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift.stack import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of

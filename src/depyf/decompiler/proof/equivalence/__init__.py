@@ -27,7 +27,7 @@ from ....bytecode.canonical import canonicalise
 from ....bytecode.code import Code
 from ....bytecode.operations import Program
 from ...dynamo.facts import Facts
-from ..exact import MEANINGFUL_FLAGS, Pair, Verdict, conflated, docstring
+from ..exact import MEANINGFUL_FLAGS, Pair, Verdict, conflated
 from .prover import Prover, cells_used, without_private_cells
 from .states import Different
 
@@ -62,7 +62,7 @@ def equivalent(
         b.argcount, b.posonlyargcount, b.kwonlyargcount, b.arguments
     ) or (a.flags ^ b.flags) & MEANINGFUL_FLAGS:
         return Verdict(False, "parameters or flags differ")
-    if facts is None and a.flags & 0x3 == 0x3 and not a.name.startswith("<") and docstring(a) != docstring(b):
+    if facts is None and a.flags & 0x3 == 0x3 and not a.name.startswith("<") and a.docstring != b.docstring:
         return Verdict(False, "docstrings differ")
     differing = (set(a.freevars) ^ set(b.freevars)) | (set(a.cellvars) ^ set(b.cellvars))
     if differing & (cells_used(p) | cells_used(q)):
