@@ -13,10 +13,8 @@ runs, with a line table that points at the text.
 from __future__ import annotations
 
 import ast
-import os
-import sys
-from collections.abc import Iterator, Mapping
-from types import CodeType, FrameType
+from collections.abc import Mapping
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bytecode.linetable import relocate
@@ -226,62 +224,3 @@ def _check_accepted(original: CodeType, transformed: CodeType, code: CodeType) -
             raise CannotStandIn("the free variables would have another order")
         if owner.co_cellvars != code.co_cellvars:
             raise CannotStandIn("the cell variables would have another order")
-
-
-# --- debuggers, coverage tools, trace functions ------------------------------------------------------
-# The interpreter calls them between the lines of any function, so they also run inside compiled code, where torch takes
-# them for part of the program.
-#: Modules of debuggers and coverage tools. (``sys.monitoring`` does not say which functions it calls.)
-_TOOLS = ("bdb", "pdb", "pydevd", "debugpy", "IPython", "ipdb", "coverage", "viztracer")
-_LIBRARY = os.path.dirname(os.__file__) + os.sep
-
-
-def of_a_tool(code: CodeType, asking: str) -> bool:
-    """Return whether a frame of ``code`` that begins now belongs to a tool that watches the program.
-
-    It does if it is a trace or profile function that is set (in this thread or on a frame), was called by one, or
-    is in a file of a known tool, or was called from there by way of the standard library at most. Functions of
-    the standard library count as well: tools that are compiled to C call them and leave no frame.
-
-    Args:
-        code: of the frame.
-        asking: the beginning of the names of torch's modules that are on the stack because they ask this.
-    """
-    places = tuple(_places())
-    if code.co_filename.startswith(places) or _in_library(code.co_filename):
-        return True
-    running = {code}
-    watching = {*_codes(sys.gettrace()), *_codes(sys.getprofile())}
-    frame: FrameType | None = sys._getframe(1)
-    near = True  # no frame of the program is between this one and ``code``
-    while frame is not None:
-        running.add(frame.f_code)
-        watching.update(_codes(frame.f_trace))
-        file = frame.f_code.co_filename
-        if near and file.startswith(places):
-            return True
-        near = near and (_in_library(file) or str(frame.f_globals.get("__name__", "")).startswith(("depyf.", asking)))
-        frame = frame.f_back
-    return not watching.isdisjoint(running)
-
-
-def _in_library(path: str) -> bool:
-    return path.startswith(_LIBRARY) and "-packages" + os.sep not in path
-
-
-def _places() -> Iterator[str]:
-    """Yield the files of tools that are loaded; of packages, the folders."""
-    for name in _TOOLS:
-        module = sys.modules.get(name)
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str):
-            yield os.path.dirname(file) + os.sep if hasattr(module, "__path__") else file
-
-
-def _codes(function: Any) -> Iterator[CodeType]:
-    """Yield the code of a function, a method, or an object that is called."""
-    calls = type(function).__call__ if callable(function) else None
-    for each in (function, calls):
-        code = getattr(getattr(each, "__func__", each), "__code__", None)
-        if isinstance(code, CodeType):
-            yield code
