@@ -2,8 +2,7 @@
 
 Dynamo's bytecode for a frame has no source. Its decompiled source, compiled again, is proven to be the same program,
 and that code has lines in a file and a live local for every name in the text. What source cannot express is added
-before it runs: constants that are objects, and torch's marks for its profiler (``patches``), and deletes after last
-uses (``lifetimes``).
+before it runs: constants that are objects (``patches``), and deletes after last uses (``lifetimes``).
 
 Torch checks a hook's result against the user's function (argument names, free variables and cell variables, in order)
 and fails if they differ, so that is checked here first. Where they differ, or nothing is proven, Dynamo's own bytecode
@@ -15,7 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..bytecode.linetable import relocate
 from ..decompiler import Fidelity
@@ -25,7 +24,7 @@ from ..decompiler.nodes import copied, nodes_of
 from ..decompiler.proof.parts import first_mismatch
 from .graph_code import global_names, named_like, nested_codes
 from .lifetimes import free_unused
-from .patches import CannotPatch, add_marks, flag_modules, with_constants, with_moves
+from .patches import CannotPatch, with_constants, with_moves
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
@@ -99,18 +98,15 @@ def _recompiled(
         raise CannotStandIn("the source is not one function definition")
     lacking = ""
     code = None
-    values: dict[str, Any] = {}
     if decompiled.fidelity != "exact":
         try:
-            code = _completed(copied(tree.body[0], first_line - 1), path, transformed, rename, facts)
-            values |= flag_modules()
+            code = _freed(copied(tree.body[0], first_line - 1), path, transformed, rename, facts)
         except (CannotStandIn, CannotPatch) as why:
-            lacking = f"values may live until it returns, and torch's profiler has no marks of it: {why}"
+            lacking = f"values may live until it returns: {why}"
     if code is None:
         code = _compiled(copied(tree.body[0], first_line - 1), path, transformed)
     code = _with_real_names(code, _real_names(transformed, rename))
-    if CONSTANT_PREFIX in decompiled.text or decompiled.runs is not None:
-        values |= constant_values(transformed)
+    values = constant_values(transformed) if CONSTANT_PREFIX in decompiled.text or decompiled.runs is not None else {}
     used = global_names(code)
     unknown = [name for name in used if name.startswith(CONSTANT_PREFIX) and name not in values]
     if unknown:
@@ -125,13 +121,12 @@ def _recompiled(
     return Linked(code, True, lacking)
 
 
-def _completed(
+def _freed(
     definition: Function, path: str, transformed: CodeType, rename: Mapping[str, str], facts: Facts | None
 ) -> CodeType | None:
-    """Return the function with deletes and with marks for the profiler; ``None`` if nothing has to be added."""
+    """Return the function with deletes; ``None`` if nothing has to be added."""
     freed = free_unused(definition, (*transformed.co_cellvars, *transformed.co_freevars))
-    marked = add_marks(definition, global_names(transformed))
-    if not freed.changed and not marked:
+    if not freed.changed:
         return None
     code = _compiled(definition, path, transformed)
     if freed.mark is not None:
