@@ -94,27 +94,25 @@ class Diagnosis:
 
     def _fresh(self, backend: Any, caches: bool = False) -> Outcome:
         """Run the call compiled anew by a backend; ``extra`` of the outcome is :class:`Fresh`."""
+        code, recorder, transformed = self.call.code, Recorder(on=True), list[CodeType]()
+        beside = _GraphsBeside(backend, KernelRecorder(recorder))
+
         @contextlib.contextmanager
-        def make_backend() -> Iterator[tuple[Any, Any]]:
-            code = self.call.code
-            recorder = Recorder(on=True)
-            transformed: list[CodeType] = []
-
-            def facts() -> Fresh:
-                guards = {each.co_name: parse_guards(str(entry.guard_manager))
-                          for each in cache_entries.known_codes()
-                          if code is None or each.co_name == code.co_name or resume_code.is_resume(each)
-                          for entry in cache_entries.entries(each) if any(entry.code is one for one in transformed)}
-                search = Search(self.call.tolerance)
-                return Fresh(guards, beside.first_difference(search), search.kernels(recorder.runs))
-
+        def make_backend() -> Iterator[Any]:
             with contextlib.ExitStack() as stack:
                 with contextlib.suppress(AttributeError):  # this torch lacks it
                     stack.callback(hooks.on_bytecode(lambda original, new: transformed.append(new)))
-                beside = _GraphsBeside(backend, stack.enter_context(KernelRecorder(recorder)))
-                yield beside.compile, facts
+                stack.enter_context(beside.kernels)
+                yield beside.compile
 
-        return self.call.afresh(make_backend, pipeline.as_the_program if caches else self._settings,
+        def facts() -> Fresh:
+            guards = {each.co_name: parse_guards(str(entry.guard_manager)) for each in cache_entries.known_codes()
+                      if code is None or each.co_name == code.co_name or resume_code.is_resume(each)
+                      for entry in cache_entries.entries(each) if any(entry.code is one for one in transformed)}
+            search = Search(self.call.tolerance)
+            return Fresh(guards, beside.first_difference(search), search.kernels(recorder.runs))
+
+        return self.call.afresh(make_backend, facts, pipeline.as_the_program if caches else self._settings,
                                 getattr(backend, "dynamic", None))
 
     # --- capture ------------------------------------------------------------------------------------
@@ -241,13 +239,13 @@ class _GraphsBeside:
     """A backend that runs each captured graph before what another backend made of it."""
 
     def __init__(self, backend: Callable[..., Any], kernels: KernelRecorder) -> None:
-        self._backend, self._kernels = backend, kernels
+        self._backend, self.kernels = backend, kernels
         self._runs: list[_Run] = []
 
     def compile(self, gm: Any, inputs: Any) -> Any:
         """Compile a graph; the backend itself, as torch sees it."""
-        self._kernels.number += 1
-        number = self._kernels.number
+        self.kernels.number += 1
+        number = self.kernels.number
         captured = copied(gm)
         compiled = self._backend(gm, inputs)
 
