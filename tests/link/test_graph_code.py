@@ -98,6 +98,8 @@ def test_a_function_runs_with_the_lines_and_names_of_its_view():
     assert code.co_filename == "/tmp/view.py"
     assert {"x", "w", "s1", "y_1", "item"} <= set(code.co_varnames)
     assert not [name for name in code.co_varnames if name.startswith(("l_", "L_"))]
+    assert link_graph(function, view, "/tmp/again.py"), "to the file of another dump, too"
+    assert function.__code__.co_filename == "/tmp/again.py"
 
 
 def test_a_graph_without_second_names_is_linked_too():

@@ -49,8 +49,12 @@ def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
         return False
     running = plain.__code__
     try:
-        torchs = ast.parse("".join(linecache.getlines(running.co_filename)))
-        own = next((each for code, each in _functions(torchs, "") if identical_code(running, code)), None)
+        source = "".join(linecache.getlines(running.co_filename))
+        # (Torch's; or, where it is linked to another file, that with releases.)
+        texts = (ast.parse(source) if given is None else running_graph(source, "", given)
+                 for given in (None, False, True))
+        own = next((each for tree in texts for code, each in _functions(tree, "") if identical_code(running, code)),
+                   None)
         if own is None:
             return False
         computed = computation(own)
