@@ -27,7 +27,7 @@ from _shared import dated, table
 
 from depyf.fixing.forced import Conditions
 from depyf.fixing.outcome import Outcome
-from depyf.fixing.search import Found, Search
+from depyf.fixing.search import Search
 from depyf.fixing.trial import DUMP, Runner
 
 CORPUS = pathlib.Path(__file__).parents[1] / "tests" / "advice" / "corpus.txt"
@@ -123,11 +123,11 @@ class ForkedRunner(Keeping):
         return SERVER.outcome((self.program, self.limit, self.keep, dict(texts), conditions))
 
 
-def search(case: Case, folder: pathlib.Path, runs: int = 10, keep: pathlib.Path | None = None) -> Found:
+def search(case: Case, folder: pathlib.Path, runs: int = 10, keep: pathlib.Path | None = None) -> Search:
     path = folder / f"{case.name}.py"
     path.write_text(case.before, encoding="utf-8")
     runner = ForkedRunner(str(path), 60, keep / case.name if keep is not None else None)
-    return Search(str(path), runner, runs).patch()
+    return Search(str(path), runner, runs).run()
 
 
 def main() -> None:
@@ -145,7 +145,7 @@ def main() -> None:
             if given.only and case.name not in given.only:
                 continue
             found = search(case, pathlib.Path(top), keep=given.keep)
-            before, after = found.before, found.after
+            before, after = found.before, found.best.after
             if found.refused:
                 print(f"{case.name}: {found.refused}\n{before.error}", flush=True)
             differing += bool(after.difference(before))
@@ -158,7 +158,7 @@ def main() -> None:
             rows.append((case.name, case.rule, f"{before.totals.breaks} → {after.totals.breaks}",
                          f"{before.totals.skipped} → {after.totals.skipped}",
                          f"{before.totals.recompiles} → {after.totals.recompiles}",
-                         ", ".join(advice.rule for advice in found.taken) or "nothing", found.runs))
+                         ", ".join(advice.rule for advice in found.best.patch.taken) or "nothing", found.runs))
             print(*rows[-1], sep=" | ", flush=True)
     totals["recompiles, avoidable"] = [all - of for all, of in zip(totals["recompiles"], lasting)]
     shares = {name: 1 - new / old if old else 1.0 for name, (old, new) in totals.items()}

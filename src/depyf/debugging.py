@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from types import CodeType
@@ -24,7 +25,6 @@ from . import pausing
 from .guarded import guarded_call, warn_of
 from .harmless import say
 from .link.sessions import DebugSession, active_session, ended_sessions, last_session, linked_code_runs
-from .link.transformed import of_a_tool
 
 if TYPE_CHECKING:
     from .watch.stop import BadValueFound as BadValueFound
@@ -114,15 +114,20 @@ def _session() -> DebugSession:
 
 
 class _Misses:
-    """Reports once per function that it ran uncompiled."""
+    """Reports once per function that it ran uncompiled: one that has other versions, or that ``torch.compile`` runs.
+
+    (Functions that a compiled one would contain are called by that; debuggers and coverage tools have functions, too.)
+    """
 
     def __init__(self) -> None:
         self._reported: dict[int, CodeType] = {}
 
     def __call__(self, code: CodeType) -> None:
+        from .capture.torch_private.cache_entries import cache_entries
         from .capture.torch_private.private_api import DYNAMO
 
-        if id(code) in self._reported or of_a_tool(code, DYNAMO):
+        caller = sys._getframe(2).f_globals.get("__name__")
+        if id(code) in self._reported or not (f"{caller}.".startswith(DYNAMO) or cache_entries(code)):
             return
         self._reported[id(code)] = code
         name = getattr(code, "co_qualname", code.co_name)

@@ -24,7 +24,6 @@ from .termination import at_sigterm, postponed
 if TYPE_CHECKING:
     from .capture.session import Session
     from .comparing.checking import CheckedCalls
-    from .link.linker import Linker
     from .records.model import Capture
     from .views.dump.folder import Folder
     from .views.progress import Progress
@@ -86,6 +85,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self.page = page
         self.check = int(check)
         self.path = ""
+        self.kept: int | None = None  # the number of compilations of which only records were written
         self._checks: CheckedCalls | None = None
         self._on = False
         self._debugged = False
@@ -125,7 +125,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self._untested = private_api.support_status(_torch_version())
         self.path, notice = run_directory(self.wanted)
         if notice:
-            self._put_elsewhere(notice)
+            self._say_now(notice)
         self._folder: Folder = Folder(self.path)
         self._debug = session_started(self.path)
         self._debug.show = self._show
@@ -157,9 +157,13 @@ class prepare_debug(contextlib.ContextDecorator):
         # (Warnings of torch's modules that these import may be errors to the program.)
         with unwarned(), guarded.paused():
             from .capture.session import Session
+            from .capture.torch_private import cache_entries
+            from .link.linker import Linker
 
-            linker = self._debug.linker = self._new_linker()
-            at_once = linker is not None and not linker.can_wait()
+            linker = None if self.link is False else Linker(at_once=self.link is not None or self._debugged)
+            self._debug.linker = linker
+            # (Older torches take no linked code of functions that they have compiled.)
+            at_once = linker is not None and not cache_entries.can_replace()
             # (Files are written while the program runs only where running code names them.)
             if at_once or self.link in (True, "source") or self.log_bytecode or self._debugged:
                 from .views.dump.directory import Directory
@@ -176,13 +180,6 @@ class prepare_debug(contextlib.ContextDecorator):
             session.detach()
             raise
         self._session = session
-
-    def _new_linker(self) -> Linker | None:
-        if self.link is False:
-            return None
-        from .link.linker import Linker
-
-        return Linker(at_once=self.link is not None or self._debugged)
 
     def _begin_checks(self) -> None:
         from .comparing.checking import CheckedCalls
@@ -206,7 +203,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self._folder.write(FILE, checked.text())
         self._say(f"depyf: {checked.summary()}: {self._shown(os.path.join(self.path, FILE))}")
         if checked.different:
-            self._say_wrong(f"  {checked.sentence()}")
+            self._say_now(f"  {checked.sentence()}")
             if session is not None:
                 session.note(WRONG_RESULTS + checked.sentence())
 
@@ -224,9 +221,6 @@ class prepare_debug(contextlib.ContextDecorator):
         if not self._trouble:
             warn_of(error, "and is not watched")
         self._trouble = self._trouble or f"internal error: {type(error).__name__}: {error}"
-
-    def _say_wrong(self, text: str) -> None:
-        self._say(text)
 
     def _shown(self, path: str) -> str:
         return path
@@ -256,7 +250,8 @@ class prepare_debug(contextlib.ContextDecorator):
                 with guarded.paused():
                     self._write(session)
         except KeyboardInterrupt:
-            self._interrupted()
+            self._say_now(f"depyf: interrupted while files were written; `depyf report {self.path} -o NEW_DIR` writes "
+                          "them")
             raise
         except Exception as problem:  # (the program's own exception, if any, goes on)
             self._failed(problem) if session is None else session._report(problem)
@@ -352,7 +347,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self._folder.write(INDEX, index_of_records(environment()))
         self._folder.say_missing()
         self._debug.write = functools.partial(make, self.path)
-        self._kept(compilations)
+        self.kept = compilations
 
     def _progress(self, what: str, done: int, total: int) -> None:
         """Show what is being written, on a terminal and after a second."""
@@ -364,22 +359,16 @@ class prepare_debug(contextlib.ContextDecorator):
         self._bar.show(f"depyf: writing {what}")
 
     # --- replaced where a whole program is watched (program/recording.py) ---
-    def _interrupted(self) -> None:
-        self._say(f"depyf: interrupted while files were written; `depyf report {self.path} -o NEW_DIR` writes them")
-
     def _at_sigterm(self) -> Callable[[], None]:
         """End the block before SIGTERM ends the process; return what undoes this."""
         return at_sigterm(lambda: self.__exit__(None, None, None))
 
-    def _put_elsewhere(self, notice: str) -> None:
-        """Report that the directory had an earlier run."""
-        self._say(notice)
+    def _say_now(self, text: str) -> None:
+        """Print what the summary after a watched program says."""
+        self._say(text)
 
     def _written(self, capture: Capture) -> None:
         """Note what was written."""
-
-    def _kept(self, compilations: int) -> None:
-        """Note that only the records of so many compilations were written."""
 
 
 def _torch_version() -> str:

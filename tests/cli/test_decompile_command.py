@@ -153,7 +153,7 @@ def test_only_its_own_files_are_overwritten(tree, capsys):
     assert cli.main(["decompile", "lib/a.py", "-o", "mine.py", "--force"]) == 0
     assert cli.main(["decompile", "lib/a.py", "-o", "mine.py", "--quiet"]) == 0
     assert capsys.readouterr().err.count("\n") == 1
-    assert not list(tree.glob(".depyf-*"))
+    assert not list(tree.glob("*.partial"))
 
 
 def test_two_inputs_never_share_a_file(tree, capsys):

@@ -99,17 +99,17 @@ def program(tmp_path):
 
 def searched(program, trial, runs=20):
     trial.path, trial.text = str(program), program.read_text()
-    return Search(str(program), trial, runs).patch()
+    return Search(str(program), trial, runs).run()
 
 
 def rules(found):
-    return [advice.rule for advice in found.taken]
+    return [advice.rule for advice in found.best.patch.taken]
 
 
 def test_what_helps_is_taken(program):
     found = searched(program, Pretended(on_number))
-    assert found.after.totals.breaks == 0 and found.rejected == {}
-    assert "\n+torch._dynamo.config.capture_scalar_outputs = True\n" in unified_diff(found.texts, str(program.parent))
+    assert found.best.after.totals.breaks == 0 and found.rejected == {}
+    assert "\n+torch._dynamo.config.capture_scalar_outputs = True\n" in unified_diff(found.best.patch.texts, str(program.parent))
 
 
 @pytest.mark.parametrize(("trial", "why_not"), [
@@ -118,26 +118,26 @@ def test_what_helps_is_taken(program):
 ])
 def test_what_does_not_help_or_changes_the_run_is_not_taken(program, trial, why_not):
     found = searched(program, trial)
-    assert not found.taken and not found.texts
+    assert not found.best.patch.taken and not found.best.patch.texts
     assert list(found.rejected.values()) == [why_not]
 
 
 def test_what_changes_calls_with_other_inputs_is_not_taken(program):
     program.write_text("import torch\ndef h(x):\n    y = x if x.all() else -x\n    return y\n")
     found = searched(program, Pretended(lambda text: ["x if x.all()"], other=lambda text: str("where" in text)))
-    assert not found.taken
+    assert not found.best.patch.taken
     assert found.rejected["write `y = torch.where(x.all(), x, -x)`"].startswith("f, as recorded: standard output: line 1")
 
 
 def test_what_no_runs_are_left_to_test_is_not_taken(program):
     program.write_text("import torch\ndef h(x):\n    y = x if x.all() else -x\n    return y\n")
     found = searched(program, Pretended(lambda text: ["x if x.all()"]), runs=3)
-    assert not found.taken and set(found.rejected.values()) == {"no runs were left to test it"}
+    assert not found.best.patch.taken and set(found.rejected.values()) == {"no runs were left to test it"}
 
 
 def test_where_nothing_was_compiled_nothing_can_be_judged(program):
     """Other processes may have compiled, as those of ``multiprocessing`` do."""
-    found = Search(str(program), lambda texts, conditions=None: Outcome(Capture())).patch()
+    found = Search(str(program), lambda texts, conditions=None: Outcome(Capture())).run()
     assert found.runs == 1 and found.refused.startswith("torch compiled nothing in the program's own process")
 
 
@@ -152,7 +152,7 @@ def test_a_change_after_which_the_next_break_shows_is_taken_with_its_change(prog
     program.write_text("import torch\ndef f(x):\n    n = int(x)\n    y = x if n > 2 else -x\n    return y\n")
     found = searched(program, Pretended(
         lambda text: ["int(x)"] if "capture" not in text else ["x if n", "    return y"] if "x if n" in text else []))
-    assert found.after.totals.breaks == 0
+    assert found.best.after.totals.breaks == 0
     assert rules(found) == ["capture_scalar_outputs", "branch"]
 
 
@@ -172,14 +172,14 @@ def test_a_change_that_only_shows_the_next_break_is_not_taken_where_another_help
     program.write_text(IN_TURN)
     found = searched(program, Pretended(in_turn, lambda text: [] if "dynamic" in text else ["def g"]))
     assert rules(found) == ["dynamic"]
-    assert "raise ValueError" in found.texts[str(program)]
+    assert "raise ValueError" in found.best.patch.texts[str(program)]
 
 
 def test_of_two_changes_the_one_that_brings_nothing_is_not_taken(program):
     program.write_text(IN_TURN)
     found = searched(program, Pretended(lambda text: [*in_turn(text), "y = x if"]))
     assert rules(found) == ["branch"]
-    assert found.texts[str(program)] == IN_TURN.replace("x if x.all() else -x", "torch.where(x.all(), x, -x)")
+    assert found.best.patch.texts[str(program)] == IN_TURN.replace("x if x.all() else -x", "torch.where(x.all(), x, -x)")
 
 
 def test_nothing_is_run_twice(program):

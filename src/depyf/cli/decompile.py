@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -343,19 +342,15 @@ def _write(target: str, text: str, force: bool) -> None:
             ours = present.read(len(MARK)) == MARK.encode()
         if not ours:
             raise BadInput(f"{target}: exists and was not written by depyf; use --force to overwrite it")
-    folder = os.path.dirname(os.path.abspath(target))
-    os.makedirs(folder, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(".tmp", ".depyf-", folder)
+    os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
+    partial = f"{target}.{os.getpid()}.partial"
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+        with open(partial, "x", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
+        os.replace(partial, target)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(partial)
         raise
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import guarded
 from .terminal import DONE, RUN, add_color, add_rank, console_on, refused
-
-if TYPE_CHECKING:
-    from ..views.ranks import RankClass
 
 
 def add(commands: Any) -> None:
@@ -46,8 +43,13 @@ def explain(given: argparse.Namespace) -> int:
     except (RecordsError, OSError) as error:
         return refused(error)
     if isinstance(run, list):
+        from ..views.ranks import ranks_index
+        from ..views.terminal import show
+
         if sum(len(each.members) for each in run) > 1:
-            return _explain_ranks(given, run)
+            show(ranks_index(run), console_on(sys.stdout, given.color))
+            print(f"\nEach of them: depyf explain {given.path} --rank N")
+            return DONE
         captures = {each.members[0].folder: each.capture for each in run if each.capture is not None}
     else:
         captures = run if isinstance(run, dict) else {"": run}
@@ -85,15 +87,6 @@ def _show(given: argparse.Namespace, text: str, path: str) -> int:
         print()
         show("## Read on", console)
         print("\n".join(files))
-    return DONE
-
-
-def _explain_ranks(given: argparse.Namespace, classes: list[RankClass]) -> int:
-    from ..views.ranks import ranks_index
-    from ..views.terminal import show
-
-    show(ranks_index(classes), console_on(sys.stdout, given.color))
-    print(f"\nEach of them: depyf explain {given.path} --rank N")
     return DONE
 
 

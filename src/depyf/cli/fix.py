@@ -57,34 +57,34 @@ def fix(given: argparse.Namespace) -> int:
             print(f"depyf: run {run} of at most {given.runs}: {what}", file=sys.stderr, flush=True)
 
     try:
-        found = Search(given.program, Runner(given.program, given.arguments, given.limit), given.runs, show).patch()
+        found = Search(given.program, Runner(given.program, given.arguments, given.limit), given.runs, show).run()
     finally:
         bar.clear()
     if found.refused:
         if found.before.error:
             print(found.before.error, file=sys.stderr)
         return refused(found.refused)
-    before, after = found.before, found.after
+    before, after, patch = found.before, found.best.after, found.best.patch
     old, new = before.totals, after.totals
     print(f"# graph breaks: {old.breaks} -> {new.breaks}\n# skipped functions: {old.skipped} -> {new.skipped}\n"
           f"# recompiles: {old.recompiles} -> {new.recompiles}\n"
           f"# compile time: {old.seconds:.1f} s -> {new.seconds:.1f} s; {found.runs} runs of the program")
-    if found.taken:
-        print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.verdict}")
-    print("".join(dict.fromkeys(_account(each) for each in found.taken)), end="")  # (made at several places)
+    if patch.taken:
+        print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.best.verdict}")
+    print("".join(dict.fromkeys(_account(each) for each in patch.taken)), end="")  # (made at several places)
     remaining = remaining_problems(after.capture, found.rejected) if after.capture is not None else []
     if remaining:
-        print("# left (at lines of the patched files):" if found.taken else "# left:")
+        print("# left (at lines of the patched files):" if patch.taken else "# left:")
         print("\n".join(f"#   {line}" for line in remaining))
-    if not found.taken:
+    if not patch.taken:
         print("# no change was found that helps and keeps the results" if before.weight else "# nothing to change")
         return DONE if not before.weight else DIFFERENT
-    print(unified_diff(found.texts, os.getcwd()), end="")
+    print(unified_diff(patch.texts, os.getcwd()), end="")
     if given.apply:
-        for path, text in found.texts.items():
+        for path, text in patch.texts.items():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-        print(f"# written: {', '.join(sorted(found.texts))}")
+        print(f"# written: {', '.join(sorted(patch.texts))}")
     return DONE
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -21,7 +21,6 @@ from ..capture.torch_private import cache_entries, compiled_callables, graph_mod
 from ..records.model import Guard, SourceLocation
 from ..torch_text.guards import parse_guards
 from ..torch_text.run_ids import without_numbers_of_objects
-from ..values import frozen
 from ..watch.origins import UserLine
 from .locating import Located, Search
 from .outcome import Disagreement, Outcome
@@ -36,8 +35,7 @@ _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH
                        "BOOL_MATCH", "LAMBDA_GUARD"})
 
 
-@dataclass
-class Fresh:
+class Fresh(NamedTuple):
     """Facts of a compilation made afresh.
 
     Attributes:
@@ -94,27 +92,25 @@ class Diagnosis:
 
     def _fresh(self, backend: Any, caches: bool = False) -> Outcome:
         """Run the call compiled anew by a backend; ``extra`` of the outcome is :class:`Fresh`."""
+        code, recorder, transformed = self.call.code, Recorder(on=True), list[CodeType]()
+        beside = _GraphsBeside(backend, KernelRecorder(recorder))
+
         @contextlib.contextmanager
-        def make_backend() -> Iterator[tuple[Any, Any]]:
-            code = self.call.code
-            recorder = Recorder(on=True)
-            transformed: list[CodeType] = []
-
-            def facts() -> Fresh:
-                guards = {each.co_name: parse_guards(str(entry.guard_manager))
-                          for each in cache_entries.known_codes()
-                          if code is None or each.co_name == code.co_name or resume_code.is_resume(each)
-                          for entry in cache_entries.entries(each) if any(entry.code is one for one in transformed)}
-                search = Search(self.call.tolerance)
-                return Fresh(guards, beside.first_difference(search), search.kernels(recorder.runs))
-
+        def make_backend() -> Iterator[Any]:
             with contextlib.ExitStack() as stack:
                 with contextlib.suppress(AttributeError):  # this torch lacks it
                     stack.callback(hooks.on_bytecode(lambda original, new: transformed.append(new)))
-                beside = _GraphsBeside(backend, stack.enter_context(KernelRecorder(recorder)))
-                yield beside.compile, facts
+                stack.enter_context(beside.kernels)
+                yield beside.compile
 
-        return self.call.afresh(make_backend, pipeline.as_the_program if caches else self._settings,
+        def facts() -> Fresh:
+            guards = {each.co_name: parse_guards(str(entry.guard_manager)) for each in cache_entries.known_codes()
+                      if code is None or each.co_name == code.co_name or resume_code.is_resume(each)
+                      for entry in cache_entries.entries(each) if any(entry.code is one for one in transformed)}
+            search = Search(self.call.tolerance)
+            return Fresh(guards, beside.first_difference(search), search.kernels(recorder.runs))
+
+        return self.call.afresh(make_backend, facts, pipeline.as_the_program if caches else self._settings,
                                 getattr(backend, "dynamic", None))
 
     # --- capture ------------------------------------------------------------------------------------
@@ -225,29 +221,18 @@ def _forget(name: str) -> None:
 
 
 # --- captured graphs beside what a backend made of them ------------------------------------------------
-@frozen
-class _Run:
-    """One run of a graph and of what the backend made of it; each value is the result and the inputs afterwards."""
-
-    number: int
-    captured: Any
-    compiled: Any
-    inputs: list[Any]
-    expected: Any
-    actual: Any
-
-
 class _GraphsBeside:
     """A backend that runs each captured graph before what another backend made of it."""
 
     def __init__(self, backend: Callable[..., Any], kernels: KernelRecorder) -> None:
-        self._backend, self._kernels = backend, kernels
-        self._runs: list[_Run] = []
+        self._backend, self.kernels = backend, kernels
+        #: Number of a graph, itself, what the backend made of it, inputs; then the results and inputs that both left.
+        self._runs: list[tuple[int, Any, Any, list[Any], Any, Any]] = []
 
     def compile(self, gm: Any, inputs: Any) -> Any:
         """Compile a graph; the backend itself, as torch sees it."""
-        self._kernels.number += 1
-        number = self._kernels.number
+        self.kernels.number += 1
+        number = self.kernels.number
         captured = copied(gm)
         compiled = self._backend(gm, inputs)
 
@@ -258,36 +243,35 @@ class _GraphsBeside:
                 expected = snapshot(captured.forward(*copies))
             result = compiled(*args)
             if expected is not None:
-                self._runs.append(_Run(number, captured, compiled, given, (expected, _tensors(copies)),
-                                       (snapshot(result), _tensors(args))))
+                self._runs.append((number, captured, compiled, given, (expected, _tensors(copies)),
+                                   (snapshot(result), _tensors(args))))
             return result
 
         return run
 
     def first_difference(self, search: Search) -> Difference | None:
         """Return the first graph that gave another value; with its first node where the backend runs it by nodes."""
-        for run in self._runs:
-            equal, distance = difference(run.actual, run.expected, search.tolerance)
+        for number, captured, compiled, given, expected, actual in self._runs:
+            equal, distance = difference(actual, expected, search.tolerance)
             if not equal:
-                whole = Difference("backend", "graph", "", run.number)
-                return replace(_first_node(run, search) or whole, max_difference=distance)
+                node = _first_node(number, captured, graph_modules.graph_module_behind(compiled), given, search)
+                return replace(node or Difference("backend", "graph", "", number), max_difference=distance)
         return None
 
 
-def _first_node(run: _Run, search: Search) -> Difference | None:
-    module = graph_modules.graph_module_behind(run.compiled)
+def _first_node(number: int, captured: Any, module: Any, inputs: list[Any], search: Search) -> Difference | None:
     if not isinstance(module, torch.fx.GraphModule):
         return None
     recorder = Recorder(on=True)
     try:
         with torch.no_grad():
-            for each in (module, run.captured):
-                recorder.interpreted(each, run.number)(*map(snapshot, run.inputs))
+            for each in (module, captured):
+                recorder.interpreted(each, number)(*map(snapshot, inputs))
     except Exception:
         return None
-    own, captured = recorder.runs
+    own, of_captured = recorder.runs
     by_name = {each.name: each.value for each in own.values}
-    return search.node("backend", captured, lambda node: (
+    return search.node("backend", of_captured, lambda node: (
         [by_name[node.name]] if node.name in by_name else list(by_name.values())), "")
 
 

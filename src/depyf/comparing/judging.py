@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..capture.torch_private import compiled_callables, pipeline
 from ..views.markdown import some
 from .diagnosis import Diagnosis
 from .locating import Located
-from .outcome import Disagreement, Outcome, disagreements
+from .outcome import Outcome, disagreements
 from .recording import STAGE_TITLES, STAGES, Recorder, stage_backend
 from .reference import Tolerance
 from .results import Difference, Fault, RunningResult, StageResult
@@ -47,7 +47,7 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
     if call.here and ran.missed:
         actual, own_random = _remade(call), frozenset()
         remade = "compiled afresh, separately from the program's versions, to judge the call in this process"
-    if actual.raised is not None and actual.raised.by_torch and call.expected.raised is None:
+    if actual.raised is not None and actual.raised.by_torch and call.in_eager_python().raised is None:
         return replace(result, failure=f"torch did not compile it ({actual.raised.type}: "
                        f"{(actual.raised.text.splitlines() or [''])[0]})")
     findings = call.against_eager(actual, own_random)
@@ -61,10 +61,14 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
     result = replace(result, differing=tuple(map(str, findings.differing)), remade=remade, not_judged=tuple(
         f"{each.place}: {why}" for each, why in findings.not_judged),
         max_difference=max((each.distance for each in findings.differing), default=0.0))
-    if findings.differing and searched:
-        result = replace(result, fault=_fault(call, findings.differing, frozenset() if remade else own_random,
-                                              pipeline.isolated_compile if remade else pipeline.uncached))
-    return result
+    if not findings.differing or not searched or call.here:  # (parts are tried in processes of their own)
+        return result
+    try:
+        fault = Diagnosis(call, findings.differing, frozenset() if remade else own_random,
+                          pipeline.isolated_compile if remade else pipeline.uncached).fault()
+    except ChildFailed as error:
+        fault = Fault("version", "", f"its parts could not be tried: {error}")
+    return replace(result, fault=fault)
 
 
 def _with_draws_of_eager(call: JudgedCall, actual: Outcome, findings: Findings) -> Findings:
@@ -94,31 +98,23 @@ def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
         return backend(gm, inputs)
 
     again.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
-    outcome = call.afresh(lambda: contextlib.nullcontext((again, lambda: None)),
-                          functools.partial(pipeline.isolated_compile, draws_as_eager),
-                          getattr(backend, "dynamic", None))
-    if outcome.raised is not None and call.expected.raised is None:
+    outcome = call.afresh(lambda: contextlib.nullcontext(again),
+                          settings=functools.partial(pipeline.isolated_compile, draws_as_eager),
+                          dynamic=getattr(backend, "dynamic", None))
+    if outcome.raised is not None and call.in_eager_python().raised is None:
         raise ChildFailed(f"{outcome.raised.type}: {outcome.raised.text}")
     return outcome
 
 
 def _own_random(call: JudgedCall) -> frozenset[str]:
     """Return the random numbers that compiled versions of the call draw in their own way, as torch documents."""
-    if "numpy" in call.expected.drew and compiled_callables.draws_numpy_from_torch():
+    drew = call.in_eager_python().drew
+    if "numpy" in drew and compiled_callables.draws_numpy_from_torch():
         return frozenset(("torch", "numpy"))
     backend = call.backend
     name = compiled_callables.backend_name(backend) if backend is not None else ""
     own = ("torch",) if name == "inductor" and not compiled_callables.draws_as_eager() else ()
-    return call.expected.drew & frozenset(own)
-
-
-def _fault(call: JudgedCall, found: Sequence[Disagreement], own_random: frozenset[str], settings: Any) -> Fault | None:
-    if call.here:
-        return None  # (its parts are tried in processes of their own)
-    try:
-        return Diagnosis(call, found, own_random, settings).fault()
-    except ChildFailed as error:
-        return Fault("version", "", f"its parts could not be tried: {error}")
+    return drew & frozenset(own)
 
 
 # --- stages made afresh ----------------------------------------------------------------------------
@@ -145,17 +141,11 @@ def judge_afresh(
 
 
 def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) -> StageResult:
-    title = STAGE_TITLES[name]
-
-    @contextlib.contextmanager
-    def make_backend() -> Iterator[tuple[Any, Any]]:
-        recorder = Recorder()
-        with stage_backend(name, recorder) as backend:
-            yield backend, lambda: (recorder.graphs, recorder.notes)
-
+    title, recorder = STAGE_TITLES[name], Recorder()
     try:
-        actual = call.afresh(make_backend, dynamic=dynamic)
-        if actual.raised is not None and call.expected.raised is None:
+        actual = call.afresh(lambda: stage_backend(name, recorder), lambda: (recorder.graphs, recorder.notes),
+                             dynamic=dynamic)
+        if actual.raised is not None and call.in_eager_python().raised is None:
             return StageResult(name, title, failure=f"{actual.raised.type}: {actual.raised.text}",
                                graphs=actual.extra[0])
         findings = call.against_eager(actual, may_ask=False)

@@ -189,14 +189,14 @@ class Search:
                 continue
             nodes = _nodes(run)
             candidates = list(values.values())
-            for kernel in run.kernels:
-                own = [values[name] for name in kernel.call.nodes if name in values]
-                for written in kernel.written:
+            for call, writes in run.kernels:
+                own = [values[name] for name in call.nodes if name in values]
+                for written in writes:
                     distance = self.distance(written.value, own)
                     if distance is not None and self.distance(written.value, candidates) is not None:
-                        places = [place for name in kernel.call.nodes for place in _locations(nodes, name)]
+                        places = [place for name in call.nodes for place in _locations(nodes, name)]
                         return Difference(
-                            "inductor", "kernel", kernel.call.name, run.number, run.backward, kernel.call.nodes,
+                            "inductor", "kernel", call.name, run.number, run.backward, call.nodes,
                             f"its nodes in eager PyTorch, in {written.name}", distance, _lines(places))
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import random
 import re
 import sys
@@ -23,16 +24,23 @@ from .reference import Reference, Tolerance, difference, within_rounding
 _NUMBER = re.compile(r"\d+\.\d*(?:e[+-]?\d+)?")
 #: An ``assert`` on a tensor, which torch rewrites: it raises this in place of that.
 _ASSERTION = ("RuntimeError", "AssertionError")
+_RAISING = (dis.opmap["RAISE_VARARGS"], dis.opmap.get("RERAISE"))
 Part = Literal["result", "side effect", "printed text", "exception", "gradient", "random state"]
 
 
 @frozen
 class Raised:
-    """An exception that a call raised."""
+    """An exception that a call raised.
+
+    Attributes:
+        module: of its class.
+        own_words: a statement of the program raised it, or it names a key; else an operation did.
+    """
 
     type: str
     text: str
     module: str
+    own_words: bool = False
 
     @property
     def by_torch(self) -> bool:
@@ -128,7 +136,13 @@ def outcome_of(
 
 def raised(error: BaseException) -> Raised:
     """Describe an exception."""
-    return Raised(type(error).__qualname__, str(error), type(error).__module__)
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    own_words = isinstance(error, KeyError) or trace is None or (
+        trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISING
+        and not trace.tb_frame.f_globals.get("__name__", "").startswith("torch."))
+    return Raised(type(error).__qualname__, str(error), type(error).__module__, own_words)
 
 
 def _run_backward(value: Any, given: list[torch.Tensor]) -> None:

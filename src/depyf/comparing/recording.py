@@ -43,14 +43,6 @@ class Value:
 
 
 @dataclass
-class KernelRun:
-    """A call of a kernel and what it wrote."""
-
-    call: KernelCall
-    written: list[Value]
-
-
-@dataclass
 class GraphRun:
     """One run of a graph.
 
@@ -60,8 +52,8 @@ class GraphRun:
         text: as torch prints it.
         values: of its nodes, in order.
         results: names of what it returns.
-        kernels: calls of kernels, where it was compiled; ``values`` are then those of the graph after Inductor's
-            passes, computed by eager PyTorch from the same inputs.
+        kernels: calls of kernels and what each wrote, where it was compiled; ``values`` are then those of the graph
+            after Inductor's passes, computed by eager PyTorch from the same inputs.
     """
 
     number: int
@@ -69,7 +61,7 @@ class GraphRun:
     text: str
     values: list[Value] = field(default_factory=list)
     results: tuple[str, ...] = ()
-    kernels: list[KernelRun] = field(default_factory=list)
+    kernels: list[tuple[KernelCall, list[Value]]] = field(default_factory=list)
 
 
 class Recorder:
@@ -207,7 +199,7 @@ class _GeneratedModule(Observation):
         if self.run is None or call is None:
             return
         used = self.used.get(step.line) or itertools.repeat(True)
-        self.run.kernels.append(KernelRun(call, [
+        self.run.kernels.append((call, [
             Value(name, snapshot(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
 
 

@@ -137,11 +137,6 @@ class JudgedCall:
         arguments = cache_entries.compiled_with(self.compiled)
         return arguments.backend if arguments is not None else None
 
-    @property
-    def expected(self) -> Outcome:
-        """The outcome of the call in eager Python."""
-        return self.in_eager_python()
-
     # --- runs -----------------------------------------------------------------------------------------
     def run(self, work: Callable[[tuple[Any, ...], dict[str, Any]], Result]) -> Result:
         """Return the result of ``work(args, kwargs)``, and undo its effects.
@@ -224,19 +219,20 @@ class JudgedCall:
         return self.run(work)
 
     def afresh(
-        self, make: Callable[[], contextlib.AbstractContextManager[tuple[Any, Callable[[], Any]]]],
+        self, make: Callable[[], contextlib.AbstractContextManager[Any]], ask: Callable[[], Any] = lambda: None,
         settings: Callable[[], contextlib.AbstractContextManager[None]] = pipeline.isolated_compile,
         dynamic: bool | None = None,
     ) -> Outcome:
         """Run the call compiled anew.
 
         Args:
-            make: makes the context of a backend, and what is called afterwards for the outcome's ``extra``.
+            make: makes the context of a backend.
+            ask: is called afterwards, for the outcome's ``extra``.
             settings: makes the context in which torch compiles.
         """
         def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
             hooks.never_compile()
-            with settings(), make() as (backend, ask):
+            with settings(), make() as backend:
                 if self.here:
                     compiled = compiled_copy(self.function, backend, dynamic)
                 else:

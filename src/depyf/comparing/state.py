@@ -44,7 +44,8 @@ def repeatable(roots: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, A
         try:
             for place, value in {"args": args, "kwargs": kwargs, **roots}.items():
                 start.add(place, value)
-            start.put_copies()
+            for put in start.put:
+                put()
             yield start.copied(args), start.copied(kwargs)
         finally:
             start.undo()
@@ -86,12 +87,8 @@ class _Start(Reachable):
         super().__init__()
         self._copies: dict[int, Any] = {}
         self._memory: dict[int, Any] = {}
-        self._put: list[Callable[[], object]] = []
+        self.put: list[Callable[[], object]] = []
         self._undo: list[Callable[[], object]] = []
-
-    def put_copies(self) -> None:
-        for put in self._put:
-            put()
 
     def undo(self) -> None:
         failed: Exception | None = None
@@ -109,7 +106,7 @@ class _Start(Reachable):
             if (new := self.copied(before)) is not before:
                 write(new)
 
-        self._put.append(put)
+        self.put.append(put)
         self._undo.append(lambda: write(before))
 
     def _met(self, place: str, value: Any) -> None:
@@ -142,12 +139,13 @@ class _Start(Reachable):
                         self._slot(value, member)
         if isinstance(value, dict):
             self._mapping(value)
-        elif isinstance(value, (list, collections.deque)):
+        elif isinstance(value, (list, collections.deque, set)):
             self._note(tuple(value), functools.partial(_write_items, value))
-        elif isinstance(value, set):
-            self._note(tuple(value), functools.partial(_write_elements, value))
         elif isinstance(value, types.CellType):
-            self._cell_content(value)
+            try:
+                self._note(value.cell_contents, functools.partial(setattr, value, "cell_contents"))
+            except ValueError:  # (empty)
+                self._undo.append(functools.partial(delattr, value, "cell_contents"))
         elif isinstance(value, type):
             if is_users(value):
                 self._note(tuple(vars(value).items()), functools.partial(_write_attributes, value))
@@ -181,12 +179,6 @@ class _Start(Reachable):
                     base.__setitem__(value, key, item)
 
         self._note(tuple(before), write)
-
-    def _cell_content(self, cell: types.CellType) -> None:
-        try:
-            self._note(cell.cell_contents, lambda content: setattr(cell, "cell_contents", content))
-        except ValueError:
-            self._undo.append(lambda: delattr(cell, "cell_contents"))
 
     def _slot(self, owner: Any, member: types.MemberDescriptorType) -> None:
         try:
@@ -243,12 +235,7 @@ class _Start(Reachable):
 def _write_items(value: Any, items: tuple[Any, ...]) -> None:
     if len(value) != len(items) or any(one is not other for one, other in zip(value, items)):
         value.clear()
-        value.extend(items)
-
-
-def _write_elements(value: set[Any], elements: tuple[Any, ...]) -> None:
-    value.clear()
-    value.update(elements)
+        (value.update if isinstance(value, set) else value.extend)(items)
 
 
 def _write_attributes(cls: type, pairs: tuple[tuple[str, Any], ...]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..records.model import Guard
 from ..values import frozen
-from .conditions import Facet, Finding, Undecided, tried, value_of
+from .conditions import Facet, Finding, known, tried, value_of
 from .given import Given, TensorValue, parsed, words
 
 #: A change may make other conditions fail; so many rounds of changes are tried.
@@ -196,13 +196,13 @@ def _numbers(guard: Guard, given: Given) -> Iterator[tuple[_Number, int]]:
         match node:
             case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []),
                                ast.Constant(int(index))):
-                tensor = _known(inner, given)
+                tensor = known(inner, given)
                 if isinstance(tensor, TensorValue) and index < len(tensor.shape):
                     sizes = [index] if method == "size" else range(len(tensor.shape))
                     yield from ((_Number(words(inner), at, inner), tensor.shape[at]) for at in sizes)
                 continue
             case ast.Subscript() | ast.Attribute():
-                value = _known(node, given)
+                value = known(node, given)
                 if type(value) is int:
                     yield _Number(words(node), None, node), value
                 continue
@@ -213,10 +213,3 @@ def _subject(guard: Guard) -> str:
     """Return the first argument of a condition that is a call, in the user's words."""
     tree = parsed(guard.expression)
     return words(tree.args[0]) if isinstance(tree, ast.Call) and tree.args else ""
-
-
-def _known(node: ast.expr, given: Given) -> Any:
-    try:
-        return value_of(node, given)
-    except (Undecided, LookupError, TypeError):
-        return None

@@ -107,8 +107,8 @@ def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
                 case SameObject():
                     return _of_object(guard, one.name, words(subject), value)
                 case Type() if (met := type_name(value)):
-                    return _compared(guard, _same_type(met, one.name), f"type({words(subject)})", one.name, met,
-                                     _conversion(subject, value, one.name))
+                    return Finding(guard, True) if _same_type(met, one.name) else Finding(
+                        guard, False, f"type({words(subject)})", one.name, met, _conversion(subject, value, one.name))
                 case Marks() if isinstance(value, TensorValue):
                     return Finding(guard, True)  # (described tensors have no marks)
             raise Undecided(words(subject))
@@ -143,12 +143,6 @@ def _of_expression(guard: Guard, tree: ast.expr, given: Given) -> Finding:
     return Finding(guard, False, in_shape_words(subject), in_shape_words(compared.expected), compared.seen, facets)
 
 
-def _compared(
-    guard: Guard, holds: bool, subject: str, wanted: str, met: str, facets: tuple[Facet, ...] = ()
-) -> Finding:
-    return Finding(guard, True) if holds else Finding(guard, False, subject, wanted, met, facets)
-
-
 def _same_type(met: str, wanted: str) -> bool:
     return met == wanted or met.rpartition(".")[2] == wanted and "." not in wanted
 
@@ -172,7 +166,7 @@ def _of_tensor(guard: Guard, wanted: Tensor, node: ast.expr, value: Any) -> Find
     if isinstance(value, Opaque) and value.type_name in ("", f"torch.{wanted.cls or 'Tensor'}"):
         raise Undecided(path)  # (a tensor of which guards see more than can be written)
     if not isinstance(value, TensorValue):
-        return _compared(guard, False, f"type({path})", "a tensor", type_name(value))
+        return Finding(guard, False, f"type({path})", "a tensor", type_name(value))
     differences = list(_tensor_differences(value, wanted, path, node))
     if not differences:
         return Finding(guard, True)
@@ -215,7 +209,7 @@ def _of_aliases(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
             missing = missing or str(undecided)
             continue
         if id(value) in seen:
-            return _compared(guard, False, f"{seen[id(value)]} is {words(node)}", "False", "True")
+            return Finding(guard, False, f"{seen[id(value)]} is {words(node)}", "False", "True")
         seen[id(value)] = words(node)
     if missing:
         raise Undecided(f"{missing} (may be the same tensor as another)")
@@ -226,7 +220,7 @@ def _of_object(guard: Guard, wanted: str, path: str, value: Any) -> Finding:
     if wanted and not _same_type(type_name(value), wanted):
         # (Of a class, torch prints its own name.)
         if isinstance(value, TensorValue | int | float | str | list | tuple | dict) and wanted != "type":
-            return _compared(guard, False, path, "the same object", shown(value))
+            return Finding(guard, False, path, "the same object", shown(value))
     if value is None and wanted == "NoneType":
         return Finding(guard, True)
     raise Undecided(f"{path} (which object it is)")
@@ -236,7 +230,7 @@ def _of_state(guard: Guard, settings: Mapping[str, str], given: Given) -> Findin
     for name, wanted in settings.items():
         met = given.state.get(name)
         if name in given.state and wanted not in (str(met), repr(met), shown(met, 1000)):
-            return _compared(guard, False, name.replace("_", " "), wanted, shown(met),
+            return Finding(guard, False, name.replace("_", " "), wanted, shown(met),
                              (Facet(name, "state", 0, _state_value(wanted)),))
     missing = [name for name in settings if name not in given.state]
     if missing:
@@ -305,6 +299,14 @@ def value_of(node: ast.expr, given: Given) -> Any:
         Undecided: something in it was not given.
     """
     return _Evaluator(given).value(node)
+
+
+def known(node: ast.expr, given: Given) -> Any:
+    """Return the value of such an expression; ``UNKNOWN`` where it was not given."""
+    try:
+        return value_of(node, given)
+    except (Undecided, LookupError, TypeError):
+        return UNKNOWN
 
 
 class _Evaluator:

@@ -65,7 +65,8 @@ class DroppedGuards:
         self._leave: Callable[[], None] | None = None
 
     def __enter__(self) -> DroppedGuards:
-        self._leave = keep_dropped(self._on_call)
+        self._leave = keep_dropped(
+            lambda full, values: guarded_call(lambda: self._check(full, values), None, self._report))
         return self
 
     def __exit__(
@@ -77,9 +78,6 @@ class DroppedGuards:
 
     def __str__(self) -> str:
         return "\n".join(self._lines()) + "\n"
-
-    def _on_call(self, full: FullGuards, values: Mapping[str, Any]) -> None:
-        guarded_call(lambda: self._check(full, values), None, self._report)
 
     def _report(self, error: Exception) -> None:
         problem = f"{type(error).__name__}: {error}"

@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..torch_text.parsed import parsed_expression
-from .conditions import Undecided, value_of
-from .given import DTYPES, Given, Opaque, Symbol, TensorValue, contiguous
+from .conditions import known
+from .given import DTYPES, UNKNOWN, Given, Opaque, Symbol, TensorValue, contiguous
 
 if TYPE_CHECKING:
     from .oracle import Fit
@@ -198,23 +198,18 @@ def _resized(names: Sequence[str], size: int, given: Given) -> dict[str, Any]:
         path, _, last = name.rpartition(".")
         index = last.removeprefix("size()[").removeprefix("shape[").removesuffix("]")
         if not path or not index.removeprefix("-").isdecimal():
-            _value(name, name, given)
+            path, index = name, ""
+        tree = parsed_expression(path)
+        before = UNKNOWN if tree is None else known(tree, given)
+        if before is UNKNOWN:
+            raise NotGiven(name, path)
+        if not index:
             changed[name] = size
             continue
-        value = changed.get(path, _value(path, name, given))
+        value = changed.get(path, before)
         if not isinstance(value, TensorValue) or not -len(value.shape) <= int(index) < len(value.shape):
             raise NotAValue(f"{name}: {path} has no dimension {index}; it is {value}")
         shape = list(value.shape)
         shape[int(index)] = size
         changed[path] = value.with_shape(shape)
     return changed
-
-
-def _value(path: str, name: str, given: Given) -> Any:
-    tree = parsed_expression(path)
-    try:
-        if tree is not None:
-            return value_of(tree, given)
-    except (Undecided, LookupError, TypeError):
-        pass
-    raise NotGiven(name, path)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import dis
 import inspect
 import itertools
 import logging
@@ -114,16 +113,6 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
          ) -> dict[str, Any]:
     """Run one generated call and return its attributes of :class:`Call`."""
     owner: Any = getattr(function, "__self__", function)
-    own_words = False
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        nonlocal own_words
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            own_words = _in_own_words(error)
-            raise
-
     with repeatable({"function": function, "self": owner}, variation.args, variation.kwargs) as (args, kwargs):
         if variation.training is not None:
             owner.train(variation.training)
@@ -131,9 +120,9 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
         forcing.to, forcing.taken = forced, set()
         seed_random_numbers(0)
         with _Messages() as messages, pipeline.all_eager():
-            outcome = outcome_of(called, reached, args, kwargs, None)
+            outcome = outcome_of(function, reached, args, kwargs, None)
         _add_new_globals(outcome.states, reached, roots(function, owner))
-    return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": messages.lines, "own_words": own_words}
+    return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": messages.lines}
 
 
 def _add_new_globals(states: dict[str, Any], roots: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -144,16 +133,6 @@ def _add_new_globals(states: dict[str, Any], roots: Mapping[str, Any], now: Mapp
         of_global = re.match(r"global \w+", place)
         if of_global is not None and of_global[0] not in owners:
             del states[place]
-
-
-def _in_own_words(error: BaseException) -> bool:
-    """Return whether a statement of the program raised an error, or it names a key; else an operation raised it."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return isinstance(error, KeyError) or trace is None or (
-        trace.tb_frame.f_code.co_code[trace.tb_lasti] in (dis.opmap["RAISE_VARARGS"], dis.opmap.get("RERAISE"))
-        and not trace.tb_frame.f_globals.get("__name__", "").startswith("torch."))
 
 
 class _Messages(logging.Handler):

@@ -38,7 +38,6 @@ class Call:
         outcome: a ``comparing.outcome.Outcome``; ``None`` where it could not be judged.
         taken: the sides of conditions that it took.
         said: log records and warnings, as (level, text).
-        own_words: it raised an error with words of the program; else they are torch's.
         why_not: why it could not be judged.
     """
 
@@ -49,7 +48,6 @@ class Call:
     outcome: Any = None
     taken: frozenset[tuple[int, bool]] = frozenset()
     said: Sequence[tuple[str, str]] = ()
-    own_words: bool = False
     why_not: str = ""
 
     @property
@@ -196,7 +194,7 @@ def _difference(new: Call, old: Call, tolerance: tuple[float, ...]) -> str:
 
     one, other = new.outcome.raised, old.outcome.raised
     if one is not None and other is not None and (one.type != other.type or one.text != other.text and (
-            new.own_words or old.own_words)):
+            one.own_words or other.own_words)):
         return f"raises {one.type}: {one.text[:80]}; before {other.type}: {other.text[:80]}"
     if new.said != old.said:
         return f"logs and warns {new.said!r:.80}; before {old.said!r:.80}"

@@ -7,7 +7,7 @@ functions, and go with the break. Rounds end when nothing is left, nothing new i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from ..advice import Advice, Sources, candidates
 from ..advice.recompile_edits import proposals
@@ -37,30 +37,6 @@ class Step:
     verdict: Verdict = Verdict()
 
 
-@frozen
-class Found:
-    """The result of the search.
-
-    Attributes:
-        before, after: the run without and with the patch.
-        taken: the changes of the patch.
-        texts: the new texts of the files that it changes, by real path.
-        verdict: of generated calls.
-        runs: the number of runs of the program.
-        refused: why nothing was tried, or ``""``.
-        rejected: what was tried and is no part of the patch, in words, with the reason.
-    """
-
-    before: Outcome
-    after: Outcome
-    taken: tuple[Advice, ...]
-    texts: Mapping[str, str]
-    verdict: Verdict
-    runs: int
-    refused: str
-    rejected: Mapping[str, str]
-
-
 class Search:
     """A search for a patch of one program.
 
@@ -69,6 +45,13 @@ class Search:
         trial: runs it.
         most_runs: the search ends after so many.
         on_run: called before each run with its number and what is tried.
+
+    Attributes:
+        before: the run without a patch.
+        best: the patch that was found, which may have no changes.
+        runs: the number of runs of the program.
+        refused: why nothing was tried, or ``""``.
+        rejected: what was tried and is no part of the patch, in words, with the reason.
     """
 
     def __init__(self, program: str, trial: Trial, most_runs: int = 20,
@@ -78,6 +61,7 @@ class Search:
         self.runs = 0
         self.tried: set[Advice] = set()
         self.on_recompiles: set[Advice] = set()
+        self.refused = ""
         self.rejected: dict[str, str] = {}
         self._unchanged: dict[str, Outcome] = {}
 
@@ -90,33 +74,31 @@ class Search:
     def _left(self) -> int:
         return self.most_runs - self.runs
 
-    def patch(self) -> Found:
-        """Run the search."""
+    def run(self) -> Search:
+        """Run the search, and return it."""
         before = self.before = self._run(Patch(self.program), "the program as it is")
-        found, refused = Step(before, Patch(self.program)), ""
+        self.best = Step(before, Patch(self.program))
         if before.status != 0 or before.capture is None:
-            refused = "the program fails as it is" if before.status else "the program takes too long"
+            self.refused = "the program fails as it is" if before.status else "the program takes too long"
         elif not before.capture.compilations:
-            refused = "torch compiled nothing in the program's own process; others that it starts are not watched"
+            self.refused = "torch compiled nothing in the program's own process; others that it starts are not watched"
         else:
-            found = self._found(found)
-            if before.weight and not found.patch.taken and self._left > 0 and self._run(
+            self._improve()
+            if before.weight and not self.best.patch.taken and self._left > 0 and self._run(
                     Patch(self.program), "the program as it is, again").difference(before):
-                refused = "two runs of the program as it is do not give the same, so no change can be judged"
-        taken = found.patch.taken
-        rejected = {what: why for what, why in self.rejected.items() if what not in {each.change for each in taken}}
-        return Found(before, found.after, taken, found.patch.texts, found.verdict, self.runs, refused, rejected)
+                self.refused = "two runs of the program as it is do not give the same, so no change can be judged"
+        for each in self.best.patch.taken:
+            self.rejected.pop(each.change, None)
+        return self
 
-    def _found(self, found: Step) -> Step:
-        """Return the last step that weighs less than those before."""
-        step: Step | None = found
+    def _improve(self) -> None:
+        step: Step | None = self.best
         ahead = 0
         while step is not None and step.after.weight and self._left > 0 and ahead <= MOST_AHEAD:
             step = self._round(step)
-            if step is not None and step.after.weight < found.after.weight:
-                found, ahead = step, 0
+            if step is not None and step.after.weight < self.best.after.weight:
+                self.best, ahead = step, 0
             ahead += 1
-        return found
 
     def _round(self, step: Step) -> Step | None:
         """Return the next step; ``None`` where no proposed change can be taken."""

@@ -20,6 +20,7 @@ MOST_ALONE = 4
 
 #: The keys and indices that lead to a value in (args, kwargs).
 _Place = tuple[Any, ...]
+_Call = tuple[tuple[Any, ...], dict[str, Any]]
 _Change = Callable[[Any], Any]
 _OfTensor = Callable[[torch.Tensor], torch.Tensor]
 
@@ -44,11 +45,11 @@ def variations(function: Callable[..., Any], module: Any, args: tuple[Any, ...],
                ) -> Iterator[Variation]:
     """Yield the inputs, each once: first the recorded one, then others with new containers and tensors."""
     seen: set[str] = set()
-    for each in _all(function, module, args, kwargs):
-        contents = repr((each.training, [_contents(value) for _, value in _leaves((each.args, each.kwargs))]))
+    for name, call, training in _all(function, module, (args, kwargs)):
+        contents = repr((training, [_contents(value) for _, value in _leaves(call)]))
         if contents not in seen:
             seen.add(contents)
-            yield each
+            yield Variation(name, *call, training)
 
 
 def _contents(value: Any) -> Any:
@@ -57,40 +58,42 @@ def _contents(value: Any) -> Any:
     return value.dtype, value.requires_grad, value.shape, value.detach().tolist()
 
 
-def _all(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
-         ) -> Iterator[Variation]:
-    yield Variation("as recorded", args, kwargs)
+def _all(function: Callable[..., Any], module: Any, call: _Call) -> Iterator[tuple[str, _Call, bool | None]]:
+    yield "as recorded", call, None
     if isinstance(module, torch.nn.Module):
-        mode = "training" if not module.training else "evaluation"
-        yield Variation(f"in {mode} mode", args, kwargs, not module.training)
-    for name, change in _changes(_leaves((args, kwargs))):
-        yield Variation(name, *_mapped((args, kwargs), (), change))
-    yield from _missing(function, args, kwargs)
+        yield f"in {'evaluation' if module.training else 'training'} mode", call, not module.training
+    for name, change, place in _changes(list(_leaves(call))):
+        yield name, _mapped(call, change, place), None
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return
+    args, kwargs = call
+    for number, (name, parameter) in enumerate(parameters.items()):
+        if parameter.default is None:
+            without = tuple(None if n == number else each for n, each in enumerate(args))
+            yield f"{name} is None", _mapped(
+                (without, kwargs | ({name: None} if name in kwargs else {})), lambda value: value), None
 
 
-def _changes(leaves: Sequence[tuple[_Place, Any]]) -> Iterator[tuple[str, Callable[[_Place, Any], Any]]]:
-    """Yield changes of what a call is given: of all tensors, of all sizes, of one tensor, of one number."""
+def _changes(leaves: Sequence[tuple[_Place, Any]]) -> Iterator[tuple[str, _Change, _Place | None]]:
+    """Yield changes of all tensors, of all sizes, of one tensor, of one number, with the place of the latter two."""
     for name, change in (*_VALUES, *_TYPES, *_GRADIENTS):
-        yield f"tensors {name}", _changed(change)
+        yield f"tensors {name}", change, None
     tensors = [(place, value) for place, value in leaves if isinstance(value, torch.Tensor)]
     for size in list(dict.fromkeys(size for _, value in tensors for size in value.shape))[:MOST_ALONE]:
         for other in dict.fromkeys((0, 1, size + 1, 2 * size, size - 1)):
             if other not in (size, -1):
-                change = _resized(functools.partial(_with_size, size, other))
-                yield f"size {other} in the place of {size}", _changed(change)
+                yield f"size {other} in the place of {size}", _resized(functools.partial(_with_size, size, other)), None
     for place, _ in tensors[:MOST_ALONE] if len(tensors) > 1 else ():
         for name, change in (*_VALUES[:4], *_TYPES, *_SHAPES):
-            yield f"only {_in_words(place)}: {name}", _changed(change, place)
+            yield f"only {_in_words(place)}: {name}", change, place
     numbers = [(place, value) for place, value in leaves if isinstance(value, (bool, int, float))]
     for place, number in numbers[:MOST_ALONE]:
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
         for new in dict.fromkeys(others):
-            yield f"{_in_words(place)} is {new!r}", _changed(functools.partial(_replaced_by, new), place)
-
-
-def _changed(change: _Change, only_at: _Place | None = None) -> Callable[[_Place, Any], Any]:
-    return lambda place, value: change(value) if only_at in (None, place) else value
+            yield f"{_in_words(place)} is {new!r}", functools.partial(_replaced_by, new), place
 
 
 def _replaced_by(new: Any, value: Any) -> Any:
@@ -99,19 +102,6 @@ def _replaced_by(new: Any, value: Any) -> Any:
 
 def _with_size(size: int, other: int, shape: Sequence[int]) -> list[int]:
     return [other if each == size else each for each in shape]
-
-
-def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
-    """Yield the call with each given argument as ``None`` whose default that is."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return
-    for number, (name, parameter) in enumerate(parameters.items()):
-        if parameter.default is None:
-            without = tuple(None if n == number else each for n, each in enumerate(args))
-            given = without, {**kwargs, **({name: None} if name in kwargs else {})}
-            yield Variation(f"{name} is None", *_mapped(given, (), lambda place, value: value))
 
 
 # --- tensors --------------------------------------------------------------------------------------
@@ -185,20 +175,24 @@ _SHAPES = tuple((name, _resized(shape_of)) for name, shape_of in (
 
 
 # --- values in containers -------------------------------------------------------------------------
-def _leaves(value: Any) -> list[tuple[_Place, Any]]:
-    """Return the values in containers, each with its place."""
-    found: list[tuple[_Place, Any]] = []
-    _mapped(value, (), lambda place, each: found.append((place, each)))
-    return found
+def _leaves(value: Any, place: _Place = ()) -> Iterator[tuple[_Place, Any]]:
+    """Yield the values in containers, each with its place."""
+    if not isinstance(value, (list, tuple)) and type(value) is not dict:
+        yield place, value
+        return
+    for key, each in value.items() if type(value) is dict else enumerate(value):
+        yield from _leaves(each, (*place, key))
 
 
-def _mapped(value: Any, place: _Place, change: Callable[[_Place, Any], Any]) -> Any:
+def _mapped(value: Any, change: _Change, only_at: _Place | None = None, place: _Place = ()) -> Any:
+    """Return a copy of containers in which each value, or the one at a place, is changed."""
     if isinstance(value, (list, tuple)):
-        items = [_mapped(each, (*place, number), change) for number, each in enumerate(value)]
+        items = [_mapped(each, change, only_at, (*place, number)) for number, each in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if type(value) is dict:
-        return {key: _mapped(each, (*place, key), change) for key, each in value.items()}
-    return change(place, copy.copy(value) if isinstance(value, set) else value)
+        return {key: _mapped(each, change, only_at, (*place, key)) for key, each in value.items()}
+    value = copy.copy(value) if isinstance(value, set) else value
+    return change(value) if only_at in (None, place) else value
 
 
 def _in_words(place: _Place) -> str:

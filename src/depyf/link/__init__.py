@@ -9,7 +9,7 @@
 ``transformed``  Dynamo's code: the proven source runs in its place, or its line table points there
 ``lifetimes``    deletes after the last uses of variables; the statements that release a graph's values, which its file
                  leaves out
-``patches``      instructions that source cannot express, torch's marks for its profiler
+``patches``      instructions that source cannot express
 ``linker``       what capture calls; never raises
 ``sessions``     the active ``prepare_debug``, and those that ended; linked code runs inside ``debug()``
 """

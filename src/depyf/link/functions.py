@@ -2,12 +2,13 @@
 
 Torch compiles a graph's ``forward`` and the functions of a generated module from text that is in no file. The dumped
 file has the same text with comments, a graph's with other names and layout. Compiling the dump gives the same
-instructions with other line numbers; where that is proven (:func:`identical_code`, :func:`same_graph`), the function is
-assigned the new code object. It remains the same object, and computes the same.
+instructions with other line numbers; where that is proven (:func:`identical_code`, :func:`computation`), the function
+is assigned the new code object. It remains the same object, and computes the same.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import linecache
 import threading
@@ -16,8 +17,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .graph_code import GraphCode, identical_code, named_like, nested_codes, qualified_name, same_graph
-from .lifetimes import numbers, running_graph
+from .graph_code import are_alike, computation, identical_code, named_like, nested_codes, qualified_name
+from .lifetimes import releases_parameters, running_graph
 
 _assigning = threading.Lock()
 
@@ -40,26 +41,41 @@ def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
 def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
     """Link the ``forward`` of a graph to ``text``, its view in the file ``path``.
 
-    That text then runs, with the releases that it leaves out (:mod:`.lifetimes`), once it is proven to do what torch's
-    code does (:mod:`.graph_code`). Returns whether the text has that graph; if not, nothing is changed.
+    That text then runs, with the releases that it leaves out (:mod:`.lifetimes`), once it is proven to compute what
+    torch's text does (:mod:`.graph_code`). Returns whether the text has that graph; if not, nothing is changed.
     """
     plain = plain_function(function)
     if plain is None:
         return False
-    running = GraphCode(plain.__code__)
-    # (A graph without second names of its parameters releases the parameters themselves.)
-    for parameters in (True, False) if running.released else (False, True):
-        try:
-            tree = running_graph(text, path, parameters)
-            top = compile(tree, path, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+    running = plain.__code__
+    try:
+        source = "".join(linecache.getlines(running.co_filename))
+        # (Torch's; or, where it is linked to another file, that with releases.)
+        texts = (ast.parse(source) if given is None else running_graph(source, "", given)
+                 for given in (None, False, True))
+        own = next((each for tree in texts for code, each in _functions(tree, "") if identical_code(running, code)),
+                   None)
+        if own is None:
             return False
-        for code in nested_codes(top):
-            if code.co_name == plain.__code__.co_name and same_graph(running, code, numbers(tree, code.co_firstlineno)):
+        computed = computation(own)
+        # (A graph without second names of its parameters releases the parameters themselves.)
+        tree = running_graph(text, path, parameters=releases_parameters(own))
+        for code, each in _functions(tree, path):
+            if code.co_name == running.co_name and are_alike(running, code) and computation(each) == computed:
                 _replace(plain, code)
                 remember_lines(path, text, plain)
                 return True
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
     return False
+
+
+def _functions(tree: ast.Module, path: str) -> Iterator[tuple[CodeType, ast.FunctionDef]]:
+    """Yield the functions of a text with their code."""
+    places = {(node.name, node.lineno): node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    for code in nested_codes(compile(tree, path, "exec", dont_inherit=True)):
+        if (code.co_name, code.co_firstlineno) in places:
+            yield code, places[code.co_name, code.co_firstlineno]
 
 
 def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:

@@ -1,21 +1,15 @@
-"""Are two code objects the same program, or the same graph, whatever the names of its values?
+"""Are two code objects the same program; are two texts the same graph, whatever the names of its values?
 
-The file of a graph has other names than torch's code, and no second names of parameters. Both are compared instruction
-by instruction, without what is unobservable:
-
-* ``l_x_ = L_x_`` at the beginning: from there on the second name is read as the parameter;
-* the release of a name that was just bound.
-
-Names may differ, as long as the same value is read: names are matched where they are bound. Both release the same
-values at the same places; a parameter lives until the function ends, as the caller or its second name refers to it.
+The file of a graph has other names than torch's text, no second names of parameters (``l_x_ = L_x_``) and no releases
+(``l_x_ = None``). So the values of both are numbered as they are made, and the statements compared with these numbers.
 """
 
 from __future__ import annotations
 
+import ast
 import dis
-import opcode
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from itertools import pairwise
 from types import CodeType
 from typing import Any
@@ -35,7 +29,7 @@ def identical_code(left: CodeType, right: CodeType) -> bool:
     """Return whether both run the same instructions on the same constants and names."""
     if left is right:
         return True
-    if not _are_alike(left, right) or (left.co_code, left.co_varnames) != (right.co_code, right.co_varnames):
+    if not are_alike(left, right) or (left.co_code, left.co_varnames) != (right.co_code, right.co_varnames):
         return False
     names = _qualified_names(left) & _qualified_names(right)
     return len(left.co_consts) == len(right.co_consts) and all(
@@ -43,7 +37,8 @@ def identical_code(left: CodeType, right: CodeType) -> bool:
         for index, (ours, theirs) in enumerate(zip(left.co_consts, right.co_consts)))
 
 
-def _are_alike(left: CodeType, right: CodeType) -> bool:
+def are_alike(left: CodeType, right: CodeType) -> bool:
+    """Return whether all is equal but instructions, constants and the names of variables."""
     return (all(getattr(left, name) == getattr(right, name) for name in _PLAIN)
             and not (left.co_flags ^ right.co_flags) & ~CO_NESTED
             and getattr(left, "co_exceptiontable", b"") == getattr(right, "co_exceptiontable", b""))
@@ -100,175 +95,43 @@ def named_like(code: CodeType, other: CodeType) -> CodeType:
     return code.replace(co_name=other.co_name)
 
 
-_RELEASE = "release"
-_COPY = frozenset({"COPY", "DUP_TOP"})
+# --- graphs ------------------------------------------------------------------------------------------
+def computation(function: ast.FunctionDef) -> list[str]:
+    """Return the statements of a graph, which is changed, with its values by number, parameters first.
 
-#: An operation with its operand: a name, a constant, or the argument as it is.
-_Event = tuple[str, Any]
+    ``y += s1;  y_1 = y;  y = None`` adds to a value, which is another one then, names it and releases a name.
 
-
-def same_graph(graph: GraphCode, text: CodeType, numbers: Set[str] = frozenset()) -> bool:
-    """Return whether both do the same.
-
-    Args:
-        numbers: parameters of the latter that are numbers: how long they live is unobservable.
+    Raises:
+        ValueError: it is no straight-line code.
     """
-    running = graph.code
-    if not _are_alike(running, text):
-        return False
-    shown = GraphCode(text)
-    count = running.co_argcount + running.co_kwonlyargcount
-    ends = [pair for pair in zip(running.co_varnames[:count], text.co_varnames[:count]) if pair[0] in graph.released]
-    if any(name not in shown.released and name not in numbers for _, name in ends):
-        return False
-    if len(graph.events) != len(shown.events):
-        return False
-    names = dict(zip(running.co_varnames[:count], text.co_varnames[:count]))
-    back = {new: old for old, new in names.items()}
-    for (what, one), (what_too, other) in zip(graph.events, shown.events):
-        if what != what_too:
-            return False
-        if what == "LOAD_FAST":
-            if names.get(one) != other:
-                return False
-        elif what == "STORE_FAST":
-            names.pop(back.get(other, ""), None)
-            names[one] = other
-            back[other] = one
-        elif what == _RELEASE:
-            if len(one) != len(other) or {names.get(name) for name in one} != other:
-                return False
-        elif what in _VARIABLES:
-            if names.get(one) != other:
-                return False
-        elif what in _CONSTANTS:
-            if not _same_constant(one, other):
-                return False
-        elif one != other:
-            return False
-    return True
-
-
-class GraphCode:
-    """The events of a graph's function, to compare it by.
-
-    Attributes:
-        released: parameters without a second name that it releases.
-    """
-
-    def __init__(self, code: CodeType) -> None:
-        self.code = code
-        parameters = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-        events = _events(code)
-        begin = 0
-        while begin < len(events) and events[begin][0] not in ("LOAD_FAST", "STORE_FAST"):
-            begin += 1
-        second: dict[str, str] = {}
-        end = begin
-        while end + 1 < len(events) and events[end][0] == "LOAD_FAST" and events[end][1] in parameters \
-                and events[end + 1][0] == "STORE_FAST" and events[end + 1][1] not in parameters:
-            second[events[end + 1][1]] = events[end][1]
-            end += 2
-        self.released: set[str] = set()
-        self.events: list[_Event] = events[:begin]
-        gone: set[str] = set()  # names of parameters that are released
-        at = end
-        while at < len(events):
-            what, name = events[at]
-            names, after = _released(events, at) if name is None and what == "LOAD_CONST" else (_NOTHING, at)
-            if after == at:
-                if what in _VARIABLES:
-                    if name in gone:
-                        self.events.append(("read too late", object()))
-                    self.events.append((what, second.get(name, name)))
-                else:
-                    self.events.append(events[at])
-                at += 1
+    arguments = function.args
+    names = {each.arg: str(number) for number, each in enumerate(
+        (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))}
+    count, result = len(names), list[str]()
+    for statement in function.body:
+        stored = [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(
+            node.ctx, ast.Store)]
+        shown: ast.AST = statement
+        match statement:
+            case ast.Assign(targets, ast.Constant(None)) if len(stored) == len(targets):
+                for name in stored:
+                    names.pop(name, None)
                 continue
-            at = after
-            of_parameters = names & (parameters | second.keys())
-            gone |= of_parameters
-            self.released |= of_parameters & parameters
-            names -= of_parameters
-            self._drop_unread(names)
-            if names:
-                self.events.append((_RELEASE, names))
-
-    def _drop_unread(self, names: set[str]) -> None:
-        """Drop the release of a name that was just bound, and its binding."""
-        if self.events and self.events[-1][0] == "STORE_FAST" and self.events[-1][1] in names:
-            names.discard(self.events.pop()[1])
-            if self.events and self.events[-1][0] == "LOAD_FAST":
-                self.events.pop()
-            else:
-                self.events.append(("POP_TOP", 0))
-
-
-def _released(events: list[_Event], at: int) -> tuple[set[str], int]:
-    """Return the names that are released there (``a = b = None``), and where that ends."""
-    names: set[str] = set()
-    after = at + 1
-    while after < len(events):
-        if events[after][0] in _COPY and after + 1 < len(events) and events[after + 1][0] == "STORE_FAST":
-            names.add(events[after + 1][1])
-            after += 2
-        elif events[after][0] == "STORE_FAST":
-            names.add(events[after][1])
-            return names, after + 1
-        else:
-            break
-    return set(), at
-
-
-def _events(code: CodeType) -> list[_Event]:
-    """Return the instructions of straight-line code; those that work on two variables as two.
-
-    A jump, of which a graph has none, differs from all others.
-    """
-    raw, constants, variables = code.co_code, code.co_consts, code.co_varnames
-    kinds = _KINDS
-    extended = 0
-    result: list[_Event] = []
-    for number, argument in zip(raw[::2], raw[1::2]):
-        if number in _SILENT:
-            continue
-        kind, what, second = kinds[number]
-        argument |= extended
-        extended = 0
-        if kind == "variable":
-            result.append((what, variables[argument]))
-        elif kind == "plain":
-            result.append((what, argument))
-        elif kind == "constant":
-            result.append((what, constants[argument]))
-        elif kind == "two variables":
-            result += (what, variables[argument >> 4]), (second, variables[argument & 15])
-        elif kind == "extension":
-            extended = argument << 8
-        else:
-            result.append((what, object()))
+            case ast.Assign([ast.Name(name)], ast.Name(other)) | ast.AnnAssign(ast.Name(name), _, ast.Name(other)):
+                names[name] = names.get(other, other)
+                continue
+            case ast.Assign([ast.Name()], value) | ast.AnnAssign(ast.Name(), _, ast.expr() as value) | ast.Expr(value):
+                shown = value
+            case ast.Assign() | ast.AugAssign() | ast.Return():
+                pass
+            case _:
+                raise ValueError(f"line {statement.lineno} is in no graph")
+        for node in ast.walk(shown):
+            if isinstance(node, ast.Name):
+                is_new = isinstance(node.ctx, ast.Store) and not isinstance(statement, ast.AugAssign)
+                node.id = "" if is_new else names.get(node.id, node.id)
+        result.append(ast.dump(shown))
+        for name in stored or [""]:  # (what is computed and not named is a value, too)
+            count += 1
+            names[name] = str(count)
     return result
-
-
-def _kind(number: int) -> tuple[str, str, str]:
-    """Return the kind of an instruction's argument, the instruction's name here, and what it does besides."""
-    name = dis.opname[number].replace("LOAD_FAST_BORROW", "LOAD_FAST").replace("LOAD_FAST_CHECK", "LOAD_FAST")
-    if name == "EXTENDED_ARG":
-        return "extension", name, ""
-    for one in ("LOAD_FAST", "STORE_FAST"):
-        if name in (f"{one}_LOAD_FAST", f"{one}_STORE_FAST"):
-            return "two variables", one, name.removeprefix(f"{one}_")
-    if number in opcode.haslocal:
-        return "variable", name, ""
-    if number in opcode.hasconst:
-        return "constant", name, ""
-    if number in opcode.hasjrel or number in opcode.hasjabs:
-        return "jump", name, ""
-    return "plain", name, ""
-
-
-_KINDS = tuple(map(_kind, range(256)))
-_CONSTANTS = frozenset(what for kind, what, _ in _KINDS if kind == "constant")
-_VARIABLES = frozenset(what for kind, what, _ in _KINDS if kind == "variable")
-_SILENT = frozenset(dis.opmap[name] for name in ("CACHE", "NOP") if name in dis.opmap)
-_NOTHING: set[str] = set()

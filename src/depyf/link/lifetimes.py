@@ -422,17 +422,16 @@ def running_graph(text: str, path: str, parameters: bool = False) -> ast.Module:
     return tree
 
 
-def numbers(tree: ast.Module, line: int) -> frozenset[str]:
-    """Return the parameters that the graph which begins at a line annotates as numbers: ``s27: "Sym(s27)"``."""
-    pending: list[ast.stmt] = list(tree.body)
-    for statement in pending:
-        if isinstance(statement, ast.ClassDef):
-            pending += statement.body
-        elif isinstance(statement, ast.FunctionDef) and statement.lineno == line:
-            return frozenset(
-                each.arg for each in statement.args.args
-                if isinstance(each.annotation, ast.Constant) and str(each.annotation.value).startswith("Sym("))
-    return frozenset()
+def releases_parameters(function: ast.FunctionDef) -> bool:
+    """Return whether a graph, as torch writes it, releases its parameters themselves."""
+    return any(is_release(each) and _stored(each) & {given.arg for given in function.args.args}
+               for each in function.body)
+
+
+def is_release(statement: ast.stmt) -> bool:
+    """Return whether a statement is ``a = b = None``."""
+    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) \
+        and statement.value.value is None
 
 
 def _is_second_name(statement: ast.stmt, changing: ast.stmt) -> bool:

@@ -155,13 +155,6 @@ class Linker:
             return  # (no object of a kind that is linked)
         self._waiting[number] = name, stage, waiting, path
 
-    @staticmethod
-    def can_wait() -> bool:
-        """Return whether this torch takes linked code of functions that it has compiled."""
-        from ..capture.torch_private import cache_entries
-
-        return cache_entries.can_replace()
-
     def link_graphs(self) -> None:
         """Link the graphs that wait for it, if they are alive and their files exist."""
         for number in list(self._waiting):

@@ -2,8 +2,7 @@
 
 Dynamo's bytecode for a frame has no source. Its decompiled source, compiled again, is proven to be the same program,
 and that code has lines in a file and a live local for every name in the text. What source cannot express is added
-before it runs: constants that are objects, and torch's marks for its profiler (``patches``), and deletes after last
-uses (``lifetimes``).
+before it runs: constants that are objects (``patches``), and deletes after last uses (``lifetimes``).
 
 Torch checks a hook's result against the user's function (argument names, free variables and cell variables, in order)
 and fails if they differ, so that is checked here first. Where they differ, or nothing is proven, Dynamo's own bytecode
@@ -13,11 +12,9 @@ runs, with a line table that points at the text.
 from __future__ import annotations
 
 import ast
-import os
-import sys
-from collections.abc import Iterator, Mapping
-from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from types import CodeType
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..bytecode.linetable import relocate
 from ..decompiler import Fidelity
@@ -27,7 +24,7 @@ from ..decompiler.nodes import copied, nodes_of
 from ..decompiler.proof.parts import first_mismatch
 from .graph_code import global_names, named_like, nested_codes
 from .lifetimes import free_unused
-from .patches import CannotPatch, add_marks, flag_modules, with_constants, with_moves
+from .patches import CannotPatch, with_constants, with_moves
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
@@ -101,18 +98,15 @@ def _recompiled(
         raise CannotStandIn("the source is not one function definition")
     lacking = ""
     code = None
-    values: dict[str, Any] = {}
     if decompiled.fidelity != "exact":
         try:
-            code = _completed(copied(tree.body[0], first_line - 1), path, transformed, rename, facts)
-            values |= flag_modules()
+            code = _freed(copied(tree.body[0], first_line - 1), path, transformed, rename, facts)
         except (CannotStandIn, CannotPatch) as why:
-            lacking = f"values may live until it returns, and torch's profiler has no marks of it: {why}"
+            lacking = f"values may live until it returns: {why}"
     if code is None:
         code = _compiled(copied(tree.body[0], first_line - 1), path, transformed)
     code = _with_real_names(code, _real_names(transformed, rename))
-    if CONSTANT_PREFIX in decompiled.text or decompiled.runs is not None:
-        values |= constant_values(transformed)
+    values = constant_values(transformed) if CONSTANT_PREFIX in decompiled.text or decompiled.runs is not None else {}
     used = global_names(code)
     unknown = [name for name in used if name.startswith(CONSTANT_PREFIX) and name not in values]
     if unknown:
@@ -127,13 +121,12 @@ def _recompiled(
     return Linked(code, True, lacking)
 
 
-def _completed(
+def _freed(
     definition: Function, path: str, transformed: CodeType, rename: Mapping[str, str], facts: Facts | None
 ) -> CodeType | None:
-    """Return the function with deletes and with marks for the profiler; ``None`` if nothing has to be added."""
+    """Return the function with deletes; ``None`` if nothing has to be added."""
     freed = free_unused(definition, (*transformed.co_cellvars, *transformed.co_freevars))
-    marked = add_marks(definition, global_names(transformed))
-    if not freed.changed and not marked:
+    if not freed.changed:
         return None
     code = _compiled(definition, path, transformed)
     if freed.mark is not None:
@@ -226,62 +219,3 @@ def _check_accepted(original: CodeType, transformed: CodeType, code: CodeType) -
             raise CannotStandIn("the free variables would have another order")
         if owner.co_cellvars != code.co_cellvars:
             raise CannotStandIn("the cell variables would have another order")
-
-
-# --- debuggers, coverage tools, trace functions ------------------------------------------------------
-# The interpreter calls them between the lines of any function, so they also run inside compiled code, where torch takes
-# them for part of the program.
-#: Modules of debuggers and coverage tools. (``sys.monitoring`` does not say which functions it calls.)
-_TOOLS = ("bdb", "pdb", "pydevd", "debugpy", "IPython", "ipdb", "coverage", "viztracer")
-_LIBRARY = os.path.dirname(os.__file__) + os.sep
-
-
-def of_a_tool(code: CodeType, asking: str) -> bool:
-    """Return whether a frame of ``code`` that begins now belongs to a tool that watches the program.
-
-    It does if it is a trace or profile function that is set (in this thread or on a frame), was called by one, or
-    is in a file of a known tool, or was called from there by way of the standard library at most. Functions of
-    the standard library count as well: tools that are compiled to C call them and leave no frame.
-
-    Args:
-        code: of the frame.
-        asking: the beginning of the names of torch's modules that are on the stack because they ask this.
-    """
-    places = tuple(_places())
-    if code.co_filename.startswith(places) or _in_library(code.co_filename):
-        return True
-    running = {code}
-    watching = {*_codes(sys.gettrace()), *_codes(sys.getprofile())}
-    frame: FrameType | None = sys._getframe(1)
-    near = True  # no frame of the program is between this one and ``code``
-    while frame is not None:
-        running.add(frame.f_code)
-        watching.update(_codes(frame.f_trace))
-        file = frame.f_code.co_filename
-        if near and file.startswith(places):
-            return True
-        near = near and (_in_library(file) or str(frame.f_globals.get("__name__", "")).startswith(("depyf.", asking)))
-        frame = frame.f_back
-    return not watching.isdisjoint(running)
-
-
-def _in_library(path: str) -> bool:
-    return path.startswith(_LIBRARY) and "-packages" + os.sep not in path
-
-
-def _places() -> Iterator[str]:
-    """Yield the files of tools that are loaded; of packages, the folders."""
-    for name in _TOOLS:
-        module = sys.modules.get(name)
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str):
-            yield os.path.dirname(file) + os.sep if hasattr(module, "__path__") else file
-
-
-def _codes(function: Any) -> Iterator[CodeType]:
-    """Yield the code of a function, a method, or an object that is called."""
-    calls = type(function).__call__ if callable(function) else None
-    for each in (function, calls):
-        code = getattr(getattr(each, "__func__", each), "__code__", None)
-        if isinstance(code, CodeType):
-            yield code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import html
 import os
 import shutil
@@ -62,7 +63,6 @@ class View:
         self.notes = tuple(notes)
         self.height = int(height)
         self.result = result
-        self._words: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, capture: Capture | Sequence[RankClass], path: str = "", **options: Any) -> View:
@@ -82,12 +82,10 @@ class View:
             pages.write_text(os.path.join(path, pages.FILE), text)
         return view
 
-    @property
+    @functools.cached_property
     def words(self) -> tuple[str, ...]:
         """A few lines of text on what happened."""
-        if self._words is None:
-            self._words = tuple(line for run in pages.unpacked(self.page)["runs"] for line in _outline(run))
-        return self._words
+        return tuple(line for run in pages.unpacked(self.page)["runs"] for line in _outline(run))
 
     @property
     def file(self) -> str:

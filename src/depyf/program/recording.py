@@ -29,7 +29,6 @@ class Recording(prepare_debug):
 
     Attributes:
         capture: what was written.
-        kept: the number of compilations of which only records were written (``files="later"``).
     """
 
     def __init__(
@@ -38,7 +37,6 @@ class Recording(prepare_debug):
     ) -> None:
         super().__init__(directory, **options)
         self.capture: Capture | None = None
-        self.kept: int | None = None
         self._choice = choice
         self._launch = launch
         self._first = first
@@ -59,29 +57,20 @@ class Recording(prepare_debug):
     def _at_sigterm(self) -> Callable[[], None]:
         return at_sigterm(self._on_sigterm) if self._on_sigterm is not None else lambda: None
 
-    def _interrupted(self) -> None:
-        """Say nothing: what watches the program does."""
-
     def _warn_once(self, text: str) -> None:
         if self._first:
             super()._warn_once(text)
 
-    def _put_elsewhere(self, notice: str) -> None:
-        """Say nothing: the summary names the directory."""
+    def _say_now(self, text: str) -> None:
+        """Say nothing: the summary does."""
 
     def _shown(self, path: str) -> str:
         from .start import shown
 
         return shown(path)
 
-    def _say_wrong(self, text: str) -> None:
-        """Say nothing: it is the summary's first sentence."""
-
     def _options(self) -> tuple[str, ...]:
         return *super()._options(), *self._choice
-
-    def _kept(self, compilations: int) -> None:
-        self.kept = compilations
 
     def _written(self, capture: Capture) -> None:
         self.capture = capture

@@ -99,8 +99,13 @@ class Origins:
     def at(self, line: int) -> Origin:
         """Return the computation of a line; empty where nothing is known. Never raises."""
         try:
-            kernel = self._kernel()
-            return self._of_graph(line) if kernel is None else self._of_kernel(kernel, line)
+            name = os.path.basename(self.path)
+            kernels = self.graph.kernels if self.graph is not None else ()
+            kernel = next((each for each in kernels if each.file == name), None)
+            if kernel is not None:
+                return self._of_kernel(kernel, line)
+            nodes = self._nodes.get(line, [])
+            return Origin(tuple(node.name for node in nodes), user_lines=self._lines(self._stage(), nodes))
         except Exception:  # noqa: BLE001  (the fault is described without it)
             return Origin()
 
@@ -121,10 +126,6 @@ class Origins:
             return None
         return next((each for each in self._provenance.stages if each.record.file == name), None)
 
-    def _of_graph(self, line: int) -> Origin:
-        nodes = self._nodes.get(line, [])
-        return Origin(tuple(node.name for node in nodes), user_lines=self._lines(self._stage(), nodes))
-
     def _lines(self, stage: StageNodes | None, nodes: Iterable[Node]) -> tuple[UserLine, ...]:
         result: dict[UserLine, None] = {}
         for node in nodes:
@@ -139,11 +140,6 @@ class Origins:
         return tuple(result)
 
     # --- kernels ----------------------------------------------------------------------------------
-    def _kernel(self) -> Kernel | None:
-        name = os.path.basename(self.path)
-        kernels = self.graph.kernels if self.graph is not None else ()
-        return next((each for each in kernels if each.file == name), None)
-
     def _of_kernel(self, record: Kernel, line: int) -> Origin:
         assert self._provenance is not None
         kernel = next(each for each in self._provenance.kernels if each.index == record.index)

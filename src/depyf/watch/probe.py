@@ -17,7 +17,7 @@ from types import CodeType, FunctionType
 from typing import Any, Literal, Protocol
 
 from ..link.graph_code import named_like, nested_codes
-from ..link.lifetimes import node_groups
+from ..link.lifetimes import is_release, node_groups
 from ..values import frozen
 
 #: Local variable with the observation of the call.
@@ -248,7 +248,7 @@ def graph_steps(function: ast.FunctionDef) -> list[Group]:
     body = function.body
     for index, last in node_groups(body):
         end = last
-        while end >= index and _is_release(body[end]):
+        while end >= index and is_release(body[end]):
             end -= 1
         if end >= index:
             step = _graph_step(body[index : end + 1], known)
@@ -256,11 +256,6 @@ def graph_steps(function: ast.FunctionDef) -> list[Group]:
                 result.append(Group(step, body, index, end))
                 known.update(step.writes)
     return result
-
-
-def _is_release(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) \
-        and statement.value.value is None
 
 
 def _graph_step(statements: Sequence[ast.stmt], known: Collection[str]) -> Step | None:

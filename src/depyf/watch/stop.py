@@ -117,7 +117,9 @@ class Watch:
             return True
 
     def _observe(self, linked: LinkedFunction, function: FunctionType) -> Callable[[], None]:
-        text = running_text(linked.path)
+        text = "".join(linecache.getlines(linked.path))  # (as linking stored it)
+        if not text:
+            raise CannotWatch(f"its text is gone ({linked.path})")
         origins = Origins(linked.path, text)
         if linked.stage.startswith("kernel_"):
             groups_of = kernel_groups(text)
@@ -125,18 +127,6 @@ class Watch:
                 return lambda: None  # not ``call`` or a part of it
             return observe(function, text, groups_of, lambda: _InModule(self, linked, origins))
         return observe(function, text, graph_groups, lambda: _InGraph(self, linked, origins))
-
-
-def running_text(path: str) -> str:
-    """Return the text of running code, as linking stored it.
-
-    Raises:
-        CannotWatch: it is gone.
-    """
-    text = "".join(linecache.getlines(path))
-    if not text:
-        raise CannotWatch(f"its text is gone ({path})")
-    return text
 
 
 def graph_groups(tree: ast.Module, line: int) -> Sequence[Group]:
@@ -182,15 +172,12 @@ class _InFunction(Observation):
         """Look at an argument of the function."""
         bad = self.bad[name] = self.holds(name, value)
         if bad and self.watch.once(("given", self.linked.path, name)):
-            self._report_argument(name, value)
+            argument = self.origins.argument(name)
+            also = f" ({argument})" if argument else ""
+            say(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} had "
+                f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
+                f"that\n  {described(name, value, self.watch.condition)}{_callers()}")
         return bad
-
-    def _report_argument(self, name: str, value: Any) -> None:
-        argument = self.origins.argument(name)
-        also = f" ({argument})" if argument else ""
-        say(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} had "
-            f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
-            f"that\n  {described(name, value, self.watch.condition)}{_callers()}")
 
     def _stop_at(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[Any]) -> bool:
         """Stop at a line that is at fault: raise, or report it and pause in the frame."""

@@ -13,9 +13,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import islice
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Generic, TypeVar
 
+from ..import_hook import when_imported
 from . import current_compilation, private_api
 from .current_compilation import frames
 
@@ -113,14 +114,16 @@ def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
     return lambda: handle.remove()
 
 
-def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo | None:
-    """:func:`on_bytecode`, for those who must not be the ones to import torch; ``None`` while it is not."""
-    if not private_api.BYTECODE_HOOK.imported():
-        return None
-    try:
-        return on_bytecode(hook)
-    except private_api.MissingPrivateApi:
-        return None
+def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
+    """:func:`on_bytecode`, for those who must not be the ones to import torch."""
+    undo = contextlib.ExitStack()
+
+    def imported(_: ModuleType) -> None:
+        with contextlib.suppress(private_api.MissingPrivateApi):
+            undo.callback(on_bytecode(hook))
+
+    undo.callback(when_imported(private_api.BYTECODE_HOOK.first_place[0], imported))
+    return undo.close
 
 
 def replaced(api: private_api.PrivateApi, around: Callable[..., Any]) -> Undo:
