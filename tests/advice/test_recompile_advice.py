@@ -70,16 +70,14 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (SIZE, Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
     (NUMBER, Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
     # (Torch asks this of any two objects, not of tensors alone.)
-    (ValueChange("state is self.last", ("True",), "False"), Facts(), "a version is for one outcome of it"),
-    (NUMBER, Facts(is_open=True, is_own=True), "a later version leaves it open"),
-    (SIZE, Facts(is_open=True, is_own=True), "a later version leaves it open; with `dynamic=True`"),
+    (ValueChange("state is self.last", ("True",), "False"), Facts(), "each version that looks at it is for one outcome"),
     # What is set already, what would not be enough, what torch would take for one size: no `dynamic=True`.
     (SIZE, Facts(is_open=True, dynamic="True"), "a later version leaves it open"),
     (SIZE, Facts(is_open=True, equal_at_first=True), "a later version leaves it open"),
     (SIZE, Facts(is_open=True, spares=False), "a later version leaves it open"),
     (ValueChange("scale", ("inf",), "1.0"), Facts(is_open=True), "a later version leaves it open"),
-    # (A size that torch does not say, and that is less than 2.)
-    (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "torch compiles a version of its own for size 0"),
+    # (A size that torch does not say.)
+    (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "a version is for some of its values only"),
     (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at `m.py:8` fixes it"),
     (NUMBER, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at"),
     (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
@@ -89,26 +87,32 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(fixed_at="`m.py:8`", is_open=True), "torch compiles a ver"),
     (SIZE, Facts(of_parameter=True, is_open=True), "a later version leaves it open; with `dynamic=True`"),
     (SIZE, Facts(of_parameter=True), "torch keeps the sizes of parameters fixed, whatever is marked"),
-    (SIZE, Facts(dynamic="False"), "`dynamic=False` is set, so each size has a version of its own"),
+    (SIZE, Facts(dynamic="False"), "`dynamic=False` is set, so a version is for one size"),
     (ValueChange("x.shape[0]", ("2", "1"), "4"), Facts(dynamic="False"), "`dynamic=False` is set"),
-    (ValueChange("x.shape[0]", ("1",), "2"), Facts(dynamic="False"), "`dynamic=False` is set, so each size"),
-    (ValueChange("x.shape[0] % 8", ("not 0",), "0"), Facts(), "a version is for one outcome of it"),
+    (ValueChange("x.shape[0]", ("1",), "2"), Facts(dynamic="False"), "`dynamic=False` is set, so a version"),
+    (ValueChange("x.shape[0] % 8", ("not 0",), "0"), Facts(), "each version that looks at it is for one outcome of it"),
     (ValueChange("self.head.bias.shape[0]", ("3",), "1"), Facts(of_parameter=True), "torch compiles a version"),
-    (ValueChange("mask", ("None",), "an object of type Tensor"), Facts(), "calls with it and calls without it"),
-    (ValueChange("len(trace)", ("1",), "2"), Facts(lengths=(0, 1, 2), is_own=True), "each length that occurs"),
+    (ValueChange("mask", ("None",), "an object of type Tensor"), Facts(), "each version that looks at it is for calls with it, or"),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(is_open=True), "torch compiles a version of its own"),
-    (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a condition on it"),
-    (ValueChange("max(0, 4 - x.shape[2])", ("not 0", "8"), "0"), Facts(), "a condition on it"),
+    (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a version is for some of its values only"),
+    (ValueChange("max(0, 4 - x.shape[2])", ("not 0", "8"), "0"), Facts(), "a version is for some of its values only"),
     (ValueChange("self.step", ("1", "None"), "2"), Facts(is_open=True), "a later version leaves it open; "
      "with `dynamic=True`"),
-    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(), "torch fixes a whole number that it reaches through a module"),
-    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(others=True), "each version that looks at it is for one of its"),
-    (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch fixes a whole number"),
+    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(numbers=(0, 1, 2)), "torch fixes a whole number that it reaches through a module"),
+    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(others=True, numbers=(0, 1, 2)), "each version that looks at it is for one of its"),
+    (ValueChange("n", ("1",), "2", of_global=True), Facts(numbers=(0, 1, 2)), "torch fixes a whole number"),
+    # (Of two values the second is open in vain.)
+    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(numbers=(1, 2)), "each version that looks at it is for one of its"),
+    (ValueChange("n", ("1",), "2", of_global=True), Facts(numbers=(1, 2)), "each version that looks at it is for one of its"),
     (NUMBER, Facts(), "each version that looks at it is for one of its values"),
-    (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and of the versions that look at it each is for a greater one"),
-    (ValueChange("len(log)", ("0",), "1"), Facts(lengths=(0,)), "when it is empty there is a version of its own"),
-    (ValueChange("len(log)", ("2",), "1"), Facts(lengths=(2, 1)), "each length that occurs needs"),
-    (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(set_at="`m.py:3`"), "torch looks at this"),
+    (ValueChange("len(log)", ("2",), "3"), Facts(numbers=(1, 2, 3)), "each version that looks at it is for a greater length than the one before (1 → 2 → 3)"),
+    (ValueChange("len(log)", ("0",), "1"), Facts(numbers=(0,)), "each version that looks at it is for one length, or for whether"),
+    (ValueChange("len(log)", ("2",), "1"), Facts(numbers=(2, 1)), "each version that looks at it is for one length"),
+    # (The strides that a version leaves open serve other layouts, too.)
+    (ValueChange("x.stride(1)", ("1",), "2"), Facts(), "each version that looks at it is for one layout, or for some strides"),
+    # (Torch may name the object of which it did not find an attribute.)
+    (ValueChange("self.lora", ("there",), "any __main__.Lora"), Facts(), "a version reads it, or an attribute of it, from where"),
+    (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(set_at="`m.py:3`"), "a version is for one state"),
 ])
 def test_sentences(change, facts, begins):
     said = on_change(change, facts)
@@ -188,7 +192,7 @@ def test_what_most_recompiles_are_for_comes_first_and_is_said_once():
     members = again(("L['flag']", "flag", "None", "1"), ("L['a']", "a", "'x'", "'y'"), ("L['b']", "b", "'x'", "'y'"))
     first, second = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert first.startswith("`a`, `b`: each version that looks at it is for one of its values")
-    assert second.startswith("`flag`: calls with it and calls without it need versions of their own")
+    assert second.startswith("`flag`: each version that looks at it is for calls with it, or for calls without it")
 
 
 def test_of_several_reasons_it_is_that_of_the_version_that_serves_most():
@@ -236,7 +240,7 @@ def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_el
 
 @pytest.mark.parametrize("left_out", ["", "part", "function", "calls"])
 def test_a_number_spares_a_version_only_where_torch_leaves_out_nothing(left_out):
-    """After a graph break torch skips what computes with numbers alone, and compiles it where one is a symbol.
+    """With symbols torch traces other code after a graph break, and compiles what it had skipped.
 
     A call that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.
     """
@@ -328,24 +332,6 @@ def test_what_only_the_new_version_looks_at_is_no_difference_and_spares_nothing(
     assert Adviser(run).on(run.capture.compilations) == ["`x.shape[0]`: a later version leaves it open"]
 
 
-@pytest.mark.parametrize(("sizes", "ends"), [
-    ("4, 3", "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)"), ("4, 4", "")])
-def test_two_equal_sizes_after_a_graph_break_are_one_to_torch(sizes, ends):
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    first, after = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", "a"), (size,), OPENED)), (
-        run_of((guards(sizes, "1, 1", "a"), (), ())))
-    (called,), (entry,) = after.capture.functions[0].frames, after.capture.functions[0].frames[0].entries
-    entry = dataclasses.replace(entry, compile_id=CompileId(1, 0), transformed=dataclasses.replace(
-        entry.transformed, compile_id=CompileId(1, 0)))
-    broken = dataclasses.replace(first.capture.compilations[0], breaks=(GraphBreak(CompileId(0, 0), "a break"),))
-    run = RunIndex(Capture(
-        (*first.capture.functions, CompiledFunction("g", (dataclasses.replace(called, entries=(entry,)),))),
-        compilations=(broken, first.capture.compilations[1], dataclasses.replace(
-            after.capture.compilations[0], compile_id=CompileId(1, 0)))))
-    assert Adviser(run).on(run.capture.compilations) == [
-        f"`x.shape[0]`: a later version leaves it open{ends}"]
-
-
 def test_the_place_where_the_program_sets_torchs_state():
     text = "import torch\n\ndef f(x):\n    torch.use_deterministic_algorithms(True)\n    return x\n"
     question = "torch.are_deterministic_algorithms_enabled()"
@@ -358,7 +344,7 @@ def test_what_is_missing_now_and_then_is_said_once():
     """Torch says it in two ways: of the value, and of its type."""
     members = again(("L['mask']", "mask", "None", ""), ("L['mask']", "type(mask)", "a tensor", "NoneType"))
     (text,) = Adviser(RunIndex(Capture(compilations=members))).on(members)
-    assert text.startswith("`mask`: calls with it and calls without it need versions")
+    assert text.startswith("`mask`: each version that looks at it is for calls with it, or for calls without it")
 
 
 def test_a_resume_function_begins_at_the_break_before_it():
@@ -382,5 +368,5 @@ def test_a_resume_function_begins_at_the_break_before_it():
         for number, (name, code_name) in enumerate(zip(shown, names)))
     run = RunIndex(Capture((CompiledFunction("f", frames),), compilations=compilations,
                            sources=(SourceFile("m.py", text),)))
-    assert Adviser(run).on_outer_break(compilations[2]).endswith("breaks at `m.py:3`; begin there")
+    assert Adviser(run).on_outer_break(compilations[2]).endswith("breaks at `m.py:3`")
     assert "breaks at `m.py:2`" in Adviser(run).on_outer_break(compilations[1])

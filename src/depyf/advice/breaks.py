@@ -151,7 +151,8 @@ RULES: tuple[Rule, ...] = (
          setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
     Rule("capture_dynamic_output_shape_ops", "size", f"with `{SHAPES}` the size of the result is "
          "a symbol in the graph, which helps only if torch can run the operator without values, and no branch, loop "
-         "or list of numbers depends on that size", setting=SHAPES, facts=_makes_symbol),
+         "or list of numbers depends on that size; else torch may raise an exception",
+         setting=SHAPES, facts=_makes_symbol),
     Rule("number", "item operator size symbol",
          f"the line needs a value that is known only from the data, and {_NO_VALUES}"),
 

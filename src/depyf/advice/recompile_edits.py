@@ -13,13 +13,13 @@ from ..records.model import SourceLocation
 from ..torch_text.guard_failures import number
 from .branches import unparsed
 from .model import Advice, Edit
-from .recompiles import ValueChange
+from .recompiles import DYNAMIC, MODULE, PARAMETER, ValueChange
 from .source import Sources, called, is_own
 
 #: The settings by which torch leaves a value open, in the order to be tried, by the kind of its owner.
 _SETTINGS = {
-    "module": (("torch._dynamo.config.allow_unspec_int_on_nn_module = True",),),
-    "parameter": (("torch._dynamo.config.force_parameter_static_shapes = False",),
+    MODULE: (("torch._dynamo.config.allow_unspec_int_on_nn_module = True",),),
+    PARAMETER: (("torch._dynamo.config.force_parameter_static_shapes = False",),
                   ("torch._dynamo.config.force_parameter_static_shapes = False",
                    "torch._dynamo.config.force_nn_module_property_static_shapes = False")),
 }
@@ -42,7 +42,7 @@ def proposals(
         yield from _dynamic(location, sources, program)
     if isinstance(number(change.now), int) and not change.of_global:
         for settings in _SETTINGS.get(change.owner, ()):
-            yield Advice("open", f"set {' and '.join(f'`{line}`' for line in settings)}",
+            yield Advice(change.owner, f"set {' and '.join(f'`{line}`' for line in settings)}",
                          f"torch fixes such numbers of a {change.owner}; then it opens one that changes",
                          "what is compiled for all numbers can be slower than for one", settings=settings)
 
@@ -73,7 +73,7 @@ def _dynamic(location: SourceLocation, sources: Sources, program: str) -> Iterat
         case _:
             return
     whole = line[: node.col_offset].decode() + new + line[node.end_col_offset :].decode()
-    yield Advice("dynamic", f"write `{new}`", "the first version then serves many sizes and numbers",
+    yield Advice(DYNAMIC, f"write `{new}`", "the first version then serves many sizes and numbers",
                  "what is compiled for all sizes can be slower than for one",
                  (Edit(location.filename, node.lineno, node.lineno, (whole,)),))
 

@@ -48,7 +48,7 @@ class Found:
         verdict: of generated calls.
         runs: the number of runs of the program.
         refused: why nothing was tried, or ``""``.
-        rejected: what was tried and is no part of the patch, in words, with the reason.
+        rejected: what was tried and is no part of the patch, with the reason.
     """
 
     before: Outcome
@@ -58,7 +58,7 @@ class Found:
     verdict: Verdict
     runs: int
     refused: str
-    rejected: Mapping[str, str]
+    rejected: Mapping[Advice, str]
 
 
 class Search:
@@ -78,7 +78,7 @@ class Search:
         self.runs = 0
         self.tried: set[Advice] = set()
         self.on_recompiles: set[Advice] = set()
-        self.rejected: dict[str, str] = {}
+        self.rejected: dict[Advice, str] = {}
         self._unchanged: dict[str, Outcome] = {}
 
     def _run(self, patch: Patch, what: str, conditions: Conditions | None = None) -> Outcome:
@@ -104,7 +104,8 @@ class Search:
                     Patch(self.program), "the program as it is, again").difference(before):
                 refused = "two runs of the program as it is do not give the same, so no change can be judged"
         taken = found.patch.taken
-        rejected = {what: why for what, why in self.rejected.items() if what not in {each.change for each in taken}}
+        done = {each.change for each in taken}
+        rejected = {each: why for each, why in self.rejected.items() if each.change not in done}
         return Found(before, found.after, taken, found.patch.texts, found.verdict, self.runs, refused, rejected)
 
     def _found(self, found: Step) -> Step:
@@ -129,7 +130,7 @@ class Search:
             patch = step.patch.with_advice([each])
             found = self._judged(step, patch, each.change) if patch is not None else "its lines are changed already"
             if isinstance(found, str):
-                self.rejected[each.change] = found
+                self.rejected[each] = found
             elif found.after.weight < step.after.weight:
                 return found  # (lines have moved: the remaining changes are proposed again)
             else:
