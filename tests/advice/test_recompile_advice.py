@@ -22,7 +22,6 @@ from depyf.records.model import (
     SymbolDecision,
     TransformedCode,
 )
-from depyf.records.store import UNDER_STANCE
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.views.advice import Adviser
 from depyf.views.run_index import RunIndex
@@ -67,25 +66,23 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
 
 
 @pytest.mark.parametrize(("change", "facts", "begins"), [
-    (SIZE, Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
-    (NUMBER, Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
+    (SIZE, Facts(is_open=True), "a later version leaves it open; whether `dynamic=True`"),
+    (NUMBER, Facts(is_open=True), "a later version leaves it open; whether `dynamic=True`"),
     # (Torch asks this of any two objects, not of tensors alone.)
     (ValueChange("state is self.last", ("True",), "False"), Facts(), "each version that looks at it is for one outcome"),
-    # What is set already, what would not be enough, what torch would take for one size: no `dynamic=True`.
+    # (It is set already.)
     (SIZE, Facts(is_open=True, dynamic="True"), "a later version leaves it open"),
-    (SIZE, Facts(is_open=True, equal_at_first=True), "a later version leaves it open"),
-    (SIZE, Facts(is_open=True, spares=False), "a later version leaves it open"),
     (ValueChange("scale", ("inf",), "1.0"), Facts(is_open=True), "a later version leaves it open"),
     # (A size that torch does not say.)
     (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "a version is for some of its values only"),
     (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at `m.py:8` fixes it"),
     (NUMBER, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at"),
-    (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
+    (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "a later version leaves it open; whether `dynamic=True`"),
     (ValueChange("self.best", ("inf",), "an object of type Tensor"), Facts(), "each version that looks at it is for one of its values, or for one type"),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "some versions leave it open; others are for one value each"),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True, dynamic="True"), "some versions leave it open; others are for one value each"),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(fixed_at="`m.py:8`", is_open=True), "torch compiles a ver"),
-    (SIZE, Facts(of_parameter=True, is_open=True), "a later version leaves it open; with `dynamic=True`"),
+    (SIZE, Facts(of_parameter=True, is_open=True), "a later version leaves it open; whether `dynamic=True`"),
     (SIZE, Facts(of_parameter=True), "torch keeps the sizes of parameters fixed, whatever is marked"),
     (SIZE, Facts(dynamic="False"), "`dynamic=False` is set, so a version is for one size"),
     (ValueChange("x.shape[0]", ("2", "1"), "4"), Facts(dynamic="False"), "`dynamic=False` is set"),
@@ -97,7 +94,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a version is for some of its values only"),
     (ValueChange("max(0, 4 - x.shape[2])", ("not 0", "8"), "0"), Facts(), "a version is for some of its values only"),
     (ValueChange("self.step", ("1", "None"), "2"), Facts(is_open=True), "a later version leaves it open; "
-     "with `dynamic=True`"),
+     "whether `dynamic=True`"),
     (ValueChange("self.n", ("1",), "2", owner="module"), Facts(numbers=(0, 1, 2)), "torch fixes a whole number that it reaches through a module"),
     (ValueChange("self.n", ("1",), "2", owner="module"), Facts(others=True, numbers=(0, 1, 2)), "each version that looks at it is for one of its"),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(numbers=(0, 1, 2)), "torch fixes a whole number"),
@@ -119,7 +116,7 @@ def test_sentences(change, facts, begins):
     text = said.change
     assert text.startswith(begins) and "{" not in text
     assert said.is_change == ("config" in text or "dynamic=True" in text or "an argument of" in text)
-    assert ("`dynamic=True` in" in text) == ("; with `dynamic=True`" in begins)
+    assert ("`dynamic=True` in" in text) == ("; whether `dynamic=True`" in begins)
 
 
 def test_without_facts_a_size_has_no_advice():
@@ -225,56 +222,6 @@ def guards(size, stride, mode):
     return (Guard(tensor, "L['x']", "TENSOR_MATCH", ""), Guard(f"L['mode'] == '{mode}'", "L['mode']", "EQUALS_MATCH", ""))
 
 
-@pytest.mark.parametrize(("mode", "ends"), [
-    ("a", "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)"),
-    ("b", "")])
-def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_else_differs(mode, ends):
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    gradient = GuardFailure(CompileId(0, 1), "", "L['x']", "False", "True", subject="x.requires_grad")
-    longer = Guard("4 <= L['x'].size()[0]", "", "SHAPE_ENV", "")
-    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", mode), (size,), OPENED),
-                 ((*guards("None,", "1,", mode), longer), (gradient,), OPENED))
-    first, _ = Adviser(run).on(run.capture.compilations)
-    assert first == f"`x.shape[0]`: a later version leaves it open{ends}"
-
-
-@pytest.mark.parametrize("left_out", ["", "part", "function", "calls"])
-def test_a_number_spares_a_version_only_where_torch_leaves_out_nothing(left_out):
-    """With symbols torch traces other code after a graph break, and compiles what it had skipped.
-
-    A call that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.
-    """
-    modes = [(Guard(text, "L['mode']", "EQUALS_MATCH", ""),) for text in ("L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
-    mode = GuardFailure(CompileId(0, 0), "", "L['mode']", "1.5", "2.5", subject="mode")
-    run = run_of((modes[0], (), ()), (modes[1], (mode,), (SymbolDecision("created", "zf1", "L['mode']", "2.5"),)))
-    members = run.capture.compilations
-    if left_out == "calls":
-        run = RunIndex(dataclasses.replace(run.capture, notes=(f"{UNDER_STANCE}`fail_on_recompile`: meanwhile ...",)))
-    if left_out == "part":
-        item = GraphBreak(CompileId(1, 0), "Unsupported Tensor.item() call", registry_id="GB0124")
-        rest = (Compilation(CompileId(1, 0), "g", PLACE, outcome="compiled", breaks=(item,)),
-                Compilation(CompileId(2, 0), "torch_dynamo_resume_in_g_at_2", PLACE, outcome="skipped"))
-        run = RunIndex(dataclasses.replace(run.capture, compilations=(*members, *rest)))
-    if left_out == "function":  # (a hook that computes a keyword argument)
-        hook = Compilation(CompileId(2, 0), "hook", PLACE, outcome="skipped")
-        run = RunIndex(dataclasses.replace(run.capture, compilations=(*members, hook)))
-    (said,) = Adviser(run).on(members)
-    assert said == "`mode`: a later version leaves it open" + (
-        "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)" * (not left_out))
-
-
-@pytest.mark.parametrize(("sizes", "opened", "spared"), [("4, 3", OPENED, True), ("4, 4", (), True), ("4, 4", OPENED, False)])
-def test_of_two_equal_sizes_one_that_changes_needs_a_version_where_a_number_is_open_at_first(sizes, opened, spared):
-    number = SymbolDecision("created", "zf1", "L['mode']", "2.5")
-    failure = GuardFailure(CompileId(0, 0), "", "L['mode']", "1.5", "2.5", subject="mode")
-    modes = [Guard(text, "L['mode']", "EQUALS_MATCH", "") for text in ("L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
-    last = sizes.rpartition(", ")[2]
-    sized = [guards(each, f"{last}, 1", "")[0] for each in (sizes, f"None, {last}" if opened else sizes)]
-    run = run_of(((sized[0], modes[0]), (), ()), ((sized[1], modes[1]), (failure,), (number, *opened)))
-    (said,) = Adviser(run).on(run.capture.compilations)
-    assert said.startswith("`mode`: a later version leaves it open") and ("dynamic=True" in said) == spared
-
-
 def test_at_the_recompile_limit_what_differs_is_not_known():
     """The setting for numbers of modules is no advice where earlier versions differ in more."""
     step = [GuardFailure(CompileId(0, 0), "", "L['self'].step", "1", now, subject="self.step", owner="module") for now in "23"]
@@ -291,45 +238,6 @@ def test_a_global_of_torchs_is_no_argument_of_the_function():
     members = again(("G['__import_torch_dot_nn']._cache_enabled", "torch.nn._cache_enabled", "0", "1"))
     assert Adviser(RunIndex(Capture(compilations=members))).on(members) == [
         "`torch.nn._cache_enabled`: each version that looks at it is for one of its values, or for one type"]
-
-
-def test_an_open_stride_is_found_by_comparing_calls_of_which_fewer_are_compared():
-    """With `dynamic=True` torch compiles less often at first, and again where a stride is another one."""
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    stride = SymbolDecision("created", "s2", "L['x'].stride()[0]", "7")
-    modes = guards("4,", "1,", "a"), guards("None,", "1,", "a")
-    for symbols in OPENED, (*OPENED, stride):
-        run = run_of((modes[0], (), ()), (modes[1], (size,), symbols))
-        (said,) = Adviser(run).on(run.capture.compilations)
-        assert ("dynamic=True" in said) == (symbols == OPENED)
-
-
-def test_a_number_that_was_missing_before_is_not_served_by_an_open_one():
-    """The version for `None` is made in any case, whether a later one leaves the number open or not."""
-    sized = [guards(size, "1,", "")[:1] for size in ("4,", "None,", "None,")]
-    modes = [Guard(text, "L['mode']", "EQUALS_MATCH", "") for text in (
-        "L['mode'] is None", "L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    mode = GuardFailure(CompileId(0, 1), "", "L['mode']", "1.5", "2.0", subject="mode")
-    run = run_of(*zip([(*size, mode) for size, mode in zip(sized, modes)], ((), (size,), (mode,)), ((), OPENED, OPENED)))
-    first, *_ = Adviser(run).on(run.capture.compilations)
-    assert first == "`x.shape[0]`: a later version leaves it open"
-
-
-def test_what_torch_names_of_another_version_is_a_difference_too():
-    """Each version is for one value of `mode`, which torch says of the first alone: no version would be spared."""
-    mode = [GuardFailure(CompileId(0, 0), "", "L['mode']", "'a'", now, subject="mode") for now in ("'b'", "'c'")]
-    size = GuardFailure(CompileId(0, 1), "", "L['x']", "4", "10", subject="x.size()[0]")
-    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("4,", "1,", "b"), mode[:1], ()),
-                 (guards("None,", "1,", "c"), (size, mode[1]), OPENED))
-    assert "`x.shape[0]`: a later version leaves it open" in (
-        Adviser(run).on(run.capture.compilations))
-
-
-def test_what_only_the_new_version_looks_at_is_no_difference_and_spares_nothing():
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    run = run_of((guards("4,", "1,", "a")[:1], (), ()), (guards("None,", "1,", "a"), (size,), OPENED))
-    assert Adviser(run).on(run.capture.compilations) == ["`x.shape[0]`: a later version leaves it open"]
 
 
 def test_the_place_where_the_program_sets_torchs_state():

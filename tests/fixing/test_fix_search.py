@@ -244,7 +244,7 @@ def test_a_setting_that_was_tried_and_rejected_is_no_advice():
         Compilation(CompileId(0, 0), "f", WHERE, outcome="compiled"), Compilation(
             CompileId(0, 1), "f", WHERE, outcome="compiled", guard_failures=(failure,), symbols=(opened,))))
     row, advice = remaining_problems(run)
-    assert row == "recompile of f: `n`: 1.5 → 2.5" and "with `dynamic=True` in `torch.compile`" in advice
+    assert row == "recompile of f: `n`: 1.5 → 2.5" and "whether `dynamic=True` in `torch.compile`" in advice
     tried = Advice(DYNAMIC, "write `torch.compile(f, dynamic=True)`", edits=(Edit(WHERE.filename, 1, 1, ("",)),))
     assert remaining_problems(run, {tried: "it prints something else"}) == [row]
 

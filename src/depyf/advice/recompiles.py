@@ -6,7 +6,7 @@ user's files. A sentence says what versions are for, as their guards have it, no
 may not look at it::
 
     number   fixed at m.py:8           "what is computed with it, or tested of it, at `m.py:8` fixes it: ..."
-    number   open in a later version   "a later version leaves it open; with `dynamic=True` ..."
+    number   open in a later version   "a later version leaves it open; whether `dynamic=True` ..."
     number                             "each version that looks at it is for one of its values"
 """
 
@@ -65,12 +65,7 @@ class Facts:
     Attributes:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
-        spares: a version that leaves it open from the first call on would be that version: the first value has the
-            same type and the same outcomes in torch's tests, the new version looks at nothing else, and no graph of the
-            run breaks (with symbols torch traces other code after a break); false where that is not known.
         others: the versions differ in more, which the new one does not leave open.
-        equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
-            open in the first version.
         dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
         of_parameter: the size is one of an ``nn.Parameter``.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
@@ -79,9 +74,7 @@ class Facts:
 
     fixed_at: str = ""
     is_open: bool = False
-    spares: bool = True
     others: bool = False
-    equal_at_first: bool = False
     dynamic: str = ""
     of_parameter: bool = False
     set_at: str = ""
@@ -190,11 +183,6 @@ def _is_opened(change: ValueChange, at: Facts) -> bool:
     return at.is_open and not at.fixed_at
 
 
-def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
-    """Return whether ``dynamic=True`` spares a version, as far as is known."""
-    return _is_opened(change, at) and at.spares and not (at.dynamic or at.equal_at_first)
-
-
 def _has_three(change: ValueChange, at: Facts) -> bool:
     """Return whether versions are for three numbers: one that is open from its second value on serves the third."""
     return len(set(at.numbers)) > 2
@@ -240,8 +228,8 @@ ROWS = (
     Row("size", "`dynamic=False` is set, so a version is for one size", lambda change, at: at.dynamic == "False"),
     Row("size number", "a version is for some of its values only, and calls have others",
         lambda change, at: any(map(is_range, change.was[:1]))),
-    Row("size number", _OPENED + "; with `dynamic=True` in `torch.compile` the first version does, which may spare a "
-        "version (`depyf fix` tries it)", _can_be_opened_first, DYNAMIC),
+    Row("size number", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows (`depyf "
+        "fix`)", lambda change, at: _is_opened(change, at) and not at.dynamic, DYNAMIC),
     Row("size number constant", _OPENED, _is_opened),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
         f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",

@@ -12,21 +12,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from ..advice.recompiles import Facts, ValueChange, setters_of
 from ..advice.source import is_own, last_name
-from ..model.guards import Tensor
 from ..records.model import Compilation, SourceLocation, SymbolDecision
-from ..records.store import UNDER_STANCE
-from ..torch_text.guard_failures import are_numbers, number
-from ..torch_text.size_names import symbols_in
+from ..torch_text.guard_failures import are_numbers
 from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
-from .dump.guards.versions import MOST, Version
+from .dump.guards.versions import MOST
 from .markdown import code, some
 from .run_index import RunIndex
-from .size_conditions import fixed_symbols, holds_at
+from .size_conditions import fixed_symbols
 
 
 @dataclass
@@ -35,11 +31,11 @@ class _Versions:
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` if unknown.
-        opened: those that versions leave open, each with the conditions on its symbol by the number of the version.
+        opened: those that versions leave open, each with the number of the first such version.
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    opened: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    opened: dict[str, int] = field(default_factory=dict)
 
 
 class Circumstances:
@@ -60,11 +56,7 @@ class Circumstances:
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            # (Open strides torch finds by comparing calls, of which it compares fewer if it compiles less often.)
-            spares=not besides and self._is_whole and not any(".stride(" in name for name in versions.opened)
-            and _spares(change, [*versions.opened.get(subject, {}).values()]),
             others=any(each.was.kind != "none" for each in besides),
-            equal_at_first=self._equal_at_first(compilation, change),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject))
@@ -80,8 +72,7 @@ class Circumstances:
             return 2 if are_numbers(change.was) else 0
 
         changes, versions = self.run.changes(compilation), self._versions_of(compilation)
-        opened = {name for name, by_number in versions.opened.items()
-                  if min(by_number) < compilation.compile_id.recompile}
+        opened = {name for name, since in versions.opened.items() if since < compilation.compile_id.recompile}
         return sorted(changes, key=weight)[:1]
 
     def constraint(self, compilation: Compilation) -> str:
@@ -94,16 +85,6 @@ class Circumstances:
                             f"{decision.value}")
         return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
                 "a size that is fixed has a version of its own") if said else ""
-
-    @cached_property
-    def _is_whole(self) -> bool:
-        """Whether no graph of the run breaks, and torch skipped nothing; with symbols it may trace other code then.
-
-        (A call that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.)
-        """
-        return not any(each.breaks or each.outcome in ("skipped", "failed") for each in self.run.capture.compilations
-                       ) and not any(note.startswith(f"{UNDER_STANCE}`fail_on_recompile`")
-                                     for note in self.run.capture.notes)
 
     def _versions_of(self, compilation: Compilation) -> _Versions:
         key = compilation.compile_id.frame_key
@@ -118,26 +99,12 @@ class Circumstances:
             if each.outcome in ("skipped", "limit"):
                 continue
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
-            asked = [decision for decision in each.symbols if decision.kind == "guarded"]
             result.fixed.update({name: decision.location for name, decision in fixed.items()})
             created = (decision for decision in each.symbols if decision.kind == "created")
-            for name, decision in _named(self.run, each, created):
+            for name, _ in _named(self.run, each, created):
                 if name not in fixed:
-                    result.opened.setdefault(name, {})[each.compile_id.recompile] = (
-                        [one.symbol for one in asked if decision.symbol in symbols_in(one.symbol)])
+                    result.opened.setdefault(name, each.compile_id.recompile)
         return result
-
-    def _equal_at_first(self, compilation: Compilation, change: Change) -> bool:
-        """Return whether another size of the arguments was the same in a version that failed for a size.
-
-        Where it failed for a number: whether two sizes were, and one is open later.
-        """
-        if ".shape[" not in change.subject:
-            sizes = [[size for _, size in _sizes(self.run.version_of(failure.entry))] for failure in change.failures]
-            return any(".shape[" in name for name in self._versions_of(compilation).opened) and any(
-                each.count(size) > 1 for each in sizes for size in each)
-        return any(size == failure.expected and name != change.subject for failure in change.failures
-                   for name, size in _sizes(self.run.version_of(failure.entry)))
 
     def _numbers(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
         facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
@@ -158,22 +125,6 @@ def value_change(change: Change) -> ValueChange:
     of_program = not change.subject.startswith("torch.")  # (a global of torch's is no argument of anything)
     return ValueChange(change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords),
                        first.owner, is_global(first.source) and of_program)
-
-
-def _sizes(version: Version | None) -> list[tuple[str, str]]:
-    """Return the names and the values of the sizes that a version is for."""
-    return [(f"{one.subject}.shape[{index}]", str(size)) for one in (version.conditions if version else ())
-            if isinstance(one, Tensor) for index, size in enumerate(one.size)]
-
-
-def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool:
-    """Return whether the first version that leaves a number open serves its first value, too, as far as is known."""
-    first = change.was[0] if change.was else ""
-    if not are_numbers((first, change.now)):
-        return not any(versions)
-    is_whole, will_be = (isinstance(number(each), int) for each in (first, change.now))
-    outcomes = {holds_at(condition, first) for condition in next(iter(versions), ())}
-    return is_whole == will_be and outcomes <= {True}
 
 
 def _named(
