@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 
+from depyf.advice.recompile_edits import proposals
 from depyf.advice.recompiles import ROWS, Facts, ValueChange, event_of, on_change, setters_of
+from depyf.advice.source import Sources
 from depyf.records.model import (
     CacheEntry,
     Capture,
@@ -278,3 +280,16 @@ def test_a_resume_function_begins_at_the_break_before_it():
                            sources=(SourceFile("m.py", text),)))
     assert Adviser(run).on_outer_break(compilations[2]).endswith("breaks at `m.py:3`")
     assert "breaks at `m.py:2`" in Adviser(run).on_outer_break(compilations[1])
+
+
+@pytest.mark.parametrize(("text", "written"), [
+    # Any of several calls may have made the function; one may have several lines.
+    ("f = torch.compile(f)\ng = torch.compile(g, backend='eager')\n",
+     ["f = torch.compile(f, dynamic=True)", "g = torch.compile(g, backend='eager', dynamic=True)"]),
+    ("f = torch.compile(\n    f,\n    backend='eager',\n)\n", ["f = torch.compile(\n    f,\n    backend='eager', dynamic=True)"]),
+    ("f = torch.compile(f, dynamic=False)\n", ["f = torch.compile(f, dynamic=True)"]),
+    ("f = torch.compile(f, **options)\n", [])])
+def test_where_dynamic_is_tried(text, written):
+    sources = Sources([SourceFile("m.py", f"def f(x): ...\n{text}")])
+    found = [advice.edits for advice in proposals(SIZE, PLACE, sources)]
+    assert ["\n".join(edit.lines) for (edit,) in found] == written
