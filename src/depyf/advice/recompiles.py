@@ -135,7 +135,7 @@ def _by_subject(subject: str, is_there: bool) -> str:
             return "length"
         case ast.Compare(ast.Constant(), [ast.In()]):
             return "key"
-        case ast.Compare() | ast.BinOp() | ast.UnaryOp():
+        case ast.Compare() | ast.BoolOp() | ast.BinOp() | ast.UnaryOp():
             return "condition"
         case ast.Subscript(_, ast.Constant()) if is_there:
             return "key"
