@@ -23,13 +23,14 @@ VALUES = (X, Y, W, N, LONG, V, H, NamedValue("k", "int", source="L['k']"), Named
           NamedValue("t", "Tensor", (), "int64", "cpu", source="L['t']"), NamedValue("a", "ndarray", source="L['a']"))
 
 
-def site(body, values=VALUES):
+def site(body, values=VALUES, depth=1):
     """The site of the first branch in the body of a function."""
     lines = body.splitlines()
     line = 2 + next((number for number, each in enumerate(lines) if "if " in each), 0)
     text = "def f(self, x, y, w, n, i, k, r, h):\n" + "".join(f"    {each}\n" for each in lines)
     place = SourceLocation("m.py", line, "f", text.splitlines()[line - 1])
-    broken = GraphBreak(CompileId(0, 0), "Data-dependent branching", registry_id="GB0170", stack=(place,), values=values)
+    broken = GraphBreak(CompileId(0, 0), "Data-dependent branching", registry_id="GB0170", stack=(place,), values=values,
+                        depth=depth)
     return Sources([SourceFile("m.py", text)]).site(broken)
 
 
@@ -58,6 +59,8 @@ def test_a_rewriting_is_given_to_a_trial(body, written):
     assert advice.change == f"write `{written}`" and [edit.lines for edit in advice.edits] == [(f"    {written}",)]
     said = on_break(site(body))
     assert not said.is_change and said.change.endswith("(`depyf fix` tries it)")
+    # (Where it makes a compilation fail, as with `fullgraph=True`, it is among no breaks, and nothing tries it.)
+    assert on_break(site(body, depth=0)).change.endswith("have finite gradients")
 
 
 @pytest.mark.parametrize("test", ["w is not None", "k > 2", "y.dtype == torch.float32", "self.training", "w.shape[0] > 1"])

@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 
+from depyf.advice.recompile_edits import proposals
 from depyf.advice.recompiles import ROWS, Facts, ValueChange, event_of, on_change, setters_of
+from depyf.advice.source import Sources
 from depyf.records.model import (
     CacheEntry,
     Capture,
@@ -22,7 +24,6 @@ from depyf.records.model import (
     SymbolDecision,
     TransformedCode,
 )
-from depyf.records.store import UNDER_STANCE
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.views.advice import Adviser
 from depyf.views.run_index import RunIndex
@@ -47,7 +48,7 @@ OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     (("type(x)", ("the same type of dict",), "int"), "constant"),
     (("cfg", ("the same object",), "another object"), "constant"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "constant"),
-    (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),
+    (("n % 2", ("not 0",), "0"), "condition"), (("n >= 0 and n <= 4", ("True",), "False"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),
     (("self.best", ("inf",), "an object of type Tensor"), "constant"),
     # (`dynamic=True` leaves neither of them open at first.)
     (("scale", ("inf",), "2.0"), "constant"), (("scale", ("2.0",), "-inf"), "constant"),
@@ -67,55 +68,57 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
 
 
 @pytest.mark.parametrize(("change", "facts", "begins"), [
-    (SIZE, Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
-    (NUMBER, Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
+    (SIZE, Facts(is_open=True), "a later version leaves it open; whether `dynamic=True`"),
+    (NUMBER, Facts(is_open=True), "a later version leaves it open; whether `dynamic=True`"),
     # (Torch asks this of any two objects, not of tensors alone.)
-    (ValueChange("state is self.last", ("True",), "False"), Facts(), "a version is for one outcome of it"),
-    (NUMBER, Facts(is_open=True, is_own=True), "a later version leaves it open"),
-    (SIZE, Facts(is_open=True, is_own=True), "a later version leaves it open; with `dynamic=True`"),
-    # What is set already, what would not be enough, what torch would take for one size: no `dynamic=True`.
+    (ValueChange("state is self.last", ("True",), "False"), Facts(), "each version that looks at it is for one outcome"),
+    # (It is set already.)
     (SIZE, Facts(is_open=True, dynamic="True"), "a later version leaves it open"),
-    (SIZE, Facts(is_open=True, equal_at_first=True), "a later version leaves it open"),
-    (SIZE, Facts(is_open=True, spares=False), "a later version leaves it open"),
     (ValueChange("scale", ("inf",), "1.0"), Facts(is_open=True), "a later version leaves it open"),
-    # (A size that torch does not say, and that is less than 2.)
-    (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "torch compiles a version of its own for size 0"),
+    # (A size that torch does not say.)
+    (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "a version is for some of its values only"),
     (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at `m.py:8` fixes it"),
     (NUMBER, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at"),
-    (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "a later version leaves it open; with `dynamic=True`"),
+    (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "a later version leaves it open; whether `dynamic=True`"),
     (ValueChange("self.best", ("inf",), "an object of type Tensor"), Facts(), "each version that looks at it is for one of its values, or for one type"),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "some versions leave it open; others are for one value each"),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True, dynamic="True"), "some versions leave it open; others are for one value each"),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(fixed_at="`m.py:8`", is_open=True), "torch compiles a ver"),
-    (SIZE, Facts(of_parameter=True, is_open=True), "a later version leaves it open; with `dynamic=True`"),
+    (SIZE, Facts(of_parameter=True, is_open=True), "a later version leaves it open; whether `dynamic=True`"),
     (SIZE, Facts(of_parameter=True), "torch keeps the sizes of parameters fixed, whatever is marked"),
-    (SIZE, Facts(dynamic="False"), "`dynamic=False` is set, so each size has a version of its own"),
+    (SIZE, Facts(dynamic="False"), "`dynamic=False` is set, so a version is for one size"),
     (ValueChange("x.shape[0]", ("2", "1"), "4"), Facts(dynamic="False"), "`dynamic=False` is set"),
-    (ValueChange("x.shape[0]", ("1",), "2"), Facts(dynamic="False"), "`dynamic=False` is set, so each size"),
-    (ValueChange("x.shape[0] % 8", ("not 0",), "0"), Facts(), "a version is for one outcome of it"),
+    (ValueChange("x.shape[0]", ("1",), "2"), Facts(dynamic="False"), "`dynamic=False` is set, so a version"),
+    (ValueChange("x.shape[0] % 8", ("not 0",), "0"), Facts(), "each version that looks at it is for one outcome of it"),
     (ValueChange("self.head.bias.shape[0]", ("3",), "1"), Facts(of_parameter=True), "torch compiles a version"),
-    (ValueChange("mask", ("None",), "an object of type Tensor"), Facts(), "calls with it and calls without it"),
-    (ValueChange("len(trace)", ("1",), "2"), Facts(lengths=(0, 1, 2), is_own=True), "each length that occurs"),
+    (ValueChange("mask", ("None",), "an object of type Tensor"), Facts(), "each version that looks at it is for calls with it, or"),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(is_open=True), "torch compiles a version of its own"),
-    (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a condition on it"),
-    (ValueChange("max(0, 4 - x.shape[2])", ("not 0", "8"), "0"), Facts(), "a condition on it"),
+    (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a version is for some of its values only"),
+    (ValueChange("max(0, 4 - x.shape[2])", ("not 0", "8"), "0"), Facts(), "a version is for some of its values only"),
     (ValueChange("self.step", ("1", "None"), "2"), Facts(is_open=True), "a later version leaves it open; "
-     "with `dynamic=True`"),
-    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(), "torch fixes a whole number that it reaches through a module"),
-    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(others=True), "each version that looks at it is for one of its"),
-    (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch fixes a whole number"),
+     "whether `dynamic=True`"),
+    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(numbers=(0, 1, 2)), "torch fixes a whole number that it reaches through a module"),
+    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(others=True, numbers=(0, 1, 2)), "each version that looks at it is for one of its"),
+    (ValueChange("n", ("1",), "2", of_global=True), Facts(numbers=(0, 1, 2)), "torch fixes a whole number"),
+    # (Of two values the second is open in vain.)
+    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(numbers=(1, 2)), "each version that looks at it is for one of its"),
+    (ValueChange("n", ("1",), "2", of_global=True), Facts(numbers=(1, 2)), "each version that looks at it is for one of its"),
     (NUMBER, Facts(), "each version that looks at it is for one of its values"),
-    (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and of the versions that look at it each is for a greater one"),
-    (ValueChange("len(log)", ("0",), "1"), Facts(lengths=(0,)), "when it is empty there is a version of its own"),
-    (ValueChange("len(log)", ("2",), "1"), Facts(lengths=(2, 1)), "each length that occurs needs"),
-    (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(set_at="`m.py:3`"), "torch looks at this"),
+    (ValueChange("len(log)", ("2",), "3"), Facts(numbers=(1, 2, 3)), "each version that looks at it is for a greater length than the one before (1 → 2 → 3)"),
+    (ValueChange("len(log)", ("0",), "1"), Facts(numbers=(0,)), "each version that looks at it is for one length, or for whether"),
+    (ValueChange("len(log)", ("2",), "1"), Facts(numbers=(2, 1)), "each version that looks at it is for one length"),
+    # (The strides that a version leaves open serve other layouts, too.)
+    (ValueChange("x.stride(1)", ("1",), "2"), Facts(), "each version that looks at it is for one layout, or for some strides"),
+    # (Torch may name the object of which it did not find an attribute.)
+    (ValueChange("self.lora", ("there",), "any __main__.Lora"), Facts(), "a version reads it, or an attribute of it, from where"),
+    (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(set_at="`m.py:3`"), "a version is for one state"),
 ])
 def test_sentences(change, facts, begins):
     said = on_change(change, facts)
     text = said.change
     assert text.startswith(begins) and "{" not in text
     assert said.is_change == ("config" in text or "dynamic=True" in text or "an argument of" in text)
-    assert ("`dynamic=True` in" in text) == ("; with `dynamic=True`" in begins)
+    assert ("`dynamic=True` in" in text) == ("; whether `dynamic=True`" in begins)
 
 
 def test_without_facts_a_size_has_no_advice():
@@ -188,7 +191,7 @@ def test_what_most_recompiles_are_for_comes_first_and_is_said_once():
     members = again(("L['flag']", "flag", "None", "1"), ("L['a']", "a", "'x'", "'y'"), ("L['b']", "b", "'x'", "'y'"))
     first, second = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert first.startswith("`a`, `b`: each version that looks at it is for one of its values")
-    assert second.startswith("`flag`: calls with it and calls without it need versions of their own")
+    assert second.startswith("`flag`: each version that looks at it is for calls with it, or for calls without it")
 
 
 def test_of_several_reasons_it_is_that_of_the_version_that_serves_most():
@@ -221,56 +224,6 @@ def guards(size, stride, mode):
     return (Guard(tensor, "L['x']", "TENSOR_MATCH", ""), Guard(f"L['mode'] == '{mode}'", "L['mode']", "EQUALS_MATCH", ""))
 
 
-@pytest.mark.parametrize(("mode", "ends"), [
-    ("a", "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)"),
-    ("b", "")])
-def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_else_differs(mode, ends):
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    gradient = GuardFailure(CompileId(0, 1), "", "L['x']", "False", "True", subject="x.requires_grad")
-    longer = Guard("4 <= L['x'].size()[0]", "", "SHAPE_ENV", "")
-    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", mode), (size,), OPENED),
-                 ((*guards("None,", "1,", mode), longer), (gradient,), OPENED))
-    first, _ = Adviser(run).on(run.capture.compilations)
-    assert first == f"`x.shape[0]`: a later version leaves it open{ends}"
-
-
-@pytest.mark.parametrize("left_out", ["", "part", "function", "calls"])
-def test_a_number_spares_a_version_only_where_torch_leaves_out_nothing(left_out):
-    """After a graph break torch skips what computes with numbers alone, and compiles it where one is a symbol.
-
-    A call that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.
-    """
-    modes = [(Guard(text, "L['mode']", "EQUALS_MATCH", ""),) for text in ("L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
-    mode = GuardFailure(CompileId(0, 0), "", "L['mode']", "1.5", "2.5", subject="mode")
-    run = run_of((modes[0], (), ()), (modes[1], (mode,), (SymbolDecision("created", "zf1", "L['mode']", "2.5"),)))
-    members = run.capture.compilations
-    if left_out == "calls":
-        run = RunIndex(dataclasses.replace(run.capture, notes=(f"{UNDER_STANCE}`fail_on_recompile`: meanwhile ...",)))
-    if left_out == "part":
-        item = GraphBreak(CompileId(1, 0), "Unsupported Tensor.item() call", registry_id="GB0124")
-        rest = (Compilation(CompileId(1, 0), "g", PLACE, outcome="compiled", breaks=(item,)),
-                Compilation(CompileId(2, 0), "torch_dynamo_resume_in_g_at_2", PLACE, outcome="skipped"))
-        run = RunIndex(dataclasses.replace(run.capture, compilations=(*members, *rest)))
-    if left_out == "function":  # (a hook that computes a keyword argument)
-        hook = Compilation(CompileId(2, 0), "hook", PLACE, outcome="skipped")
-        run = RunIndex(dataclasses.replace(run.capture, compilations=(*members, hook)))
-    (said,) = Adviser(run).on(members)
-    assert said == "`mode`: a later version leaves it open" + (
-        "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)" * (not left_out))
-
-
-@pytest.mark.parametrize(("sizes", "opened", "spared"), [("4, 3", OPENED, True), ("4, 4", (), True), ("4, 4", OPENED, False)])
-def test_of_two_equal_sizes_one_that_changes_needs_a_version_where_a_number_is_open_at_first(sizes, opened, spared):
-    number = SymbolDecision("created", "zf1", "L['mode']", "2.5")
-    failure = GuardFailure(CompileId(0, 0), "", "L['mode']", "1.5", "2.5", subject="mode")
-    modes = [Guard(text, "L['mode']", "EQUALS_MATCH", "") for text in ("L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
-    last = sizes.rpartition(", ")[2]
-    sized = [guards(each, f"{last}, 1", "")[0] for each in (sizes, f"None, {last}" if opened else sizes)]
-    run = run_of(((sized[0], modes[0]), (), ()), ((sized[1], modes[1]), (failure,), (number, *opened)))
-    (said,) = Adviser(run).on(run.capture.compilations)
-    assert said.startswith("`mode`: a later version leaves it open") and ("dynamic=True" in said) == spared
-
-
 def test_at_the_recompile_limit_what_differs_is_not_known():
     """The setting for numbers of modules is no advice where earlier versions differ in more."""
     step = [GuardFailure(CompileId(0, 0), "", "L['self'].step", "1", now, subject="self.step", owner="module") for now in "23"]
@@ -289,63 +242,6 @@ def test_a_global_of_torchs_is_no_argument_of_the_function():
         "`torch.nn._cache_enabled`: each version that looks at it is for one of its values, or for one type"]
 
 
-def test_an_open_stride_is_found_by_comparing_calls_of_which_fewer_are_compared():
-    """With `dynamic=True` torch compiles less often at first, and again where a stride is another one."""
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    stride = SymbolDecision("created", "s2", "L['x'].stride()[0]", "7")
-    modes = guards("4,", "1,", "a"), guards("None,", "1,", "a")
-    for symbols in OPENED, (*OPENED, stride):
-        run = run_of((modes[0], (), ()), (modes[1], (size,), symbols))
-        (said,) = Adviser(run).on(run.capture.compilations)
-        assert ("dynamic=True" in said) == (symbols == OPENED)
-
-
-def test_a_number_that_was_missing_before_is_not_served_by_an_open_one():
-    """The version for `None` is made in any case, whether a later one leaves the number open or not."""
-    sized = [guards(size, "1,", "")[:1] for size in ("4,", "None,", "None,")]
-    modes = [Guard(text, "L['mode']", "EQUALS_MATCH", "") for text in (
-        "L['mode'] is None", "L['mode'] == 1.5", "check_type(L['mode'], 'float')")]
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    mode = GuardFailure(CompileId(0, 1), "", "L['mode']", "1.5", "2.0", subject="mode")
-    run = run_of(*zip([(*size, mode) for size, mode in zip(sized, modes)], ((), (size,), (mode,)), ((), OPENED, OPENED)))
-    first, *_ = Adviser(run).on(run.capture.compilations)
-    assert first == "`x.shape[0]`: a later version leaves it open"
-
-
-def test_what_torch_names_of_another_version_is_a_difference_too():
-    """Each version is for one value of `mode`, which torch says of the first alone: no version would be spared."""
-    mode = [GuardFailure(CompileId(0, 0), "", "L['mode']", "'a'", now, subject="mode") for now in ("'b'", "'c'")]
-    size = GuardFailure(CompileId(0, 1), "", "L['x']", "4", "10", subject="x.size()[0]")
-    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("4,", "1,", "b"), mode[:1], ()),
-                 (guards("None,", "1,", "c"), (size, mode[1]), OPENED))
-    assert "`x.shape[0]`: a later version leaves it open" in (
-        Adviser(run).on(run.capture.compilations))
-
-
-def test_what_only_the_new_version_looks_at_is_no_difference_and_spares_nothing():
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    run = run_of((guards("4,", "1,", "a")[:1], (), ()), (guards("None,", "1,", "a"), (size,), OPENED))
-    assert Adviser(run).on(run.capture.compilations) == ["`x.shape[0]`: a later version leaves it open"]
-
-
-@pytest.mark.parametrize(("sizes", "ends"), [
-    ("4, 3", "; with `dynamic=True` in `torch.compile` the first version does, which may spare a version (`depyf fix` tries it)"), ("4, 4", "")])
-def test_two_equal_sizes_after_a_graph_break_are_one_to_torch(sizes, ends):
-    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
-    first, after = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", "a"), (size,), OPENED)), (
-        run_of((guards(sizes, "1, 1", "a"), (), ())))
-    (called,), (entry,) = after.capture.functions[0].frames, after.capture.functions[0].frames[0].entries
-    entry = dataclasses.replace(entry, compile_id=CompileId(1, 0), transformed=dataclasses.replace(
-        entry.transformed, compile_id=CompileId(1, 0)))
-    broken = dataclasses.replace(first.capture.compilations[0], breaks=(GraphBreak(CompileId(0, 0), "a break"),))
-    run = RunIndex(Capture(
-        (*first.capture.functions, CompiledFunction("g", (dataclasses.replace(called, entries=(entry,)),))),
-        compilations=(broken, first.capture.compilations[1], dataclasses.replace(
-            after.capture.compilations[0], compile_id=CompileId(1, 0)))))
-    assert Adviser(run).on(run.capture.compilations) == [
-        f"`x.shape[0]`: a later version leaves it open{ends}"]
-
-
 def test_the_place_where_the_program_sets_torchs_state():
     text = "import torch\n\ndef f(x):\n    torch.use_deterministic_algorithms(True)\n    return x\n"
     question = "torch.are_deterministic_algorithms_enabled()"
@@ -358,7 +254,7 @@ def test_what_is_missing_now_and_then_is_said_once():
     """Torch says it in two ways: of the value, and of its type."""
     members = again(("L['mask']", "mask", "None", ""), ("L['mask']", "type(mask)", "a tensor", "NoneType"))
     (text,) = Adviser(RunIndex(Capture(compilations=members))).on(members)
-    assert text.startswith("`mask`: calls with it and calls without it need versions")
+    assert text.startswith("`mask`: each version that looks at it is for calls with it, or for calls without it")
 
 
 def test_a_resume_function_begins_at_the_break_before_it():
@@ -382,5 +278,18 @@ def test_a_resume_function_begins_at_the_break_before_it():
         for number, (name, code_name) in enumerate(zip(shown, names)))
     run = RunIndex(Capture((CompiledFunction("f", frames),), compilations=compilations,
                            sources=(SourceFile("m.py", text),)))
-    assert Adviser(run).on_outer_break(compilations[2]).endswith("breaks at `m.py:3`; begin there")
+    assert Adviser(run).on_outer_break(compilations[2]).endswith("breaks at `m.py:3`")
     assert "breaks at `m.py:2`" in Adviser(run).on_outer_break(compilations[1])
+
+
+@pytest.mark.parametrize(("text", "written"), [
+    # Any of several calls may have made the function; one may have several lines.
+    ("f = torch.compile(f)\ng = torch.compile(g, backend='eager')\n",
+     ["f = torch.compile(f, dynamic=True)", "g = torch.compile(g, backend='eager', dynamic=True)"]),
+    ("f = torch.compile(\n    f,\n    backend='eager',\n)\n", ["f = torch.compile(\n    f,\n    backend='eager', dynamic=True)"]),
+    ("f = torch.compile(f, dynamic=False)\n", ["f = torch.compile(f, dynamic=True)"]),
+    ("f = torch.compile(f, **options)\n", [])])
+def test_where_dynamic_is_tried(text, written):
+    sources = Sources([SourceFile("m.py", f"def f(x): ...\n{text}")])
+    found = [advice.edits for advice in proposals(SIZE, PLACE, sources)]
+    assert ["\n".join(edit.lines) for (edit,) in found] == written

@@ -191,15 +191,21 @@ def test_a_tensor_in_the_place_of_a_number_does_not_fit():
     assert tried(guard, Given({"xs": [1, TensorValue((3,), (1,))]})).holds is False
 
 
-def test_tensors_made_in_inference_mode_have_versions_of_their_own():
+@pytest.mark.parametrize(("state", "holds"), [
+    # For a tensor made outside of inference mode and for one made in it: the versions for neither, one, and both.
+    ({}, ((True, None, False), (False, True, None))),
+    ({"inference_mode": False}, ((True, False, False), (False, True, False))),
+    ({"inference_mode": True}, ((False, True, False), (False, False, True)))])
+def test_a_version_is_for_a_part_of_inference_mode(state, holds):
+    """Torch serves a tensor that was made in it, outside of it, by the version for other tensors in it."""
     raw = ("check_tensor(L['x'], Tensor, DispatchKeySet({}), torch.float32, device=None, requires_grad=False, "
            "size=[3], stride=[1])")
     text = "check_tensor(L['x'], dtype=torch.float32, device='cpu', size=(3,), stride=(1,), requires_grad=False)"
-    plain, inference = (Guard(text, "L['x']", "TENSOR_MATCH", raw.format(keys)) for keys in (
-        "CPU, BackendSelect, ADInplaceOrView, AutogradCPU", "CPU, BackendSelect, ADInplaceOrView"))
-    for written, in_inference in (("x=f32[3]", False), ("x=f32[3](inference=True)", True)):
-        given = Given(arguments([written]))
-        assert tried(plain, given).holds is not in_inference and tried(inference, given).holds is in_inference
+    keys = ("CPU, BackendSelect", ", ADInplaceOrView", ", AutogradCPU")
+    versions = [Guard(text, "L['x']", "TENSOR_MATCH", raw.format("".join(keys[:number]))) for number in (3, 2, 1)]
+    for written, expected in zip(("x=f32[3]", "x=f32[3](inference=True)"), holds):
+        given = Given(arguments([written]), state)
+        assert tuple(tried(version, given).holds for version in versions) == expected
 
 
 def a_frame(entries=ENTRIES):

@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 
 from depyf import prepare_debug
 from depyf.advice.model import Advice, Edit
+from depyf.advice.recompiles import DYNAMIC
 from depyf.comparing import outcome as comparing
 from depyf.fixing.outcome import Call, Outcome
 from depyf.fixing.patch import Patch, remaining_problems, unified_diff, with_settings
@@ -126,7 +127,8 @@ def test_what_changes_calls_with_other_inputs_is_not_taken(program):
     program.write_text("import torch\ndef h(x):\n    y = x if x.all() else -x\n    return y\n")
     found = searched(program, Pretended(lambda text: ["x if x.all()"], other=lambda text: str("where" in text)))
     assert not found.best.patch.taken
-    assert found.rejected["write `y = torch.where(x.all(), x, -x)`"].startswith("f, as recorded: standard output: line 1")
+    (why,) = (why for each, why in found.rejected.items() if each.change == "write `y = torch.where(x.all(), x, -x)`")
+    assert why.startswith("f, as recorded: standard output: line 1")
 
 
 def test_what_no_runs_are_left_to_test_is_not_taken(program):
@@ -220,7 +222,7 @@ def test_what_is_left_is_said_with_what_to_do_or_why_that_was_rejected():
     assert first == "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"
     assert second.startswith("  advice: a graph cannot print; what ")
     change = second.removeprefix("  advice: ")
-    assert remaining_problems(capture, {change: "f, x all zeros: it prints 2 lines"}) == [
+    assert remaining_problems(capture, {Advice("print out", change): "f, x all zeros: it prints 2 lines"}) == [
         first, f"  tried, and not taken: {change}: f, x all zeros: it prints 2 lines"]
 
 
@@ -242,8 +244,9 @@ def test_a_setting_that_was_tried_and_rejected_is_no_advice():
         Compilation(CompileId(0, 0), "f", WHERE, outcome="compiled"), Compilation(
             CompileId(0, 1), "f", WHERE, outcome="compiled", guard_failures=(failure,), symbols=(opened,))))
     row, advice = remaining_problems(run)
-    assert row == "recompile of f: `n`: 1.5 → 2.5" and "with `dynamic=True` in `torch.compile`" in advice
-    assert remaining_problems(run, {"write `torch.compile(f, dynamic=True)`": "it prints something else"}) == [row]
+    assert row == "recompile of f: `n`: 1.5 → 2.5" and "whether `dynamic=True` in `torch.compile`" in advice
+    tried = Advice(DYNAMIC, "write `torch.compile(f, dynamic=True)`", edits=(Edit(WHERE.filename, 1, 1, ("",)),))
+    assert remaining_problems(run, {tried: "it prints something else"}) == [row]
 
 
 # --- the run that is compiled ---------------------------------------------------------------------

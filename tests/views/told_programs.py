@@ -1013,22 +1013,6 @@ def tested_at_the_end(compiled):
         run(torch.ones(size))
 
 
-def text_made_at_a_break(compiling):
-    """What a function decodes in plain Python is a constant of the code behind the break."""
-
-    def decode(scores):
-        numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()
-        return "".join("abc"[number] for number in numbers)
-
-    @compiling
-    def step(scores):
-        text = decode(scores)
-        return scores * len(text + "."), text
-
-    for order in ([0, 1, 2], [2, 1, 0], [1, 1, 0]):
-        step(torch.eye(3)[order])
-
-
 def dates(compiling):
     """Features of the calendar, computed inside of what is compiled."""
     from datetime import datetime, timedelta

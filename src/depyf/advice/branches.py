@@ -70,7 +70,8 @@ def on_branch(site: Site) -> Advice | None:
         return None
     if isinstance(found, str):
         return Advice("branch", f"{_BOTH}, which is not the same here: {found}", is_change=False)
-    return Advice("branch", _MAY_BE_SAME + " (`depyf fix` tries it)" * bool(found.edits), is_change=False)
+    is_tried = found.edits and site.broken.depth  # (not where it made a compilation fail, which has no depth)
+    return Advice("branch", _MAY_BE_SAME + " (`depyf fix` tries it)" * bool(is_tried), is_change=False)
 
 
 def candidates(site: Site) -> list[Advice]:

@@ -151,7 +151,8 @@ RULES: tuple[Rule, ...] = (
          setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
     Rule("capture_dynamic_output_shape_ops", "size", f"with `{SHAPES}` the size of the result is "
          "a symbol in the graph, which helps only if torch can run the operator without values, and no branch, loop "
-         "or list of numbers depends on that size", setting=SHAPES, facts=_makes_symbol),
+         "or list of numbers depends on that size; else torch may raise an exception",
+         setting=SHAPES, facts=_makes_symbol),
     Rule("number", "item operator size symbol",
          f"the line needs a value that is known only from the data, and {_NO_VALUES}"),
 
@@ -177,7 +178,8 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.is_in_program),
     Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
     Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
-         "compiled function it breaks no graph", facts=lambda at: at.is_in_program),
+         "compiled function it breaks no graph",  # (one that a library enters inside of a call nobody can put there)
+         facts=lambda at: at.is_in_program and isinstance(at.statement, (ast.With, ast.AsyncWith))),
     Rule("iterator", "iterator", "torch did not trace this iterator; values that were taken from it outside the "
          "compiled function can be passed, also in a list (`next` does not take a list)",
          facts=lambda at: at.where and at.is_in_program and not at.where.function.startswith("<")),

@@ -13,13 +13,13 @@ from ..records.model import SourceLocation
 from ..torch_text.guard_failures import number
 from .branches import unparsed
 from .model import Advice, Edit
-from .recompiles import ValueChange
+from .recompiles import DYNAMIC, MODULE, PARAMETER, ValueChange
 from .source import Sources, called, is_own
 
 #: The settings by which torch leaves a value open, in the order to be tried, by the kind of its owner.
 _SETTINGS = {
-    "module": (("torch._dynamo.config.allow_unspec_int_on_nn_module = True",),),
-    "parameter": (("torch._dynamo.config.force_parameter_static_shapes = False",),
+    MODULE: (("torch._dynamo.config.allow_unspec_int_on_nn_module = True",),),
+    PARAMETER: (("torch._dynamo.config.force_parameter_static_shapes = False",),
                   ("torch._dynamo.config.force_parameter_static_shapes = False",
                    "torch._dynamo.config.force_nn_module_property_static_shapes = False")),
 }
@@ -42,40 +42,37 @@ def proposals(
         yield from _dynamic(location, sources, program)
     if isinstance(number(change.now), int) and not change.of_global:
         for settings in _SETTINGS.get(change.owner, ()):
-            yield Advice("open", f"set {' and '.join(f'`{line}`' for line in settings)}",
+            yield Advice(change.owner, f"set {' and '.join(f'`{line}`' for line in settings)}",
                          f"torch fixes such numbers of a {change.owner}; then it opens one that changes",
                          "what is compiled for all numbers can be slower than for one", settings=settings)
 
 
 def _dynamic(location: SourceLocation, sources: Sources, program: str) -> Iterator[Advice]:
-    """Yield ``dynamic=True`` at the ``torch.compile`` that made a function."""
+    """Yield ``dynamic=True`` at the ``torch.compile`` that made a function, or at each that may have."""
     if not is_own(location.filename):
         location = SourceLocation(program, 0)
     tree = sources.tree(location.filename)
     if tree is None:
         return
-    places = _compiled_at(tree, location.line) or [
-        node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_compile(node)]
-    if len(places) != 1:
-        return
-    node = places[0]
-    if node.end_lineno != node.lineno:
-        return
-    line = sources.text(location.filename).splitlines()[node.lineno - 1].encode()
-    old = line[node.col_offset : node.end_col_offset].decode()
-    match [each for each in getattr(node, "keywords", ()) if each.arg in ("dynamic", None)]:
-        case []:
-            new = f"{old}(dynamic=True)" if not isinstance(node, ast.Call) else (
-                f"{old[:-1]}{', ' if node.args or node.keywords else ''}dynamic=True)")
-        case [ast.keyword("dynamic", ast.Constant(False) as value)]:
-            new = (line[node.col_offset : value.col_offset] + b"True" + line[value.end_col_offset : node.end_col_offset]
-                   ).decode()
-        case _:
-            return
-    whole = line[: node.col_offset].decode() + new + line[node.end_col_offset :].decode()
-    yield Advice("dynamic", f"write `{new}`", "the first version then serves many sizes and numbers",
-                 "what is compiled for all sizes can be slower than for one",
-                 (Edit(location.filename, node.lineno, node.lineno, (whole,)),))
+    text = sources.text(location.filename)
+    for node in _compiled_at(tree, location.line) or [
+            node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_compile(node)]:
+        old = ast.get_source_segment(text, node) or ""
+        match [each for each in getattr(node, "keywords", ()) if each.arg in ("dynamic", None)]:
+            case []:
+                arguments = old[:-1].rstrip().removesuffix(",")
+                new = f"{old}(dynamic=True)" if not isinstance(node, ast.Call) else (
+                    f"{arguments}{', ' if node.args or node.keywords else ''}dynamic=True)")
+            case [ast.keyword("dynamic", ast.Constant(False)) as given]:
+                new = old.replace(ast.get_source_segment(text, given) or "", "dynamic=True")
+            case _:
+                continue
+        last = node.end_lineno or node.lineno
+        lines = "\n".join(text.splitlines()[node.lineno - 1 : last]).replace(old, new, 1).splitlines()
+        yield Advice(DYNAMIC, f"write `{' '.join(new.split())}`",
+                     "the first version then serves many sizes and numbers",
+                     "what is compiled for all sizes can be slower than for one",
+                     (Edit(location.filename, node.lineno, last, tuple(lines)),))
 
 
 def _compiled_at(tree: ast.Module, line: int) -> list[ast.expr]:

@@ -2,10 +2,11 @@
 
 A row names the event, the facts that it requires, and the sentence. The first row of an event whose facts are present
 gives the advice; without such a row there is none. The facts come from the records (:class:`Facts`): no row reads the
-user's files::
+user's files. A sentence says what versions are for, as their guards have it, not what a value needs: another version
+may not look at it::
 
     number   fixed at m.py:8           "what is computed with it, or tested of it, at `m.py:8` fixes it: ..."
-    number   open in a later version   "a later version leaves it open; with `dynamic=True` ..."
+    number   open in a later version   "a later version leaves it open; whether `dynamic=True` ..."
     number                             "each version that looks at it is for one of its values"
 """
 
@@ -29,6 +30,8 @@ from ..torch_text.parsed import parsed_expression
 from ..values import frozen
 from .model import Advice
 
+#: Rules of what there is to do about a recompile; those that ``depyf fix`` tries are in :mod:`.recompile_edits`.
+DYNAMIC, MODULE, PARAMETER, ARGUMENT = "dynamic", "module", "parameter", "argument"
 #: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
 A_VIEW = "a view of another tensor"
 
@@ -62,29 +65,20 @@ class Facts:
     Attributes:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
-        spares: a version that leaves it open from the first call on would be that version: the first value has the
-            same type and the same outcomes in torch's tests, the new version looks at nothing else, and torch left
-            out nothing that comes after a number out of a tensor; false where that is not known.
         others: the versions differ in more, which the new one does not leave open.
-        equal_at_first: another size of the arguments, or after a graph break, had the same value, so that torch takes
-            both for one if both are open in the first version.
         dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
         of_parameter: the size is one of an ``nn.Parameter``.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
-        lengths: the lengths that versions are for, in their order.
-        is_own: it is a variable of the function, which has no other name before its call.
+        numbers: the whole numbers or lengths that versions are for, in their order.
     """
 
     fixed_at: str = ""
     is_open: bool = False
-    spares: bool = True
     others: bool = False
-    equal_at_first: bool = False
     dynamic: str = ""
     of_parameter: bool = False
     set_at: str = ""
-    lengths: tuple[int, ...] = ()
-    is_own: bool = False
+    numbers: tuple[int, ...] = ()
 
 
 #: Global state of torch's, with the names of what sets it.
@@ -141,7 +135,7 @@ def _by_subject(subject: str, is_there: bool) -> str:
             return "length"
         case ast.Compare(ast.Constant(), [ast.In()]):
             return "key"
-        case ast.Compare() | ast.BinOp() | ast.UnaryOp():
+        case ast.Compare() | ast.BoolOp() | ast.BinOp() | ast.UnaryOp():
             return "condition"
         case ast.Subscript(_, ast.Constant()) if is_there:
             return "key"
@@ -182,25 +176,16 @@ _Fact = Callable[[ValueChange, Facts], bool]
 
 def _is_of_0_or_1(change: ValueChange, at: Facts) -> bool:
     return at.dynamic != "False" and (not at.fixed_at or at.is_open) and (
-        change.now in ("0", "1") or set(change.was) <= {"0", "1"} or change.was[:1] == ("2 or more",))
+        change.now in ("0", "1") or set(change.was) <= {"0", "1"})
 
 
 def _is_opened(change: ValueChange, at: Facts) -> bool:
     return at.is_open and not at.fixed_at
 
 
-def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
-    """Return whether ``dynamic=True`` spares a version, as far as is known.
-
-    A number from before a break does not: with ``dynamic=True`` torch traces other code, with symbols.
-    """
-    is_made_number = at.is_own and event_of(change) == "number"
-    return _is_opened(change, at) and at.spares and not (at.dynamic or at.equal_at_first or is_made_number)
-
-
-def _grows(change: ValueChange, at: Facts) -> bool:
-    """Return whether each version is for a greater length than the one before, of three versions at least."""
-    return not at.is_own and len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
+def _has_three(change: ValueChange, at: Facts) -> bool:
+    """Return whether versions are for three numbers: one that is open from its second value on serves the third."""
+    return len(set(at.numbers)) > 2
 
 
 # --- the table ------------------------------------------------------------------------------------------------------
@@ -213,15 +198,16 @@ class Row:
         events: what changed (:func:`event_of`), names with a space between.
         text: the sentence, with fields of :class:`Facts` in braces.
         facts: what has to be known of it.
-        is_action: it names something to do; else it says why there are several versions.
+        tries: the rule of :mod:`.recompile_edits` that tries what it names; without one it names nothing to do.
     """
 
     events: str
     text: str
     facts: _Fact = lambda change, at: True
-    is_action: bool = False
+    tries: str = ""
 
 
+_LOOKING = "each version that looks at it is for "
 _OPENED = "a later version leaves it open"
 _NEEDED = ("open from its second value on, where nothing needs its value while torch compiles (as an index, a key, a "
            "text, a `range` or an `if` does)")
@@ -233,45 +219,40 @@ ROWS = (
     Row("size", "torch keeps the sizes of parameters fixed, whatever is marked or passed as `dynamic`, unless "
         "`torch._dynamo.config.force_parameter_static_shapes` is false (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes`, too)",
-        lambda change, at: at.of_parameter and not at.is_open and at.dynamic != "False", is_action=True),
+        lambda change, at: at.of_parameter and not at.is_open and at.dynamic != "False", PARAMETER),
     Row("size number", "some versions leave it open; others are for one value each, one of them because what is "
         "computed with it, or tested of it, at {fixed_at} fixes it",
         lambda change, at: at.is_open and bool(at.fixed_at)),
     Row("size number", "what is computed with it, or tested of it, at {fixed_at} fixes it: that version is for one "
         "value alone", lambda change, at: bool(at.fixed_at)),
-    Row("size", "`dynamic=False` is set, so each size has a version of its own",
-        lambda change, at: at.dynamic == "False"),
-    Row("size number", "a condition on it that torch tested while it compiled separates its values, and calls "
-        "have both outcomes", lambda change, at: any(map(is_range, change.was[:1]))),
-    Row("size number", _OPENED + "; with `dynamic=True` in `torch.compile` the first version does, which may spare a "
-        "version (`depyf fix` tries it)", _can_be_opened_first, is_action=True),
+    Row("size", "`dynamic=False` is set, so a version is for one size", lambda change, at: at.dynamic == "False"),
+    Row("size number", "a version is for some of its values only, and calls have others",
+        lambda change, at: any(map(is_range, change.was[:1]))),
+    Row("size number", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows (`depyf "
+        "fix`)", lambda change, at: _is_opened(change, at) and not at.dynamic, DYNAMIC),
     Row("size number constant", _OPENED, _is_opened),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
         f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
-        lambda change, at: change.owner == "module" and not change.of_global and not at.others, is_action=True),
+        lambda change, at: change.owner == "module" and not (change.of_global or at.others) and _has_three(change, at),
+        MODULE),
     Row("number", "torch fixes a whole number that it reaches from a global name; one that is an argument of the "
-        f"function it leaves {_NEEDED}", lambda change, at: change.of_global and isinstance(number(change.now), int),
-        is_action=True),
-    Row("number constant", "each version that looks at it is for one of its values, or for one type"),
-    Row("condition", "a version is for one outcome of it, and each outcome that occurs needs a version"),
+        f"function it leaves {_NEEDED}", lambda change, at: change.of_global and _has_three(change, at), ARGUMENT),
+    Row("number constant", _LOOKING + "one of its values, or for one type"),
+    Row("condition", _LOOKING + "one outcome of it"),
     # What is there or not, what it is.
-    Row("none key keywords", "calls with it and calls without it need versions of their own"),
-    Row("attribute", "torch reads it from where it was when the version was compiled; assigned as a module, parameter "
-        "or buffer it is elsewhere, and deleted it is nowhere: each of these has a version"),
-    Row("function", "each function's code has a version of its own (functions that one `def` or `lambda` makes share "
-        "it), and so has what is called and is no Python function"),
-    Row("length", "each length has a version of its own, and of the versions that look at it each is for a greater one "
-        "than the one before ({lengths})", _grows),
-    Row("length", "when it is empty there is a version of its own",
-        lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was)),
-    Row("length", "each length that occurs needs a version of its own",
-        lambda change, at: all(each.isdigit() for each in change.was)),
+    Row("none key keywords", _LOOKING + "calls with it, or for calls without it"),
+    Row("attribute", "a version reads it, or an attribute of it, from where that was when torch compiled the version"),
+    Row("function", _LOOKING + "one function's code (which functions that one `def` or `lambda` makes share), or for "
+        "one object that is called"),
+    Row("length", _LOOKING + "a greater length than the one before ({numbers})",
+        lambda change, at: _has_three(change, at) and list(at.numbers) == sorted(set(at.numbers))),
+    Row("length", _LOOKING + "one length, or for whether there is any"),
     # What a tensor is like, and the state of torch.
-    Row("view", "guards look at the tensor that it is a view of, so views and other tensors have a version each"),
-    Row("layout", "each layout has a version of its own"),
-    Row("state", "torch looks at this state when the function is called, and each state has a version; calls of the "
-        "program that set it: {set_at}", lambda change, at: bool(at.set_at)),
-    Row("state", "torch looks at this state when the function is called, and each state has a version"),
+    Row("view", _LOOKING + "views of other tensors, or for tensors that are none"),
+    Row("layout", _LOOKING + "one layout, or for some strides of it"),
+    Row("state", "a version is for one state of torch when the function is called; calls of the program that set it: "
+        "{set_at}", lambda change, at: bool(at.set_at)),
+    Row("state", "a version is for one state of torch when the function is called"),
 )
 
 
@@ -283,6 +264,6 @@ def on_change(change: ValueChange, at: Facts) -> Advice | None:
     row = next((row for row in ROWS if event in row.events.split() and row.facts(change, at)), None)
     if row is None:
         return None
-    lengths = " → ".join(map(str, at.lengths[:4])) + (" → ..." if len(at.lengths) > 4 else "")
-    text = row.text.format(fixed_at=at.fixed_at, set_at=at.set_at, lengths=lengths)
-    return Advice("recompile", text, is_change=row.is_action)
+    numbers = " → ".join(map(str, at.numbers[:4])) + (" → ..." if len(at.numbers) > 4 else "")
+    text = row.text.format(fixed_at=at.fixed_at, set_at=at.set_at, numbers=numbers)
+    return Advice(row.tries or "recompile", text, is_change=bool(row.tries))

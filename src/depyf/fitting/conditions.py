@@ -103,7 +103,7 @@ def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
             value = value_of(subject, given)
             match one:
                 case Tensor():
-                    return _of_tensor(guard, one, subject, value)
+                    return _of_tensor(guard, one, subject, value, given)
                 case SameObject():
                     return _of_object(guard, one.name, words(subject), value)
                 case Type() if (met := type_name(value)):
@@ -161,13 +161,16 @@ def _conversion(node: ast.expr, value: Any, wanted: str) -> tuple[Facet, ...]:
 
 
 # --- tensors ------------------------------------------------------------------------------------------
-def _of_tensor(guard: Guard, wanted: Tensor, node: ast.expr, value: Any) -> Finding:
+def _of_tensor(guard: Guard, wanted: Tensor, node: ast.expr, value: Any, given: Given) -> Finding:
     path = words(node)
     if isinstance(value, Opaque) and value.type_name in ("", f"torch.{wanted.cls or 'Tensor'}"):
         raise Undecided(path)  # (a tensor of which guards see more than can be written)
     if not isinstance(value, TensorValue):
         return Finding(guard, False, f"type({path})", "a tensor", type_name(value))
-    differences = list(_tensor_differences(value, wanted, path, node))
+    mode = given.state.get("inference_mode")
+    if mode is None and wanted.inference == value.inference + 1:
+        raise Undecided("torch.is_inference_mode_enabled()")
+    differences = list(_tensor_differences(value, wanted, path, node, bool(mode)))
     if not differences:
         return Finding(guard, True)
     name, text, met, _ = differences[0]
@@ -175,14 +178,19 @@ def _of_tensor(guard: Guard, wanted: Tensor, node: ast.expr, value: Any) -> Find
 
 
 def _tensor_differences(
-    value: TensorValue, wanted: Tensor, path: str, node: ast.expr
+    value: TensorValue, wanted: Tensor, path: str, node: ast.expr, is_inference_mode: bool,
 ) -> Iterator[tuple[str, str, str, Facet]]:
     """Yield the differences of a tensor from a condition, in torch's order: subject, wanted, met, facet."""
+    inference = value.inference + is_inference_mode
+    if inference != wanted.inference:
+        either = "and" if wanted.inference + (inference == 2) > 1 else "or"
+        yield (f"{path}.is_inference() {either} torch.is_inference_mode_enabled()",
+               str(wanted.inference > inference), str(inference > wanted.inference),
+               Facet(path, "inference", 0, wanted.inference > is_inference_mode, node))
     # (Of `cuda`, the first device is meant.)
     device = value.device if wanted.device in ("", value.device.removesuffix(":0")) else wanted.device
     rows: tuple[tuple[str, str, Any, Any, Callable[[Any], str]], ...] = (
         ("cls", f"type({path})", wanted.cls or "Tensor", value.cls, str),
-        ("inference", f"{path}.is_inference()", wanted.inference, value.inference, str),
         ("device", f"{path}.device", device, value.device, repr),
         ("dtype", f"{path}.dtype", wanted.dtype, value.dtype, "torch.{}".format),
         ("requires_grad", f"{path}.requires_grad", wanted.requires_grad, value.requires_grad, str))

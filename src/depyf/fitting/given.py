@@ -249,16 +249,17 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def known_state(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of torch by their names in ``check_global_state``.
+    """Return settings of torch by their names in ``check_global_state``, or ``inference_mode``.
 
     They may be written as the calls that return them, ``torch.is_grad_enabled()``.
 
     Raises:
         ValueError: torch guards no such setting; the message has the closest ones.
     """
-    calls = {call: name for name, call in STATES.items()}
+    settings = {**STATES, "inference_mode": "torch.is_inference_mode_enabled()"}  # (conditions on tensors are of it)
+    calls = {call: name for name, call in settings.items()}
     states = (condition_of(guard) for entry in frame.entries for guard in entry.guards if guard.kind == "GLOBAL_STATE")
-    known = {*STATES, "autocast", *(name for one in states if isinstance(one, State) for name, _ in one.settings)}
+    known = {*settings, "autocast", *(name for one in states if isinstance(one, State) for name, _ in one.settings)}
     named = {calls.get(name, name): value for name, value in values.items()}
     for name in named:
         if name not in known:

@@ -367,7 +367,7 @@ def _needed(finding: Finding) -> tuple[str, str]:
         case Tensor() as one:
             shape = tuple(_OPEN_SIZE if size is None else size for size in one.size)
             return one.subject, str(TensorValue(shape, contiguous(shape), one.dtype, one.device, one.requires_grad,
-                                                one.cls or "Tensor", one.inference))
+                                                one.cls or "Tensor", bool(one.inference)))
         case Equals(left=left, right=right) if left == name and (value := literal(right)) is not ...:
             return name, shown(value, 200)
     return name, ""

@@ -125,7 +125,8 @@ def state() -> dict[str, Any]:
     """Return torch's settings that have public names, by their names in ``check_global_state``."""
     torch = sys.modules["torch"]
     return {
-        "grad_mode": torch.is_grad_enabled(), "default_dtype": Symbol(str(torch.get_default_dtype()), "torch.dtype"),
+        "grad_mode": torch.is_grad_enabled(), "inference_mode": torch.is_inference_mode_enabled(),
+        "default_dtype": Symbol(str(torch.get_default_dtype()), "torch.dtype"),
         "num_threads": torch.get_num_threads(),
         "autocast": {device: Symbol(str(torch.get_autocast_dtype(device)), "torch.dtype") for device in ("cpu", "cuda")
                      if torch.is_autocast_enabled(device)},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -13,6 +12,7 @@ from dataclasses import field
 from .. import budgets, reading
 from ..advice import Advice, candidates
 from ..advice.model import Edit, edited
+from ..advice.recompiles import DYNAMIC
 from ..advice.source import is_own, parsed
 from ..records.model import Capture
 from ..values import frozen
@@ -23,9 +23,6 @@ from ..views.findings import lost_functions
 from ..views.markdown import plain, prose, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import why_plain
-
-#: What a sentence on a recompile says to set.
-_SETTING = r"\bdynamic=True|(?<=\.config\.)\w+"
 
 
 @frozen
@@ -88,18 +85,18 @@ def unified_diff(texts: Mapping[str, str], folder: str) -> str:
 
 
 # --- what remains after a patch ----------------------------------------------------------------------
-def remaining_problems(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[str]:
+def remaining_problems(capture: Capture, rejected: Mapping[Advice, str] | None = None) -> list[str]:
     """Return lines on the remaining breaks, skipped functions and recompiles; advice is indented.
 
     Args:
         capture: the last run.
         rejected: changes that were tried and not taken, with the reason; they are no advice.
     """
-    run = RunIndex(capture)
-    adviser = Adviser(run)
-    lines, tried = (*_skips(run, adviser), *_recompiles(run, adviser)), " ".join(rejected or ())
-    return [*_breaks(run, adviser, rejected or {}),
-            *(line for line in lines if not any(each in tried for each in re.findall(_SETTING, line)))]
+    run, refused = RunIndex(capture), rejected or {}
+    # (What was tried at a line says nothing of other lines.)
+    others = Adviser(run, {each.rule for each in refused if each.rule == DYNAMIC or not each.edits})
+    return [*_breaks(run, Adviser(run), {each.change: why for each, why in refused.items()}),
+            *_skips(run, others), *_recompiles(run, others)]
 
 
 def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Iterator[str]:

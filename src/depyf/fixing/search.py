@@ -62,7 +62,7 @@ class Search:
         self.tried: set[Advice] = set()
         self.on_recompiles: set[Advice] = set()
         self.refused = ""
-        self.rejected: dict[str, str] = {}
+        self.rejected: dict[Advice, str] = {}
         self._unchanged: dict[str, Outcome] = {}
 
     def _run(self, patch: Patch, what: str, conditions: Conditions | None = None) -> Outcome:
@@ -87,8 +87,8 @@ class Search:
             if before.weight and not self.best.patch.taken and self._left > 0 and self._run(
                     Patch(self.program), "the program as it is, again").difference(before):
                 self.refused = "two runs of the program as it is do not give the same, so no change can be judged"
-        for each in self.best.patch.taken:
-            self.rejected.pop(each.change, None)
+        taken = {each.change for each in self.best.patch.taken}
+        self.rejected = {each: why for each, why in self.rejected.items() if each.change not in taken}
         return self
 
     def _improve(self) -> None:
@@ -111,7 +111,7 @@ class Search:
             patch = step.patch.with_advice([each])
             found = self._judged(step, patch, each.change) if patch is not None else "its lines are changed already"
             if isinstance(found, str):
-                self.rejected[each.change] = found
+                self.rejected[each] = found
             elif found.after.weight < step.after.weight:
                 return found  # (lines have moved: the remaining changes are proposed again)
             else:

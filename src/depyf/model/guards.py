@@ -84,7 +84,7 @@ class Tensor(Condition):
     stride: tuple[int | None, ...] = ()
     requires_grad: bool = False
     cls: str = ""
-    inference: bool = False  # made in inference mode
+    inference: int = 0  # made in inference mode, and called in it: 0 for neither, 1 for one of these, 2 for both
 
     def _python(self) -> str:
         return self.described_as(self.described())

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..records.model import Frame, Guard
-from ..torch_text.guards import is_of_inference
+from ..torch_text.guards import inference_of
 from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.user_expressions import user_expression
 from . import guards
@@ -175,7 +175,7 @@ def words(expression: str) -> str:
 def condition_of(guard: Guard) -> Condition:
     """Return a guard by itself, without regard to its frame; the source of one on an object is what torch tests."""
     made = typed(guard.expression, kind=guard.kind, cause=guard.cause)
-    return replace(made, inference=is_of_inference(guard.raw)) if isinstance(made, Tensor) else made
+    return replace(made, inference=inference_of(guard.raw)) if isinstance(made, Tensor) else made
 
 
 def in_words(expression: str) -> str:

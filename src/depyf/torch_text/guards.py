@@ -272,13 +272,14 @@ def _tensor(match: re.Match[str]) -> str:
     return text if is_expression(match["source"] if plain else text) else f"torch_guard({match.group(0)!r})"
 
 
-def is_of_inference(raw: str) -> bool:
-    """Return whether a condition, as torch prints it, is on a tensor that was made in inference mode.
+def inference_of(raw: str) -> int:
+    """Return for what part of inference mode a condition on a tensor is, from torch's text of it.
 
-    Such a tensor has no key of autograd (c10/core/InferenceMode.h).
+    0: for none; 1: the tensor was made in it, or it is on; 2: both. (Either of these takes autograd's key away from
+    those of a call, both take ADInplaceOrView away, too: c10/core/InferenceMode.h.)
     """
     tensor = _TENSOR.match(raw)
-    return tensor is not None and "Autograd" not in tensor["keys"]
+    return 0 if tensor is None else ("Autograd" not in tensor["keys"]) + ("ADInplaceOrView" not in tensor["keys"])
 
 
 def _tuple(items: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from ..advice import Advice, on_break
 from ..advice.breaks import OPTIMIZER
@@ -21,17 +22,12 @@ from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost
 
-#: Functions that ask what an object is like: torch knows their results.
-_OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
-#: Attributes of what a call returned that torch looks at.
-_OF_TENSOR = ("shape", "dtype", "requires_grad", "ndim", "device", "grad")
-
 
 class Adviser:
-    """Advises on the graph breaks and recompiles of one run."""
+    """Advises on the graph breaks and recompiles of one run; not by the rules whose change was ``tried`` in vain."""
 
-    def __init__(self, run: RunIndex) -> None:
-        self.run = run
+    def __init__(self, run: RunIndex, tried: Collection[str] = ()) -> None:
+        self.run, self._tried = run, tried
         self._circumstances = Circumstances(run)
         self._of_breaks: dict[GraphBreak, Advice | None] = {}
 
@@ -93,7 +89,7 @@ class Adviser:
     def change_on(self, broken: GraphBreak) -> str:
         """Return what is to be said of a graph break, as Markdown; ``""`` where no rule fits."""
         advice = self.on_break(broken)
-        return prose(advice.change) if advice is not None else ""
+        return prose(advice.change) if advice is not None and advice.rule not in self._tried else ""
 
     def lines_on(self, broken: GraphBreak) -> list[str]:
         """Return the advice on a graph break as items in Markdown: a sentence, or a change, why, and what it costs."""
@@ -111,9 +107,9 @@ class Adviser:
         return [hint for hint in in_order(broken[0].hints) if not (has_change and is_fundamental(hint))]
 
     def on_outer_break(self, compilation: Compilation) -> str:
-        """Return where to begin for what is compiled by itself only since a graph broke before; ``""`` if not known."""
+        """Return the break since which something is compiled by itself; ``""`` if not known."""
         begin = self._break_before(compilation)
-        return f"it is compiled by itself only since {begin}; begin there" if begin else ""
+        return f"it is compiled by itself since {begin}" if begin else ""
 
     def _break_before(self, compilation: Compilation) -> str:
         """Return the break before what is compiled by itself, as a clause in Markdown; ``""`` for none."""
@@ -160,15 +156,12 @@ class Adviser:
             compilations: of one function.
             is_action: only sentences that name something to do, or only those that do not.
         """
-        return [text for (text, acts) in self.recompiles_by_advice(compilations) if is_action in (None, acts)]
+        return [advice.change for advice in self.recompiles_by_advice(compilations)
+                if is_action in (None, advice.is_change)]
 
-    def recompiles_by_advice(self, compilations: Iterable[Compilation]) -> dict[tuple[str, bool], list[Compilation]]:
-        """Return the recompiles that each sentence is on; what there is to do first, then that on most of them.
-
-        A sentence is Markdown, and whether it names something to do.
-        """
-        changes = [(change, each) for each in compilations if each.outcome not in ("skipped", "failed")
-                   for change in self._circumstances.most_telling(each)]  # (without a version nothing is known of it)
+    def recompiles_by_advice(self, compilations: Iterable[Compilation]) -> dict[Advice, list[Compilation]]:
+        """Return the recompiles that each advice, as Markdown, is on; what there is to do first, then that on most."""
+        changes = [(change, each) for each in compilations for change in self._circumstances.most_telling(each)]
         known = {change.subject for change, each in changes if each.outcome != "limit"}
         changes = [(change, each) for change, each in changes if each.outcome != "limit" or change.subject not in known]
         of_function: dict[str, dict[str, Advice | None]] = {}  # subject: {what the call had: advice}
@@ -181,30 +174,13 @@ class Adviser:
             follows = resumed_function(each.function) and not self._circumstances.facts(each, change).fixed_at
             by_call = of_function.get(change.subject, {}) if follows else {}
             said = by_call.get(change.now, next(iter(by_call.values()))) if by_call else self._on_change(change, each)
-            if said is not None:
+            if said is not None and said.rule not in self._tried:
                 advised.setdefault(said, []).append((_subject_text(change), each))
-        return {(f"{some(list(dict(of)), MOST)}: {prose(said.change)}", said.is_change): [each for _, each in of]
+        return {replace(said, change=f"{some(list(dict(of)), MOST)}: {prose(said.change)}"): [each for _, each in of]
                 for said, of in sorted(advised.items(), key=lambda item: (not item[0].is_change, -len(item[1])))}
 
     def _on_change(self, change: Change, compilation: Compilation) -> Advice | None:
-        facts = self._circumstances.facts(compilation, change)
-        if _comes_of_break(change) and change.lasts and not facts.fixed_at and (
-                begin := self._break_before(compilation)):
-            return Advice("recompile", f"Python computes it since {begin}; begin there")
-        return on_change(value_change(change), facts)
-
-
-def _comes_of_break(change: Change) -> bool:
-    """Return whether what changed is what a call returned, and was on the stack when the graph had ended.
-
-    (Of a tensor it may be a size. An attribute of another object may be older than the call.)
-    """
-    parsed = parsed_expression(change.subject) if change.on_stack else None
-    nodes = list(ast.walk(parsed)) if parsed is not None else []
-    calls = [node.func for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) not in _OF_OBJECTS]
-    return bool(calls) and all(
-        node in calls or node.attr in _OF_TENSOR or not any(isinstance(each, ast.Call) for each in ast.walk(node.value))
-        for node in nodes if isinstance(node, ast.Attribute))
+        return on_change(value_change(change), self._circumstances.facts(compilation, change))
 
 
 def _subject_text(change: Change) -> str:

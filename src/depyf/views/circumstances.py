@@ -12,23 +12,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from ..advice.recompiles import Facts, ValueChange, setters_of
 from ..advice.source import is_own, last_name
-from ..model.guards import Tensor
-from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..records.store import UNDER_STANCE
-from ..torch_text.global_names import resumed_function
-from ..torch_text.guard_failures import are_numbers, number
-from ..torch_text.met import met
-from ..torch_text.size_names import symbols_in
+from ..records.model import Compilation, SourceLocation, SymbolDecision
+from ..torch_text.guard_failures import are_numbers
 from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
-from .dump.guards.versions import MOST, Version
+from .dump.guards.versions import MOST
 from .markdown import code, some
 from .run_index import RunIndex
-from .size_conditions import fixed_symbols, holds_at
+from .size_conditions import fixed_symbols
 
 
 @dataclass
@@ -37,13 +31,11 @@ class _Versions:
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` if unknown.
-        opened: those that versions leave open, each with the conditions on its symbol by the number of the version.
-        are_broken: the graph of one breaks.
+        opened: those that versions leave open, each with the number of the first such version.
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    opened: dict[str, dict[int, list[str]]] = field(default_factory=dict)
-    are_broken: bool = False
+    opened: dict[str, int] = field(default_factory=dict)
 
 
 class Circumstances:
@@ -64,15 +56,10 @@ class Circumstances:
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            # (Open strides torch finds by comparing calls, of which it compares fewer if it compiles less often.)
-            spares=not besides and not self._leaves_out and not any(".stride(" in name for name in versions.opened)
-            and _spares(change, [*versions.opened.get(subject, {}).values()]),
             others=any(each.was.kind != "none" for each in besides),
-            equal_at_first=self._equal_at_first(compilation, change, versions.are_broken),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
-            set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
-            is_own=self._is_own(compilation, first))
+            set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject))
 
     def most_telling(self, compilation: Compilation) -> Sequence[Change]:
         """Return the change that says most of why torch compiled again; none where it did not.
@@ -85,8 +72,7 @@ class Circumstances:
             return 2 if are_numbers(change.was) else 0
 
         changes, versions = self.run.changes(compilation), self._versions_of(compilation)
-        opened = {name for name, by_number in versions.opened.items()
-                  if min(by_number) < compilation.compile_id.recompile}
+        opened = {name for name, since in versions.opened.items() if since < compilation.compile_id.recompile}
         return sorted(changes, key=weight)[:1]
 
     def constraint(self, compilation: Compilation) -> str:
@@ -99,29 +85,6 @@ class Circumstances:
                             f"{decision.value}")
         return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
                 "a size that is fixed has a version of its own") if said else ""
-
-    @cached_property
-    def _leaves_out(self) -> bool:
-        """Whether torch skipped code that it may compile with symbols, or calls.
-
-        Code after a number out of a tensor, or a function of the program that computes with numbers alone. (A call
-        that raises an exception in the stance ``fail_on_recompile`` may be served by a version of open sizes.)
-        """
-        if any(note.startswith(f"{UNDER_STANCE}`fail_on_recompile`") for note in self.run.capture.notes):
-            return True
-        members = self.run.capture.compilations
-        gives_number = any(met(broken).event in ("item", "operator") for each in members for broken in each.breaks)
-        return any(
-            each.outcome == "skipped" and not each.breaks and not (each.failure and each.failure.reason)
-            and (gives_number if resumed_function(each.function) is not None else each.location is not None and is_own(
-                each.location.filename)) for each in members)
-
-    def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
-        """Return whether what failed is a variable of a function that a resume function goes on with."""
-        root, frame = failure.source.partition(".")[0].partition("[")[0], self.run.frame_of(compilation)
-        first = next((each.frames[0] for each in self.run.capture.functions if frame in each.frames), frame)
-        return frame is not None and first is not frame and root in frame.arguments and first is not None and (
-            root not in (*first.arguments, *first.freevars))
 
     def _versions_of(self, compilation: Compilation) -> _Versions:
         key = compilation.compile_id.frame_key
@@ -136,35 +99,14 @@ class Circumstances:
             if each.outcome in ("skipped", "limit"):
                 continue
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
-            result.are_broken |= bool(each.breaks)
-            asked = [decision for decision in each.symbols if decision.kind == "guarded"]
             result.fixed.update({name: decision.location for name, decision in fixed.items()})
             created = (decision for decision in each.symbols if decision.kind == "created")
-            for name, decision in _named(self.run, each, created):
+            for name, _ in _named(self.run, each, created):
                 if name not in fixed:
-                    result.opened.setdefault(name, {})[each.compile_id.recompile] = (
-                        [one.symbol for one in asked if decision.symbol in symbols_in(one.symbol)])
+                    result.opened.setdefault(name, each.compile_id.recompile)
         return result
 
-    def _equal_at_first(self, compilation: Compilation, change: Change, is_broken: bool) -> bool:
-        """Return whether another size of the arguments was the same in a version that failed for a size.
-
-        After a graph break: also whether two sizes were, in the first version of what is compiled by itself then.
-        Where it failed for a number: whether two sizes were, and one is open later.
-        """
-        if ".shape[" not in change.subject:
-            sizes = [[size for _, size in _sizes(self.run.version_of(failure.entry))] for failure in change.failures]
-            return any(".shape[" in name for name in self._versions_of(compilation).opened) and any(
-                each.count(size) > 1 for each in sizes for size in each)
-        after = [self.run.version(each) for each in self.run.capture.compilations if is_broken
-                 and not each.compile_id.recompile and each.compile_id.frame_key != compilation.compile_id.frame_key]
-        return any(
-            any(size == failure.expected and name != change.subject for name, size in
-                _sizes(self.run.version_of(failure.entry)))
-            or any([size for _, size in _sizes(each)].count(failure.expected) > 1 for each in after)
-            for failure in change.failures)
-
-    def _lengths(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
+    def _numbers(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
         facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
         return tuple(int(fact.text) for fact in facts if fact is not None and fact.text.isdigit())
 
@@ -183,22 +125,6 @@ def value_change(change: Change) -> ValueChange:
     of_program = not change.subject.startswith("torch.")  # (a global of torch's is no argument of anything)
     return ValueChange(change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords),
                        first.owner, is_global(first.source) and of_program)
-
-
-def _sizes(version: Version | None) -> list[tuple[str, str]]:
-    """Return the names and the values of the sizes that a version is for."""
-    return [(f"{one.subject}.shape[{index}]", str(size)) for one in (version.conditions if version else ())
-            if isinstance(one, Tensor) for index, size in enumerate(one.size)]
-
-
-def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool:
-    """Return whether the first version that leaves a number open serves its first value, too, as far as is known."""
-    first = change.was[0] if change.was else ""
-    if not are_numbers((first, change.now)):
-        return not any(versions)
-    is_whole, will_be = (isinstance(number(each), int) for each in (first, change.now))
-    outcomes = {holds_at(condition, first) for condition in next(iter(versions), ())}
-    return is_whole == will_be and outcomes <= {True}
 
 
 def _named(

@@ -312,8 +312,8 @@ def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation]
 
 def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
     for summary in run.summaries:
-        for (text, is_action), again in adviser.recompiles_by_advice(summary.recompiles).items():
+        for advice, again in adviser.recompiles_by_advice(summary.recompiles).items():
             spent = sum(each.seconds for each in again)
-            if is_action:
+            if advice.is_change:
                 what = f"{count(len(again), 'recompile')} of {summary.title}, {seconds(spent)}"
-                yield _Change(0, spent, len(again), text, what)
+                yield _Change(0, spent, len(again), advice.change, what)

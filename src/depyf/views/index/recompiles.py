@@ -37,7 +37,7 @@ def recompiles(run: SectionContext) -> list[str]:
         lines += _rows(run, recompiled)
         actions, reasons = (run.advice.on(recompiled, is_action) for is_action in (True, False))
         if not actions and not reasons:
-            actions = list(filter(None, [run.advice.on_outer_break(recompiled[0])]))
+            reasons = list(filter(None, [run.advice.on_outer_break(recompiled[0])]))
         for heading, texts in (("To compile less often", actions), ("Why there are several versions", reasons)):
             if texts:
                 lines += ["", f"{heading}:", "", *(f"* {text}" for text in texts)]
