@@ -31,8 +31,9 @@ def frozen(cls: type[T]) -> type[T]:
     """Make a class of annotated fields a dataclass whose instances are compared and hashed by their fields."""
     made: Any = dataclass(eq=False, repr=False)(cls)
     of = fields(made)
-    state = _getter([each.name for each in of if each.compare])
-    shown = [each.name for each in of if each.repr]
+    compared, shown = [each.name for each in of if each.compare], [each.name for each in of if each.repr]
+    state: Callable[[object], tuple[Any, ...]] = operator.attrgetter(*compared) if len(compared) > 1 else (
+        lambda of: tuple([getattr(of, name) for name in compared]))
 
     def same(self: object, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -45,13 +46,6 @@ def frozen(cls: type[T]) -> type[T]:
 
     made.__eq__, made.__hash__, made.__repr__ = same, lambda self: hash(state(self)), text
     return cls
-
-
-def _getter(names: list[str]) -> Callable[[object], tuple[Any, ...]]:
-    """Return a function that returns a tuple of these attributes."""
-    if len(names) < 2:
-        return lambda of: tuple([getattr(of, name) for name in names])
-    return operator.attrgetter(*names)
 
 
 # --- results that several views of one run need, made once while they are written -------------------

@@ -17,7 +17,7 @@ import ast
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -278,15 +278,16 @@ class Graph:
     unread: tuple[Node, ...] = ()  # comments and statements that make no node, as nodes with a value and without a name
     is_module: bool = False  # it was printed as the class of a module, and nothing else was
 
-    def walk(self, prefix: str = "") -> Iterator[tuple[str, Graph]]:
-        """Yield this graph and all within it, each with the prefix of its nodes' names in records: ``"body."``."""
-        yield prefix, self
+    def walk(self, prefix: str = "") -> list[tuple[str, Graph]]:
+        """Return this graph and all within it, each with the prefix of its nodes' names in records: ``"body."``."""
+        found = [(prefix, self)]
         for inner in self.subgraphs:
-            yield from inner.walk(f"{prefix}{inner.name}.")
+            found += inner.walk(f"{prefix}{inner.name}.")
+        return found
 
-    def named_nodes(self) -> Iterator[tuple[str, Node]]:
+    def named_nodes(self) -> list[tuple[str, Node]]:
         """Return ``(name in records, node)`` of all nodes; those of inner graphs after the others."""
-        return ((prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes)
+        return [(prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes]
 
     def node(self, name: str) -> Node | None:
         """Return a node by its name."""

@@ -430,8 +430,8 @@ def _with_lines_of_items(nodes: Sequence[Node]) -> tuple[Node, ...]:
             place = node.location or lines.get(node.name)
             if place is not None:
                 lines[node.inputs[0]] = place
-    return tuple(node._replace(location=lines[node.name])
-                 if node.is_call and node.location is None and node.name in lines else node for node in nodes)
+    return tuple([node._replace(location=lines[node.name])
+                  if node.location is None and node.name in lines and node.is_call else node for node in nodes])
 
 
 def _operator_given(target: str, value: ast.expr) -> str:
