@@ -30,10 +30,8 @@ T = TypeVar("T")
 def frozen(cls: type[T]) -> type[T]:
     """Make a class of annotated fields a dataclass whose instances are compared and hashed by their fields."""
     made: Any = dataclass(eq=False, repr=False)(cls)
-    of = fields(made)
-    compared, shown = [each.name for each in of if each.compare], [each.name for each in of if each.repr]
-    state: Callable[[object], tuple[Any, ...]] = operator.attrgetter(*compared) if len(compared) > 1 else (
-        lambda of: tuple([getattr(of, name) for name in compared]))
+    # (two attributes or more are a tuple: in one, a NaN equals itself)
+    state = operator.attrgetter("__class__", *[each.name for each in fields(made) if each.compare])
 
     def same(self: object, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -42,7 +40,8 @@ def frozen(cls: type[T]) -> type[T]:
 
     @reprlib.recursive_repr()
     def text(self: object) -> str:
-        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr]  # type: ignore[arg-type]
+        return f"{type(self).__qualname__}({', '.join(shown)})"
 
     made.__eq__, made.__hash__, made.__repr__ = same, lambda self: hash(state(self)), text
     return cls
