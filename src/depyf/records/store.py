@@ -320,8 +320,6 @@ def _of(kind: type, value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    if type(value) is str and len(value) <= budgets.TEXT.most:  # (most; there are thousands)
-        return value
     text: str = _of(str, value)
     excess = budgets.TEXT.exceeded(len(text))
     return f"{text[: budgets.TEXT.allowed]} ... (cut: {excess})" if excess else text
@@ -344,7 +342,8 @@ def _record(cls: type) -> _Builder:
         fields = {}
         for name, item in value.items():
             if (make := builders.get(name)) is not None:  # (a later version may have more fields)
-                fields[name] = make(item)
+                is_short = make is _text and type(item) is str and len(item) <= budgets.TEXT.most  # (thousands are)
+                fields[name] = item if is_short else make(item)
         return cls(**fields)
 
     return record

@@ -469,8 +469,7 @@ class _View:
             mode_set(node.target, node.value) if node.op == "call_function" else ""]
         lines = []
         for at, line in enumerate([first, *further]):
-            deeper = indentation(line)
-            code = line.strip() if further else with_slices(line)
+            code, deeper = (line.strip(), indentation(line)) if further else (with_slices(line), 0)
             lines += _with_comment(with_names(code, names), notes[at] if at < len(notes) else "", indent + deeper)
         return lines
 
