@@ -19,9 +19,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..model.graph import DTYPES
 from ..torch_text.parsed import parsed_expression
 from .conditions import Undecided, value_of
-from .given import DTYPES, Given, Opaque, Symbol, TensorValue, contiguous
+from .given import Given, Opaque, Symbol, TensorValue, contiguous
 
 if TYPE_CHECKING:
     from .oracle import Fit

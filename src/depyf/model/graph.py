@@ -153,7 +153,7 @@ DTYPES = {
     "b2x4": "bits2x4", "b4x2": "bits4x2", "b8x1": "bits8", "b16x1": "bits16", "f8e5m2": "float8_e5m2",
     "f8e4m3fn": "float8_e4m3fn", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e4m3fnuz": "float8_e4m3fnuz",
     "f8e8m0fnu": "float8_e8m0fnu", "f4e2m1fnx2": "float4_e2m1fn_x2"}
-_SHORT = {name: short for short, name in DTYPES.items()}
+SHORT_DTYPES = {name: short for short, name in DTYPES.items()}
 _ARGUMENT = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
 _NAME_OR_STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|(?<![\w.])[A-Za-z_]\w*')
 
@@ -185,7 +185,8 @@ class TensorType:
     @property
     def short(self) -> str:
         """Dtype and shape in torch's form: ``"f32[2, s27]"``."""
-        return self.text if self.shape is None else f"{_SHORT.get(self.dtype, self.dtype)}[{', '.join(self.shape)}]"
+        dtype = SHORT_DTYPES.get(self.dtype, self.dtype)
+        return self.text if self.shape is None else f"{dtype}[{', '.join(self.shape)}]"
 
 
 @dataclass(frozen=True, slots=True)
