@@ -30,9 +30,8 @@ T = TypeVar("T")
 def frozen(cls: type[T]) -> type[T]:
     """Make a class of annotated fields a dataclass whose instances are compared and hashed by their fields."""
     made: Any = dataclass(eq=False, repr=False)(cls)
-    of = fields(made)
-    state = _getter([each.name for each in of if each.compare])
-    shown = [each.name for each in of if each.repr]
+    # (two attributes or more are a tuple: in one, a NaN equals itself)
+    state = operator.attrgetter("__class__", *[each.name for each in fields(made) if each.compare])
 
     def same(self: object, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -41,17 +40,11 @@ def frozen(cls: type[T]) -> type[T]:
 
     @reprlib.recursive_repr()
     def text(self: object) -> str:
-        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr]  # type: ignore[arg-type]
+        return f"{type(self).__qualname__}({', '.join(shown)})"
 
     made.__eq__, made.__hash__, made.__repr__ = same, lambda self: hash(state(self)), text
     return cls
-
-
-def _getter(names: list[str]) -> Callable[[object], tuple[Any, ...]]:
-    """Return a function that returns a tuple of these attributes."""
-    if len(names) < 2:
-        return lambda of: tuple([getattr(of, name) for name in names])
-    return operator.attrgetter(*names)
 
 
 # --- results that several views of one run need, made once while they are written -------------------

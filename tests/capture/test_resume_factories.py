@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 import depyf
 from depyf.capture.torch_private import hooks, private_api, resume_code
 from depyf.records import store
+from depyf.torch_text.global_names import is_resume
 
 ONES = torch.ones(3)
 
@@ -105,7 +106,7 @@ def codes_made(function):
     codes = []
 
     def look(_, transformed):
-        codes.extend(each for each in transformed.co_consts if isinstance(each, CodeType) and resume_code.is_resume(each))
+        codes.extend(each for each in transformed.co_consts if isinstance(each, CodeType) and is_resume(each.co_name))
 
     undo = hooks.on_bytecode(look)
     try:

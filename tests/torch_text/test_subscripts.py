@@ -20,7 +20,7 @@ from depyf.views.dump.graph_view import graph_view
     ("y = x[(slice(0, None, None),)]", "y = x[(slice(0, None, None),)]"),
     ("y = g(slice(1, 2, None), Ellipsis)", "y = g(slice(1, 2, None), Ellipsis)"),
     ("y = x[slice(1, 2)]", "y = x[slice(1, 2)]"),
-    ("y = x['[Ellipsis]'][Ellipsis]", "y = x['[Ellipsis]'][Ellipsis]"),
+    ("y = x['[Ellipsis]'][Ellipsis]", "y = x['[Ellipsis]'][...]"),
     ("no Python [slice(", "no Python [slice("),
 ])
 def test_a_subscript(printed, shown):

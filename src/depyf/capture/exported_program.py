@@ -14,9 +14,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..model.graph import DTYPES
+from ..model.graph import SHORT_DTYPES
 
-_SHORT = {name: short for short, name in DTYPES.items()}
 # By the numbers of the format.
 _DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
@@ -121,7 +120,7 @@ def _tensor_type(meta: Mapping[str, Any]) -> str:
     device = meta["device"]
     where = "" if device["type"] == "cpu" else device["type"] + (
         f":{device['index']}" if device["index"] is not None else "")
-    return f"{_SHORT.get(dtype, dtype)}[{', '.join(map(_value_text, meta['sizes']))}]{where}"
+    return f"{SHORT_DTYPES.get(dtype, dtype)}[{', '.join(map(_value_text, meta['sizes']))}]{where}"
 
 
 def _value_text(value: Any) -> str:

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import torch
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline, resume_code
+from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline
 from ..records.model import Guard, SourceLocation
+from ..torch_text.global_names import is_resume
 from ..torch_text.guards import parse_guards
 from ..torch_text.run_ids import without_numbers_of_objects
 from ..watch.origins import UserLine
@@ -105,7 +106,7 @@ class Diagnosis:
 
         def facts() -> Fresh:
             guards = {each.co_name: parse_guards(str(entry.guard_manager)) for each in cache_entries.known_codes()
-                      if code is None or each.co_name == code.co_name or resume_code.is_resume(each)
+                      if code is None or each.co_name == code.co_name or is_resume(each.co_name)
                       for entry in cache_entries.entries(each) if any(entry.code is one for one in transformed)}
             search = Search(self.call.tolerance)
             return Fresh(guards, beside.first_difference(search), search.kernels(recorder.runs))

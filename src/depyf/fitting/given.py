@@ -13,19 +13,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..model.graph import SHORT_DTYPES
 from ..model.guards import State
 from ..model.reading import condition_of
 from ..records.model import Capture, Frame
 from ..torch_text.guard_failures import STATES, is_autocast
 from ..torch_text.parsed import literal, parsed_expression
 from ..torch_text.user_expressions import user_expression
-
-#: Short name of a dtype, as torch prints it in graphs -> its name.
-DTYPES = {
-    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "c128": "complex128", "c64": "complex64",
-    "c32": "complex32", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u64": "uint64", "u32": "uint32",
-    "u16": "uint16", "u8": "uint8", "b8": "bool", "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
-_SHORT = {name: short for short, name in DTYPES.items()}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -48,7 +42,7 @@ class TensorValue:
     inference: bool = False
 
     def __str__(self) -> str:
-        text = f"{_SHORT.get(self.dtype, self.dtype)}[{', '.join(map(str, self.shape))}]"
+        text = f"{SHORT_DTYPES.get(self.dtype, self.dtype)}[{', '.join(map(str, self.shape))}]"
         options = [
             *([] if self.stride == contiguous(self.shape) else [f"stride={self.stride}"]),
             *([] if self.device == "cpu" else [f"device={self.device!r}"]),

@@ -19,9 +19,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..model.graph import DTYPES
 from ..torch_text.parsed import parsed_expression
 from .conditions import known
-from .given import DTYPES, UNKNOWN, Given, Opaque, Symbol, TensorValue, contiguous
+from .given import UNKNOWN, Given, Opaque, Symbol, TensorValue, contiguous
 
 if TYPE_CHECKING:
     from .oracle import Fit

@@ -164,7 +164,7 @@ def fold_layers(items: Sequence[Item[Payload]]) -> list[Item[Payload] | Block[Pa
 
 
 #: For ``str.translate``: blanks for what is between words. (Much faster than a pattern, and texts are long.)
-_ONLY_WORDS = "".join(each if each.isalnum() or each == "_" else " " for each in map(chr, range(128)))
+_ONLY_WORDS = "".join([each if each.isalnum() or each == "_" else " " for each in map(chr, range(128))])
 
 
 def _in_blocks(

@@ -17,7 +17,7 @@ import ast
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -153,7 +153,7 @@ DTYPES = {
     "b2x4": "bits2x4", "b4x2": "bits4x2", "b8x1": "bits8", "b16x1": "bits16", "f8e5m2": "float8_e5m2",
     "f8e4m3fn": "float8_e4m3fn", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e4m3fnuz": "float8_e4m3fnuz",
     "f8e8m0fnu": "float8_e8m0fnu", "f4e2m1fnx2": "float4_e2m1fn_x2"}
-_SHORT = {name: short for short, name in DTYPES.items()}
+SHORT_DTYPES = {name: short for short, name in DTYPES.items()}
 _ARGUMENT = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
 _NAME_OR_STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|(?<![\w.])[A-Za-z_]\w*')
 
@@ -185,7 +185,8 @@ class TensorType:
     @property
     def short(self) -> str:
         """Dtype and shape in torch's form: ``"f32[2, s27]"``."""
-        return self.text if self.shape is None else f"{_SHORT.get(self.dtype, self.dtype)}[{', '.join(self.shape)}]"
+        dtype = SHORT_DTYPES.get(self.dtype, self.dtype)
+        return self.text if self.shape is None else f"{dtype}[{', '.join(self.shape)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,15 +279,16 @@ class Graph:
     unread: tuple[Node, ...] = ()  # comments and statements that make no node, as nodes with a value and without a name
     is_module: bool = False  # it was printed as the class of a module, and nothing else was
 
-    def walk(self, prefix: str = "") -> Iterator[tuple[str, Graph]]:
-        """Yield this graph and all within it, each with the prefix of its nodes' names in records: ``"body."``."""
-        yield prefix, self
+    def walk(self, prefix: str = "") -> list[tuple[str, Graph]]:
+        """Return this graph and all within it, each with the prefix of its nodes' names in records: ``"body."``."""
+        found = [(prefix, self)]
         for inner in self.subgraphs:
-            yield from inner.walk(f"{prefix}{inner.name}.")
+            found += inner.walk(f"{prefix}{inner.name}.")
+        return found
 
-    def named_nodes(self) -> Iterator[tuple[str, Node]]:
+    def named_nodes(self) -> list[tuple[str, Node]]:
         """Return ``(name in records, node)`` of all nodes; those of inner graphs after the others."""
-        return ((prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes)
+        return [(prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes]
 
     def node(self, name: str) -> Node | None:
         """Return a node by its name."""

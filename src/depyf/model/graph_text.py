@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from ..decompiler.nodes import dotted_name
 from ..records.model import SourceLocation
 from ..torch_text.libraries import is_generated
+from ..torch_text.parsed import UNREADABLE
 from ..torch_text.wrapping import NOT_PYTHON, items, top_level
 from .graph import DTYPES, AotValue, Graph, Input, Node, TensorType
 
@@ -57,7 +58,6 @@ _OPERATOR = re.compile(r"(?<![\w.'])torch\.ops\.\w+\.\w+(?:\.\w+)?")
 _NUMBER = re.compile(r"Sym\((.*)\)")
 #: So often are lines joined, up to that on which all brackets are closed, that are no statement.
 _JOINS = 20
-_NOT_READ = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @functools.lru_cache(64)
@@ -243,7 +243,7 @@ class _Graph:
         marks = list(top_level(code))
         try:
             definition = ast.parse(f"{code} pass").body[0]
-        except _NOT_READ:
+        except UNREADABLE:
             return False
         closed = next((place for letter, place in marks if letter == ")"), 0)
         if not closed or not isinstance(definition, ast.FunctionDef):
@@ -297,7 +297,7 @@ class _Graph:
                     text = part if len(trees) == 1 else ast.get_source_segment(part, tree) or ""
                     if not self._tree(tree, text, line, names):
                         self._leave_unread(text, line)
-        except _NOT_READ:
+        except UNREADABLE:
             if len(lines) == 1:
                 self._leave_unread(code, line)
             return len(lines) == 1
@@ -430,8 +430,8 @@ def _with_lines_of_items(nodes: Sequence[Node]) -> tuple[Node, ...]:
             place = node.location or lines.get(node.name)
             if place is not None:
                 lines[node.inputs[0]] = place
-    return tuple(node._replace(location=lines[node.name])
-                 if node.is_call and node.location is None and node.name in lines else node for node in nodes)
+    return tuple([node._replace(location=lines[node.name])
+                  if node.location is None and node.name in lines and node.is_call else node for node in nodes])
 
 
 def _operator_given(target: str, value: ast.expr) -> str:

@@ -65,14 +65,14 @@ class StageNodes:
         """Return how kernels name the stage: ``"AFTER_POST_GRAD.0"``."""
         return f"{self.record.stage}.{self.record.index}"
 
-    def nodes(self) -> Iterator[tuple[str, Node]]:
+    def nodes(self) -> list[tuple[str, Node]]:
         """Return all nodes with their names in records, those of inner graphs too."""
         return self.graph.named_nodes()
 
-    @property
+    @functools.cached_property
     def is_backward(self) -> bool:
-        """Return whether the graph takes gradients."""
-        return any(node.op == "placeholder" and is_gradient(node.name) for node in self.graph.nodes)
+        """Whether the graph takes gradients."""
+        return any(is_gradient(node.name) for node in self.graph.nodes if node.op == "placeholder")
 
 
 #: The operation by which the transforms of ``torch.func`` take gradients.
@@ -227,7 +227,7 @@ class Provenance:
                 is_in_place(node.target) for _, node in captured.nodes() if node.is_call):
             return {}
         origins = zip(graph.results, map(captured.origins.get, captured.graph.results))
-        without = {node.name for node in graph.nodes if node.is_call and node.location is None}
+        without = {node.name for node in graph.nodes if node.location is None and node.is_call}
         return {name: origin for name, origin in origins if name in without and origin is not None}
 
 
@@ -244,7 +244,7 @@ def _locations(graph: Graph, given: Mapping[str, SourceLocation] = MappingProxyT
     moves = {node.name for node in graph.nodes
              if not node.is_call or node.is_view or last_name(node.target) == "copy_"}
     for node in graph.nodes:
-        if node.is_call and node.name in moves and node.name not in known:
+        if node.name in moves and node.name not in known and node.is_call:
             place = next((known[name] for name in node.inputs if name in known), None)
             if place is not None:
                 result[node.name] = known[node.name] = place

@@ -151,15 +151,11 @@ def is_unwritten(path: str) -> bool:
     """Return whether the run of a directory ended and its files are still to be made."""
     try:
         with opened(os.path.join(path, FILE), budgets.RUN) as file:
-            size = file.seek(0, os.SEEK_END)
-            block, length = b"", 1 << 16
-            while b"\n" not in block[:-1] and len(block) < min(size, budgets.LINE.allowed):
-                file.seek(max(0, size - length))
-                block = file.read(length)
-                length *= 8
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _CHUNK))
+            last = file.read().splitlines(keepends=True)[-1:]  # (of a longer line its end, which begins otherwise)
     except OSError:
         return False
-    return block.endswith(b"\n") and block[block.rfind(b"\n", 0, -1) + 1 :].startswith(b'{"record":"recorded"')
+    return last != [] and last[0].startswith(b'{"record":"recorded"') and last[0].endswith(b"\n")
 
 
 def read_line(text: str) -> Any:
@@ -324,8 +320,6 @@ def _of(kind: type, value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    if type(value) is str and len(value) <= budgets.TEXT.most:  # (most; there are thousands)
-        return value
     text: str = _of(str, value)
     excess = budgets.TEXT.exceeded(len(text))
     return f"{text[: budgets.TEXT.allowed]} ... (cut: {excess})" if excess else text
@@ -345,8 +339,12 @@ def _record(cls: type) -> _Builder:
     def record(value: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"{cls.__name__} expected, not {type(value).__name__}")
-        # A later version may add fields; what is not known here is left out.
-        return cls(**{name: builders[name](item) for name, item in value.items() if name in builders})
+        fields = {}
+        for name, item in value.items():
+            if (make := builders.get(name)) is not None:  # (a later version may have more fields)
+                is_short = make is _text and type(item) is str and len(item) <= budgets.TEXT.most  # (thousands are)
+                fields[name] = item if is_short else make(item)
+        return cls(**fields)
 
     return record
 
@@ -355,10 +353,8 @@ def _record(cls: type) -> _Builder:
 #     place = log.append(CompiledGraph("__compiled_fn_1", ...))   # another line
 #     log.read(place)                                             # the record again
 #
-# A process that is killed leaves the lines that it appended. A record need not stay in memory.
+# A process that is killed leaves the lines that it appended. No record stays in memory.
 R = TypeVar("R")
-#: The number of bytes, of those appended last, whose records are in memory, too: most that are read are new.
-RECENT = 200_000
 _CHUNK = 1 << 16
 #: The place of a record that was appended, its first byte; the record itself where that failed.
 Recorded: TypeAlias = R | int
@@ -376,8 +372,6 @@ class RecordLog:
         self._failed = failed
         self._lock = threading.Lock()
         self._file: io.FileIO | None = None
-        self._recent: dict[int, tuple[object, int]] = {}  # by place; with their lengths
-        self._size = 0  # of those
         self._complete = True
 
     def append(self, record: R) -> Recorded[R]:
@@ -385,16 +379,11 @@ class RecordLog:
         try:
             data = line(record).encode()  # (before the file is created)
             with self._lock:
-                place = self._written(data)
-                self._recent[place] = record, len(data)
-                self._size += len(data)
-                while self._size > RECENT:
-                    self._size -= self._recent.pop(next(iter(self._recent)))[1]
+                return self._written(data)
         except Exception as error:
             self._complete = False
             self._failed(error)
             return record
-        return place
 
     def end(self, record: model.EndOfRecording, notes: Iterable[str]) -> None:
         """Write the notes on the run and its end; where a record is missing no end, so that the file says so."""
@@ -430,8 +419,8 @@ class RecordLog:
         if not isinstance(recorded, int):
             return recorded
         with self._lock:
-            record, _ = self._recent.get(recorded) or (read_line(self._line_at(recorded)), 0)
-        return record  # type: ignore[return-value]  # what was appended there
+            record: R = read_line(self._line_at(recorded))  # what was appended there
+        return record
 
     def _line_at(self, place: int) -> str:
         if self._file is None:
@@ -447,7 +436,6 @@ class RecordLog:
     def close(self) -> None:
         """Close the file; the whole run is written again, in its final form."""
         with self._lock:
-            self._recent.clear()
             file, self._file = self._file, None
         try:
             if file is not None:

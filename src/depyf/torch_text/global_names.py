@@ -16,9 +16,8 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: The end of such a name. (The beginning is found from there: a pattern that begins with any word is slow on the text
-#: of a large model's guards.)
-_BY_ID = re.compile(r"_\d{9,}_c\d+\b")
+#: Such a name, and what its beginning is.
+_BY_ID = re.compile(r"\b(?P<prefix>\w*)_\d{9,}_c\d+\b")
 #: Beginnings of the names of globals that Dynamo adds.
 _OF_DYNAMO = ("__", "_")
 
@@ -36,20 +35,15 @@ def operator_imports(text: str) -> str:
 def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:
     """Return a text of torch's with names for ids, of the values in these globals and locals of the frame."""
     known: dict[str, str] = {}
-    parts: list[str] = []
-    at = 0
-    for match in _BY_ID.finditer(text):
-        begin = match.start()
-        while begin > at and (text[begin - 1].isalnum() or text[begin - 1] == "_"):
-            begin -= 1
-        name = text[begin : match.end()]
+
+    def named(match: re.Match[str]) -> str:
+        name = match[0]
         if name not in known:
-            prefix = text[begin : match.start()].strip("_")
-            wanted = _name_of(namespace.get(name), namespace, local_variables) or prefix or "value"
-            known[name] = _distinct(wanted, {*known.values()})
-        parts += [text[at:begin], known[name]]
-        at = match.end()
-    return "".join([*parts, text[at:]])
+            wanted = _name_of(namespace.get(name), namespace, local_variables)
+            known[name] = _distinct(wanted or match["prefix"].strip("_") or "value", {*known.values()})
+        return known[name]
+
+    return _BY_ID.sub(named, text)
 
 
 def _distinct(wanted: str, taken: set[str]) -> str:

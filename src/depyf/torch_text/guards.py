@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ..records.model import Guard, SourceLocation
 from .parsed import parsed_expression
-from .user_expressions import FRAME_PATH, FROM_NUMPY
+from .user_expressions import FROM_NUMPY
 
 #: (Managers of a dictionary's keys and values have no ``accessed_by``.)
 _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
@@ -34,8 +34,6 @@ _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*), (?P<cls>\w+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
     r"device=(?P<device>[^,]*), requires_grad=(?P<grad>True|False), size=\[(?P<size>[^\]]*)\], "
     r"stride=\[(?P<stride>[^\]]*)\]\)")
-#: Sizes or strides: numbers, ``None`` where any will do.
-_NUMBERS = re.compile(r"(?:(?:\d+|None)(?:, (?:\d+|None))*)?")
 _MARKING = "DIMENSION_DYNAMIC_MARKING_GUARD"
 _MARK = re.compile(r"hasattr\((?P<subject>.*), '(?P<mark>_dynamo_\w+)'\) == False")
 _SAVED_TENSORS_HOOKS = re.compile(r".*\btop_saved_tensors_hooks ids == (?P<ids>.*)")
@@ -154,12 +152,7 @@ def _split_comment(rest: str) -> tuple[str, str]:
     """Return ``(condition, comment)``; the comment says which line made torch ask."""
     # A comment sign may be inside a string of the condition: the comment begins where Python ends.
     first = cut = rest.find("  # ")
-    while cut >= 0:
-        before = rest[:cut]
-        # (Quotes are cheaper to count than to parse.)
-        outside = not before.count("'") % 2 and not before.count('"') % 2 and "\\" not in before
-        if outside or is_expression(before.strip()):
-            break
+    while cut >= 0 and not is_expression(rest[:cut].strip()):
         cut = rest.find("  # ", cut + 1)
     cut = first if cut < 0 else cut
     return (rest[:cut].rstrip(), rest[cut:]) if cut >= 0 else (rest.rstrip(), "")
@@ -267,9 +260,7 @@ def _tensor(match: re.Match[str]) -> str:
     text = (f"check_tensor({match['source']}, dtype={match['dtype']}, device={device!r}, "
             f"size={_tuple(match['size'])}, stride={_tuple(match['stride'])}, "
             f"requires_grad={match['grad']}{cls})")
-    # The rest of the text is Python, and so are numbers: no need to parse it.
-    plain = _NUMBERS.fullmatch(match["size"]) and _NUMBERS.fullmatch(match["stride"])
-    return text if is_expression(match["source"] if plain else text) else f"torch_guard({match.group(0)!r})"
+    return text if is_expression(text) else f"torch_guard({match.group(0)!r})"
 
 
 def inference_of(raw: str) -> int:
@@ -287,25 +278,7 @@ def _tuple(items: str) -> str:
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
+@functools.lru_cache(maxsize=4096)
 def is_expression(text: str) -> bool:
     """Return whether a text is one Python expression."""
-    if "\n" in text:
-        return False
-    # Guards on the layers of a model differ in objects, names and numbers only, and one is as good as another. (But for
-    # a number that begins with 0, which Python refuses.)
-    form = FRAME_PATH.sub("x", text)
-    if '"' not in form:
-        form = _STRING.sub("''", form)
-    if not _LEADING_ZERO.search(form):
-        form = _DIGITS.sub("1", form)
-    return _parses(form) or form != text and _parses(text)
-
-
-_STRING = re.compile(r"'[^'\\\n]*'")
-_DIGITS = re.compile(r"\d+")
-_LEADING_ZERO = re.compile(r"(?<![\w.])0\d")
-
-
-@functools.lru_cache(maxsize=4096)
-def _parses(text: str) -> bool:
-    return parsed_expression(text) is not None
+    return "\n" not in text and parsed_expression(text) is not None

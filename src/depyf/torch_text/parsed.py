@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
-import re
 from typing import Any, TypeVar
 
 from ..decompiler.nodes import nodes_of
@@ -71,53 +69,42 @@ def as_operators(condition: ast.expr) -> ast.expr:
 # Torch prints a slice by its ``repr``. :func:`as_printed` is the exact way back: what runs calls ``slice`` as torch's
 # code does.
 _Tree = TypeVar("_Tree", bound=ast.AST)
-#: A statement that takes a part of a value.
-_SUBSCRIPT = re.compile(r'(?P<before>[A-Za-z_]\w*(?:: "\w+(?:\[[\w, ]*\])*\w*")? = [A-Za-z_]\w*)'
-                        r'(?P<subscript>\[[\w, ()-]+\])')
 
 
 def with_slices(code: str) -> str:
     """Return a statement of torch's print with ``a:b`` for ``slice(a, b, None)`` and ``...`` for ``Ellipsis``."""
     if "slice(" not in code and "Ellipsis" not in code or not code.isascii():
         return code
-    match = _SUBSCRIPT.fullmatch(code)
-    if match is not None:  # (layers share their subscripts)
-        return match["before"] + _with_slices("x" + match["subscript"])[1:]
-    return _with_slices(code)
-
-
-@functools.lru_cache(1024)
-def _with_slices(code: str) -> str:
+    head, annotated, value = code.rpartition('" = ')  # (an annotation stays as it is)
     try:
-        tree = ast.parse(code)
-        written = code
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Subscript):
-                old = ast.get_source_segment(code, node.slice) or ""
-                new = _subscript(node.slice, code)
-                written = written.replace(f"[{old}]", f"[{new}]")
-        same = ast.dump(as_printed(ast.parse(written))) == ast.dump(tree)
+        tree = ast.parse(value)
+        written = ast.unparse(_AsWritten().visit(ast.parse(value)))
+        is_same = ast.dump(as_printed(ast.parse(written))) == ast.dump(tree)
     except UNREADABLE:
         return code
-    return written if same else code
+    return head + annotated + written if is_same and ast.dump(ast.parse(written)) != ast.dump(tree) else code
 
 
-def _subscript(node: ast.expr, code: str) -> str:
-    if isinstance(node, ast.Tuple) and len(node.elts) > 1:
-        return ", ".join(_item(item, code) for item in node.elts)
-    return _item(node, code)
+class _AsWritten(ast.NodeTransformer):
+    """Writes subscripts as people do."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.slice, ast.Tuple) and len(node.slice.elts) > 1:
+            node.slice.elts = list(map(_written, node.slice.elts))
+        else:
+            node.slice = _written(node.slice)
+        return node
 
 
-def _item(node: ast.expr, code: str) -> str:
-    text = ast.get_source_segment(code, node) or ""
+def _written(node: ast.expr) -> ast.expr:
     match node:
         case ast.Name("Ellipsis"):
-            return "..."
+            return ast.Constant(...)
         case ast.Call(ast.Name("slice"), [_, _, _] as parts, []):
-            first, last, step = ("" if isinstance(part, ast.Constant) and part.value is None
-                                 else ast.get_source_segment(code, part) for part in parts)
-            return f"{first}:{last}" + f":{step}" * bool(step)
-    return text
+            return ast.Slice(*(None if isinstance(part, ast.Constant) and part.value is None else part
+                               for part in parts))
+    return node
 
 
 def as_printed(tree: _Tree) -> _Tree:

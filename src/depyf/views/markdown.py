@@ -87,8 +87,9 @@ def fenced(text: str, language: str = "") -> list[str]:
     """Return a block of code."""
     runs = [len(run) for run in re.findall("`{3,}", text)]
     fence = "`" * (max(runs) + 1 if runs else 3)
-    return [fence + language, *("".join(c if c.isprintable() or c == "\t" else "?" for c in line)
-                                for line in text.splitlines()), fence]
+    lines = [line if line.isprintable() else "".join([c if c.isprintable() or c == "\t" else "?" for c in line])
+             for line in text.splitlines()]
+    return [fence + language, *lines, fence]
 
 
 #: A code span, whose marks have a name; no other of as many backticks is in it.

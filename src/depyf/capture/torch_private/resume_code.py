@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
+from ...torch_text.global_names import RESUME_NAME, is_resume
 from ...values import frozen
 from ..object_facts import closure_values
 from . import private_api
 from .hooks import Undo, replaced
-
-#: By what name transformed code calls a resume function.
-RESUME_NAME = re.compile(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
 
 
 @frozen
@@ -47,7 +44,7 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
             elif isinstance(value, functools.partial) and value.func is FunctionType:
                 resumes[name] = Resume(value.args[0], ("closure",))
     for value in transformed.co_consts:
-        if isinstance(value, CodeType) and is_resume(value):
+        if isinstance(value, CodeType) and is_resume(value.co_name):
             resumes.setdefault(value.co_name, Resume(value, value.co_varnames[: value.co_argcount]))
     return resumes
 
@@ -86,11 +83,6 @@ def traced_code(code: CodeType) -> TracedCode | None:
     return TracedCode(traced, {offset: each.offset for offset, each in before})
 
 
-def is_resume(code: CodeType) -> bool:
-    """Return whether Dynamo made a code object to continue after a graph break."""
-    return code.co_name.startswith((private_api.RESUME_CODE.key, "<resume"))
-
-
 # --- resume functions with free variables ------------------------------------------------------------
 # A resume function of a closure needs its cells. From 2.13 on transformed code passes them to a global function that
 # makes the resume function (torch/_dynamo/output_graph.py, ``install_resume_function_global``), so that each resume
@@ -124,7 +116,7 @@ def install(report: Callable[[Exception], object]) -> Undo | None:
             given = signature.bind(self, *args, **kwargs).arguments
             name, code = given["fn_name"], given["code"]
             # What is to run in another process (torch.compiler's packages) must find all that it names there.
-            if not is_resume(code) or getattr(self.tx, "package", None) is not None:
+            if not is_resume(code.co_name) or getattr(self.tx, "package", None) is not None:
                 return
             at, end = _making(self._output, begin, name, code)
             scope = self.tx.output.global_scope

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import CodeType
-from typing import TYPE_CHECKING
-
-from ...bytecode import operations as o
-from ..result import inside
-
-if TYPE_CHECKING:
-    from ...bytecode.code import Code
-    from ...bytecode.operations import Op
 
 #: Flags of torch's own that guard such marks since 2.15: taken to be off.
 PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
@@ -51,13 +43,6 @@ PROFILER_MARKERS: Mapping[str, frozenset[str]] = {
 def is_transformed(code: CodeType) -> bool:
     """Return whether Dynamo generated a code object: it calls graphs, resume functions, or helpers of Dynamo's."""
     return any(name.startswith((GRAPH_PREFIX, RESUME_PREFIX, UTILITIES)) for name in code.co_names)
-
-
-def says_sizes(code: Code, ops: Iterable[Op]) -> bool:
-    """Return whether texts have ``x.size(1)`` for ``call_size(x, 1)``: the program has no method of that name."""
-    attributes = {op.arg for op in ops if op.kind in (o.LOAD_ATTR, o.STORE_ATTR, o.DELETE_ATTR)}
-    return "call_size" in attributes and "size" not in attributes and all(
-        "size" not in each.names for each in inside(code))
 
 
 def module_of_import(name: str) -> str | None:

@@ -20,9 +20,9 @@ from ..nodes import Transformer, free_name, nodes_of
 from .alike import Substitution
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
-from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW, says_sizes
+from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW
 from .live_paths import LivePaths, root_name
-from .written_out import SET_ENTRY, written_out
+from .written_out import SET_ENTRY, says_sizes, written_out
 
 #: A constant that is a slice of numbers.
 _SLICE = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)")

@@ -22,11 +22,15 @@ Each node keeps its place in the text, so that a debugger shows the line that ru
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from ...bytecode import operations as o
+from ...bytecode.code import Code
+from ...bytecode.operations import Op
 from ..errors import SIMPLIFY, CannotDecompile
 from ..nodes import KINDS, Transformer, copied, nodes_of
+from ..result import inside
 from . import global_names
 from .facts import Path, is_member
 from .folding import Folded
@@ -35,6 +39,13 @@ from .live_paths import LivePaths, attribute_asked, root_name
 
 #: Dynamo's function that makes an entry in an object's dictionary.
 SET_ENTRY = "object_setattr_ignore_descriptor"
+
+
+def says_sizes(code: Code, ops: Iterable[Op]) -> bool:
+    """Return whether texts have ``x.size(1)`` for ``call_size(x, 1)``: the program has no method of that name."""
+    attributes = {op.arg for op in ops if op.kind in (o.LOAD_ATTR, o.STORE_ATTR, o.DELETE_ATTR)}
+    return "call_size" in attributes and "size" not in attributes and all(
+        "size" not in each.names for each in inside(code))
 
 
 class CannotWriteOut(CannotDecompile):

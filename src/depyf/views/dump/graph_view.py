@@ -247,14 +247,16 @@ class _View:
         self, graph: Graph, inputs: Sequence[GraphInput], captured: bool, callers: Sequence[Caller] = ()
     ) -> None:
         self.graph, self.inputs, self.captured = graph, inputs, captured
-        sizes = size_names(_types(graph), {name for _, each in graph.walk() for name in _names(each)})
-        self.size_names = sizes
-        self.sizes = tuple((name, plain(size)) for size, name in sizes.items())
+        graphs = [each for _, each in graph.walk()]
+        types = [kind.text for each in graphs for kind in (*[given.type for given in each.inputs], *[
+            node.type for node in each.nodes if node.op != "placeholder"]) if kind is not None]
+        self.size_names = size_names(types, {name for each in graphs for name in _names(each)})
+        self.sizes = tuple((name, plain(size)) for size, name in self.size_names.items())
         self.callers = {node: caller.location for caller in callers for node in caller.nodes}
         self.called_from: SourceLocation | None = None  # of the place that was written last
         self.files = short_names([
-            *(node.location.filename for _, inner in graph.walk() for node in (*inner.nodes, *inner.unread)
-              if node.location is not None),
+            *[node.location.filename for each in graphs for node in (*each.nodes, *each.unread)
+              if node.location is not None],
             *(caller.location.filename for caller in callers)])
         self.words = [with_sizes(user_expression(given.source)) if given.source else "" for given in inputs]
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
@@ -467,20 +469,12 @@ class _View:
             mode_set(node.target, node.value) if node.op == "call_function" else ""]
         lines = []
         for at, line in enumerate([first, *further]):
-            deeper = indentation(line)
-            code = line.strip() if further else with_slices(line)
+            code, deeper = (line.strip(), indentation(line)) if further else (with_slices(line), 0)
             lines += _with_comment(with_names(code, names), notes[at] if at < len(notes) else "", indent + deeper)
         return lines
 
     def annotation(self, kind: TensorType | None) -> str:
         return "" if kind is None else f': "{with_size_names(kind.text, self.size_names)}"'
-
-
-def _types(graph: Graph) -> Iterator[str]:
-    """Yield the types in a graph in the order of its text."""
-    for _, each in graph.walk():
-        yield from (given.type.text for given in each.inputs if given.type is not None)
-        yield from (node.type.text for node in each.nodes if node.type is not None and node.op != "placeholder")
 
 
 def _names(graph: Graph) -> set[str]:

@@ -106,8 +106,9 @@ def _has_gaps(graph: Graph) -> bool:
 
 def counts(graph: Graph) -> tuple[int, int, int]:
     """Return the numbers of inputs, operations and results."""
-    return (sum(node.op == "placeholder" for node in graph.nodes), sum(node.is_call for node in graph.nodes),
-            next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0))
+    kinds = [node.op.partition("_")[0] for node in graph.nodes]
+    results = len(graph.nodes[kinds.index("output")].inputs) if "output" in kinds else 0
+    return kinds.count("placeholder"), kinds.count("call"), results
 
 
 def _graph(provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from ..dump.folder import INDEX
 from ..markdown import code, count, link, prose, some
 from .breaks import breaks, not_compiled
 from .compiled import by_calls, functions, pieces, timeline
-from .overview import SectionContext, cost, first, glossary, head, start
+from .overview import SectionContext, context_of, cost, first, glossary, head, start
 from .recompiles import recompiles, shapes
 from .written import NOTES
 
@@ -23,7 +23,7 @@ NOTES_SHOWN = 6
 
 def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = False) -> str:
     """Return the text of ``index.md``, with links to its files; ``later``: the page is made on request."""
-    run = SectionContext(capture)
+    run = context_of(capture)
     sections = [
         [*head(run), *start(run, page, later)], first(run), functions(run), timeline(run), pieces(run),
         by_calls(run), collectives(capture), breaks(run), recompiles(run), not_compiled(run), shapes(run), cost(run),

@@ -12,7 +12,7 @@ from ...records.store import NOT_ENDED, UNDER_STANCE
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.modules import bypassing_operation
-from ...values import frozen
+from ...values import Same, frozen, once
 from ..advice import Adviser
 from ..dump.folder import NOTHING, TITLE, versions
 from ..findings import Totals, lost_functions, seconds_by_phase
@@ -58,6 +58,11 @@ class SectionContext(RunIndex):
         """Return the function in the user's words."""
         first = next((c for c in summary.compilations if not resumed_function(c.function)), None)
         return self.name_of(first) if first is not None else code(summary.title)
+
+
+def context_of(capture: Capture) -> SectionContext:
+    """Return the context of a run; all views that are made of it at once share it."""
+    return once(("run", Same(capture)), lambda: SectionContext(capture))
 
 
 def left_out(number: int, what: str) -> list[str]:

@@ -68,14 +68,14 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
             "path": [[run.place(step), run.function_at(step)]
                      for step in path_to(broken, compilation)[:-1]],
             "skips": broken.skips_function, "of": run.subject(compilation),
-            "advice": [spans(text) for text in run.advice.lines_on(broken)],
+            "advice": [spans(text) for text in run.index.advice.lines_on(broken)],
             "resumes": [[name, branch_data(run.index.frames.get(name))] for name in resumes],
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
         "title": without_addresses(heading(first)) or "Torch gives no reason", "id": first.registry_id,
         "url": web_address(first.url),
         "explanation": without_addresses(first.explanation),
-        "hints": [without_addresses(hint) for hint in run.advice.torchs_hints(broken for broken, _ in group)],
+        "hints": [without_addresses(hint) for hint in run.index.advice.torchs_hints(broken for broken, _ in group)],
         "context": without_addresses(first.context), "places": places,
         "times": len(group)}
 
@@ -90,7 +90,7 @@ def recompile_data(run: Run, summary: FunctionSummary) -> Json:
             "text": spans(". ".join(filter(None, (row(changes), run.index.besides(compilation))))),
             "failures": [_failure(run, members) for members in failures_by_kind([compilation])]})
     return {"unit": run.index.summaries.index(summary), "subject": summary.title, "rows": rows,
-            "advice": [spans(text) for text in run.advice.on(summary.recompiles)]}
+            "advice": [spans(text) for text in run.index.advice.on(summary.recompiles)]}
 
 
 def _failure(run: Run, failures: list[GuardFailure]) -> Json:
@@ -118,7 +118,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     elif account is not None:
         why = spans(prose(without_addresses(account.explanation.partition("\n")[0])))
     changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []
-    own = run.advice.on_limit(members) if first.outcome == "limit" else run.advice.on_lost(first)
+    own = run.index.advice.on_limit(members) if first.outcome == "limit" else run.index.advice.on_lost(first)
     hints = [prose(without_addresses(hint)) for hint in in_order(account.hints)] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.place),
@@ -197,7 +197,7 @@ def run_data(
     lost = [lost_data(run, members) for members in not_compiled(capture.compilations)]
     compilations = [compilation_data(run, compilation) for compilation in capture.compilations]
     symbols = symbols_data(run)
-    first, _ = first_changes(run.index, run.advice, lambda place: code(run.index.short_place(place)))
+    first, _ = first_changes(run.index, run.index.advice, lambda place: code(run.index.short_place(place)))
     _traced(run)
     documents = _sources(run)
     short = run.short_names()

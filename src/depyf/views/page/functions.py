@@ -70,8 +70,7 @@ def _entry(run: Run, version: Version, before: Version | None, guards: list[Json
     failed = ", which failed" * version.failed
     links = []
     for at, (_, cause) in enumerate(lines, 1):
-        place = run.place(cause)
-        if place >= 0:
+        if cause is not None and (place := run.place(cause)) >= 0:
             links += [at, at, place]
     document = run.document(
         "guards", f"guards {ids}", f"guards of {ids} {frame.name}{failed}", "".join(f"{line}\n" for line, _ in lines),

@@ -13,11 +13,10 @@ from ...records.model import Capture, Compilation, SourceFile, SourceLocation
 from ...torch_text.global_names import plain_name, resumed_function
 from ...torch_text.parsed import parsed_file
 from .. import ranks as index
-from ..advice import Adviser
 from ..formatting import short_names
+from ..index.overview import context_of
 from ..markdown import prose, spans
 from ..ranks import RankClass
-from ..run_index import RunIndex
 from ..user_source import definitions, inner_statements
 
 #: What can be said of a line, the weightiest first; docs/page.md says what each means.
@@ -126,8 +125,7 @@ class Run:
 
     def __init__(self, capture: Capture, files: Sequence[SourceFile], names: Mapping[str, str]) -> None:
         self.capture = capture
-        self.index = RunIndex(capture)
-        self.advice = Adviser(self.index)
+        self.index = context_of(capture)
         self.files = files
         self.names = names
         self.documents: list[Json] = []

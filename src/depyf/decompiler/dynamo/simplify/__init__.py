@@ -27,7 +27,8 @@ from ....bytecode.operations import Op
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg, entry_depths, reachable
 from ..facts import ALWAYS, EPOCHS, Facts
-from ..global_names import NEW, says_sizes
+from ..global_names import NEW
+from ..written_out import says_sizes
 from .cleanups import forget_under_cleanups
 from .evaluate import PartialEvaluator
 from .filling import as_calls, as_loops
