@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import dataclasses
 import difflib
 import functools
 import inspect
@@ -1055,7 +1056,32 @@ def test_the_recompiles_of_a_place_where_to_begin_are_those_it_is_the_advice_on(
     by_advice = context.advice.recompiles_by_advice(context.summaries[0].recompiles)
     assert [(advice.change.partition(":")[0], advice.is_change, len(of)) for advice, of in by_advice.items()] == [
         ("`x.shape[0]`", True, 1), ("`mode`", False, 2)]
-    assert first_changes(context, context.advice, context.place)[1] == 1  # (of `mode` there is nothing to do)
+    assert first_changes(context, context.advice, context.place)[1] == 2
+
+
+@new_enough
+def test_what_took_longest_comes_first_whether_or_not_there_is_something_to_do(capture_program):
+    """A list that grows makes a version at each call, which the program can do nothing about; sizes make one each."""
+    def program(compiled):
+        seen = []
+
+        def f(x):
+            seen.append(0)
+            return x + len(seen)
+
+        functions = [compiled(lambda x, a: x + a), compiled(lambda y, a: y - a), compiled(lambda z, a: z * a)]
+        f = compiled(f)
+        for size in (2, 3):
+            for each in functions:
+                each(torch.ones(size), 2.0)
+        for _ in range(3):
+            f(torch.ones(2))
+
+    capture = capture_program(program)
+    slow = [dataclasses.replace(each, seconds=9.0 if each.function == "f" else 1.0) for each in capture.compilations]
+    context = SectionContext(dataclasses.replace(capture, compilations=tuple(slow)))
+    texts, places = first_changes(context, context.advice, context.place)
+    assert places == 4 and texts[0].startswith("`len(seen)`: ") and "(2 recompiles of program.f, 18.00 s)" in texts[0]
 
 
 @new_enough
@@ -1120,4 +1146,5 @@ def test_a_sentence_on_several_functions_is_one_place_to_begin(capture_program):
     context = SectionContext(capture_program(program))
     lost = [each for each in context.capture.compilations if each.outcome == "skipped" and each.breaks]
     texts, places = first_changes(context, context.advice, context.place)
-    assert len(lost) > 1 and not texts and places == len({text for each in lost for text in context.advice.on_lost(each)})
+    sentences = {text for each in lost for text in context.advice.on_lost(each)}
+    assert len(lost) > 1 and not texts and places == len(sentences) + 1  # (and the number that changed)

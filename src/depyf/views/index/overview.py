@@ -319,6 +319,5 @@ def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
     for summary in run.summaries:
         for advice, again in adviser.recompiles_by_advice(summary.recompiles).items():
             spent = sum(each.seconds for each in again)
-            if advice.is_change:
-                what = f"{count(len(again), 'recompile')} of {summary.title}, {seconds(spent)}"
-                yield _Change(0, spent, len(again), advice.change, what)
+            what = f"{count(len(again), 'recompile')} of {summary.title}, {seconds(spent)}"
+            yield _Change(0, spent, len(again), advice.change, what)
