@@ -20,12 +20,18 @@ def refuse(error):
     raise error
 
 
-def test_what_was_appended_comes_back(tmp_path):
+@pytest.fixture(params=[0, 2_000, 2_000_000], ids=["nothing", "a part", "all"])
+def in_memory(request, monkeypatch):
+    monkeypatch.setattr(store, "RECENT", request.param)
+
+
+def test_what_was_appended_comes_back(tmp_path, in_memory):
     log = RecordLog(str(tmp_path), refuse)
     places = [log.append(record) for record in RECORDS]
     assert all(isinstance(place, int) for place in places)
     for at in random.Random(0).choices(range(len(RECORDS)), k=200):
         assert log.read(places[at]) == RECORDS[at]
+    assert log._size == sum(length for _, length in log._recent.values()) <= store.RECENT
 
 
 def test_it_is_in_the_file_at_once(tmp_path):
@@ -39,7 +45,7 @@ def test_it_is_in_the_file_at_once(tmp_path):
         assert capture.environment["python"]
 
 
-def test_what_cannot_be_appended_stays(tmp_path, monkeypatch):
+def test_what_cannot_be_appended_stays(tmp_path, monkeypatch, in_memory):
     """A disk that takes a part of some lines: the others are whole."""
 
     class FullDisk:
@@ -72,7 +78,8 @@ def test_no_folder(tmp_path):
     assert [log.read(log.append(record)) for record in RECORDS] == RECORDS and len(messages) == len(RECORDS)
 
 
-def test_a_folder_that_is_taken_away(tmp_path):
+def test_a_folder_that_is_taken_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "RECENT", 0)
     (tmp_path / "d").mkdir()
     log = RecordLog(str(tmp_path / "d"), refuse)
     before = log.append(RECORDS[0])
@@ -82,7 +89,8 @@ def test_a_folder_that_is_taken_away(tmp_path):
     assert [log.read(before), log.read(after)] == RECORDS[:2]
 
 
-def test_a_line_that_was_damaged_says_so(tmp_path):
+def test_a_line_that_was_damaged_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "RECENT", 0)
     log = RecordLog(str(tmp_path), refuse)
     place = log.append(RECORDS[0])
     with open(tmp_path / store.FILE, "r+") as file:

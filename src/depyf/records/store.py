@@ -353,8 +353,10 @@ def _record(cls: type) -> _Builder:
 #     place = log.append(CompiledGraph("__compiled_fn_1", ...))   # another line
 #     log.read(place)                                             # the record again
 #
-# A process that is killed leaves the lines that it appended. No record stays in memory.
+# A process that is killed leaves the lines that it appended. A record need not stay in memory.
 R = TypeVar("R")
+#: The number of bytes, of those appended last, whose records are in memory, too: most that are read are new.
+RECENT = 200_000
 _CHUNK = 1 << 16
 #: The place of a record that was appended, its first byte; the record itself where that failed.
 Recorded: TypeAlias = R | int
@@ -372,6 +374,8 @@ class RecordLog:
         self._failed = failed
         self._lock = threading.Lock()
         self._file: io.FileIO | None = None
+        self._recent: dict[int, tuple[object, int]] = {}  # by place; with their lengths
+        self._size = 0  # of those
         self._complete = True
 
     def append(self, record: R) -> Recorded[R]:
@@ -379,11 +383,16 @@ class RecordLog:
         try:
             data = line(record).encode()  # (before the file is created)
             with self._lock:
-                return self._written(data)
+                place = self._written(data)
+                self._recent[place] = record, len(data)
+                self._size += len(data)
+                while self._size > RECENT:
+                    self._size -= self._recent.pop(next(iter(self._recent)))[1]
         except Exception as error:
             self._complete = False
             self._failed(error)
             return record
+        return place
 
     def end(self, record: model.EndOfRecording, notes: Iterable[str]) -> None:
         """Write the notes on the run and its end; where a record is missing no end, so that the file says so."""
@@ -419,8 +428,8 @@ class RecordLog:
         if not isinstance(recorded, int):
             return recorded
         with self._lock:
-            record: R = read_line(self._line_at(recorded))  # what was appended there
-        return record
+            record, _ = self._recent.get(recorded) or (read_line(self._line_at(recorded)), 0)
+        return record  # type: ignore[return-value]  # what was appended there
 
     def _line_at(self, place: int) -> str:
         if self._file is None:
@@ -436,6 +445,7 @@ class RecordLog:
     def close(self) -> None:
         """Close the file; the whole run is written again, in its final form."""
         with self._lock:
+            self._recent.clear()
             file, self._file = self._file, None
         try:
             if file is not None:

@@ -14,7 +14,6 @@ Operators that are not torch's own are not known to write.
 from __future__ import annotations
 
 import ast
-import re
 
 from ...model.graph import CONVERSIONS, PROGRAM_VIEWS, Graph, Node, is_in_place, last_name
 from ...torch_text.parsed import parsed_expression
@@ -22,8 +21,6 @@ from ...torch_text.parsed import parsed_expression
 #: Functions that update running statistics: ``name: (places of these, place and name of the switch)``.
 _STATISTICS = {"batch_norm": ((1, 2), 5, "training"), "instance_norm": ((1, 2), 5, "use_input_stats")}
 _NOTHING: frozenset[str] = frozenset()
-#: Arguments by which other operations write, too.
-_MAY_WRITE = re.compile("inplace|out ?=")
 
 
 def written_arguments(graph: Graph) -> list[str]:
@@ -36,7 +33,7 @@ def written_arguments(graph: Graph) -> list[str]:
         if node.statement:
             writes.written |= writes.named(node.inputs[0]) if node.inputs else _NOTHING
         elif node.is_call and (is_in_place(node.target) or last_name(node.target) in _STATISTICS
-                               or _MAY_WRITE.search(node.value)):
+                               or "inplace" in node.value or "out=" in node.value or "out =" in node.value):
             writes.seen_through(parsed_expression(node.value))
     names = [*(given.name for given in graph.inputs), *map(str, writes.attributes)]
     return [name for name in names if name in writes.written]
