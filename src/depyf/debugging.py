@@ -116,7 +116,7 @@ def _session() -> DebugSession:
 class _Misses:
     """Reports once per function that it ran uncompiled: one that has other versions, or that ``torch.compile`` runs.
 
-    (Functions that a compiled one would contain are called by that; debuggers and coverage tools have functions, too.)
+    (Debuggers and coverage tools also run functions there.)
     """
 
     def __init__(self) -> None:
@@ -124,10 +124,11 @@ class _Misses:
 
     def __call__(self, code: CodeType) -> None:
         from .capture.torch_private.cache_entries import cache_entries
-        from .capture.torch_private.private_api import DYNAMO
+        from .capture.torch_private.compiled_callables import outermost_call
 
-        caller = sys._getframe(2).f_globals.get("__name__")
-        if id(code) in self._reported or not (f"{caller}.".startswith(DYNAMO) or cache_entries(code)):
+        call = outermost_call(sys._getframe(1))
+        function = getattr(call.function, "__func__", call.function) if call is not None else None
+        if id(code) in self._reported or not (getattr(function, "__code__", None) is code or cache_entries(code)):
             return
         self._reported[id(code)] = code
         name = getattr(code, "co_qualname", code.co_name)
