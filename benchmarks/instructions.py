@@ -3,6 +3,7 @@
     python benchmarks/instructions.py [--models electra ...] [--backend eager] [--layers 48]
         [--peers depyf TORCH_TRACE] [--write FILE]
     python benchmarks/instructions.py --growth 1000 [--write FILE]
+    python benchmarks/instructions.py --trees CHECKOUT ... [--write FILE]
 
 Seconds of two runs differ by several per cent on a machine that others use, too: more than what watching costs.  Here
 valgrind counts the instructions of the program's process; from run to run, what is counted here differs by a few
@@ -14,6 +15,8 @@ all of Python's work is: it compiles one kernel at a time here, in this process;
 
 ``--growth``: how the instructions of a decompilation with proof grow with the size of a function instead, where
 ``decompile_speed.py`` shows seconds; and those of Python's own compiler, which a proof calls once.
+
+``--trees``: the instructions of decompiling, with proof, 30 modules of the standard library, by each of some checkouts.
 
 An instruction is not a second: a loop in C runs several in the time of one that waits for memory.  Valgrind shows the
 program a processor without some instructions that the real one has (those for SHA-256 among them).
@@ -40,6 +43,18 @@ from cold import NOT_CALLED, SOURCE, environment_of
 from decompile_speed import BODIES, SMALL, repeated, size
 
 HERE = pathlib.Path(__file__).resolve().parent
+#: Decompiles the first modules of 31 with the code of a checkout; the last one of them always, so that all is imported.
+DECOMPILE = """
+import glob, os, random, sys
+sys.path.insert(0, sys.argv[1] + "/src")
+from depyf.bytecode.code import Code
+from depyf.decompiler import decompile_code
+files = sorted(glob.glob(os.path.dirname(os.__file__) + "/*.py"))
+random.Random(1).shuffle(files)
+codes = [Code.of(compile(open(file, "rb").read(), file, "exec", dont_inherit=True)) for file in files[:31]]
+for code in [codes[-1], *codes[:int(sys.argv[2])]]:
+    decompile_code(code)
+"""
 
 
 def without_avx512(folder: str) -> pathlib.Path:
@@ -58,7 +73,7 @@ def counted(command: Sequence[str], peer: str = "plain") -> int:
         peer: what watches.
     """
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**environment_of(peer, folder), "PYTHONHASHSEED": "0", "DEPYF_BUDGET": "10",
+        environment = {**environment_of(peer, folder), "PYTHONHASHSEED": "0", "DEPYF_BUDGET": "1000",
                        "TORCHINDUCTOR_COMPILE_THREADS": "1", "CXX": str(without_avx512(folder))}
         done = subprocess.run(
             ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/counts",
@@ -134,6 +149,16 @@ def growth(bodies: Sequence[str], times_larger: int, pool: ThreadPoolExecutor) -
                   "without one `compile()`, ratio"), rows)
 
 
+def of_trees(trees: Sequence[str], pool: ThreadPoolExecutor) -> str:
+    """Return the table of what decompiling takes in each checkout, and the ratios to the first."""
+    waiting = [[pool.submit(counted, ["-c", DECOMPILE, os.path.abspath(tree), str(number)]) for number in (0, 30)]
+               for tree in trees]
+    counts = [often.result() - never.result() for never, often in waiting]
+    return table(("checkout", "billions of instructions", "ratio"), [
+        (os.path.basename(os.path.abspath(tree)), f"{each / 1e9:.2f}", f"{each / counts[0]:.2f}")
+        for tree, each in zip(trees, counts)])
+
+
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -142,6 +167,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=0, help="of the deep model; 0: it is left out")
     parser.add_argument("--growth", type=int, default=0, metavar="TIMES", help="measure the decompiler instead, on "
                         "functions so many times larger")
+    parser.add_argument("--trees", nargs="+", metavar="CHECKOUT", help="measure the decompilers of these instead")
     parser.add_argument("--bodies", nargs="+", default=list(BODIES), choices=BODIES, help="of these functions")
     parser.add_argument("--peers", nargs="+", default=["depyf", "TORCH_TRACE"], choices=["depyf", "TORCH_TRACE"])
     parser.add_argument("--together", type=int, default=os.cpu_count() or 1, help="processes at once")
@@ -157,6 +183,8 @@ def main() -> None:
         part = f"## Instructions\n\n{command} "
         if chosen.growth:
             part += "Instructions a code unit, with proof.\n\n" + growth(chosen.bodies, chosen.growth, pool)
+        elif chosen.trees:
+            part += "Decompiling 30 modules, with proof.\n\n" + of_trees(chosen.trees, pool)
         else:
             part += ("Billions of instructions of the plain run from the first call on, and the ratios to it.\n\n"
                      + watched(chosen.models, chosen.backend, chosen.layers, chosen.peers, pool))
