@@ -57,10 +57,10 @@ def outcome(case, text, folder):
 def test_the_change_of_a_rule_helps_and_keeps_the_results(rule, tmp_path):
     found = fix_programs.search(OF_RULE[rule], tmp_path)
     assert not found.refused
-    assert found.before.weight > found.after.weight
-    assert not found.after.weight
-    assert rule in [advice.rule for advice in found.taken]
-    assert not found.after.difference(found.before)
+    assert found.before.weight > found.best.after.weight
+    assert not found.best.after.weight
+    assert rule in [advice.rule for advice in found.best.patch.taken]
+    assert not found.best.after.difference(found.before)
     assert (tmp_path / f"{OF_RULE[rule].name}.py").read_text() == OF_RULE[rule].before, "the file itself was changed"
 
 
@@ -99,7 +99,7 @@ def test_more_versions_are_made_where_the_limit_is_raised(tmp_path):
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.rule == "none"])
 def test_nothing_is_taken_that_changes_results(name, tmp_path):
     found = fix_programs.search(CASES[name], tmp_path)
-    assert not found.after.difference(found.before)
+    assert not found.best.after.difference(found.before)
 
 
 def test_each_setting_has_a_program():
@@ -443,8 +443,8 @@ def test_a_recompile_that_is_refused_at_the_limit_counts_once():
 @pytest.mark.slow
 def test_what_holds_an_open_size_is_formatted_and_printed_after_the_graph(tmp_path):
     found = fix_programs.search(CASES["print_open_size"], tmp_path)
-    assert [advice.rule for advice in found.taken] == ["print"] and not found.after.weight
-    assert ".format(tuple(y.shape))" in found.taken[0].change and not found.after.difference(found.before)
+    assert [advice.rule for advice in found.best.patch.taken] == ["print"] and not found.best.after.weight
+    assert ".format(tuple(y.shape))" in found.best.patch.taken[0].change and not found.best.after.difference(found.before)
 
 
 @pytest.mark.parametrize("line, types, change", [

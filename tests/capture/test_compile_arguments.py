@@ -163,5 +163,5 @@ def test_each_set_of_arguments_is_told_also_the_one_of_the_defaults():
 
 def test_what_was_compiled_for_one_size_each_is_told_to_leave_that_out(tmp_path):
     text = index(recorded(tmp_path, 3, 4, backend="eager", dynamic=False))
-    assert "`x.shape[0]`: `dynamic=False` is set, so each size has a version of its own" in text
+    assert "`x.shape[0]`: `dynamic=False` is set, so a version is for one size" in text
     assert "mark it dynamic" not in text

@@ -92,6 +92,7 @@ def test_every_entry_is_used():
     text = "".join(path.read_text() for path in SOURCE.rglob("*.py") if path.name != "private_api.py")
     names = [name for name, value in vars(private_api).items() if isinstance(value, PrivateApi)]
     names.remove("CACHE_ENTRY")  # a class; we only meet its objects
+    names.remove("RESUME_CODE")  # its text is in torch_text, as it is read from files, too
     assert [name for name in names if f"private_api.{name}" not in text] == []
 
 

@@ -112,5 +112,5 @@ def test_nothing_lives_longer_behind_a_break(tmp_path):
 
 
 def test_the_text_as_it_stands_would_keep_values_longer(tmp_path, monkeypatch):
-    monkeypatch.setattr(transformed, "_completed", lambda *_: None)
+    monkeypatch.setattr(transformed, "_freed", lambda *_: None)
     assert longer(handed_on, tmp_path / "d") != []

@@ -510,8 +510,9 @@ def _tensor_check(source: str, value: Any, sizes: Any) -> str:
         return f"check_tensor({source}, ...)"
     keys = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "meta": "Meta"}.get(where, where)
     # Above the bits of backends and Dense, a tensor of inference mode has that of Autocast alone, others have Autograd
-    # and ADInplaceOrView too (c10/core/DispatchKeySet.h; the places of these bits differ between versions).
-    if isinstance(dispatch, int) and (dispatch >> 17).bit_count() > 1:
-        keys += f", Autograd{keys}"
+    # and ADInplaceOrView too (c10/core/DispatchKeySet.h; the places of these bits differ between versions). Whether
+    # the mode is on is not among the keys of a tensor: torch's text lacks ADInplaceOrView where both are so.
+    keys += f", ADInplaceOrView, Autograd{keys}" if isinstance(dispatch, int) and (
+        dispatch >> 17).bit_count() > 1 else ", ADInplaceOrView"
     return (f"check_tensor({source}, {cls.name.rpartition('.')[2]}, DispatchKeySet({keys}), {dtype.name}, "
             f"device={number[0] if number else None}, requires_grad={grad}, size={size}, stride={stride})")
