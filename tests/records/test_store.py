@@ -10,7 +10,7 @@ from sample_records import COMPILATION, GRAPH, WHOLE
 from depyf.bytecode.packed import packed
 from depyf.finishing.frames import read_records
 from depyf.records import run_directory, store
-from depyf.records.model import Bytecode, CodeObject, CompileId, MeantFunction, ResumeOfBytecode
+from depyf.records.model import Bytecode, CodeObject, CompileId, EndOfRecording, MeantFunction, ResumeOfBytecode
 
 
 def write(tmp_path, text):
@@ -120,3 +120,13 @@ def test_a_later_version_may_add_fields_and_kinds(tmp_path):
     lines.insert(2, '{"record":"weather","sun":true}\n')
     write(tmp_path, "".join(lines))
     assert store.read(str(tmp_path)) == WHOLE
+
+
+def test_a_run_in_which_torch_cut_the_paths_of_many_files_is_still_to_be_written(tmp_path):
+    """They are in the last line, which is longer than what is read of the file at once."""
+    ended = EndOfRecording({f"ckage_{number}/module.py": f"/home/me/package_{number}/module.py" for number in range(5000)})
+    path = tmp_path / "records.jsonl"
+    path.write_text(store.line(COMPILATION) + store.line(ended))
+    assert store.is_unwritten(str(tmp_path))
+    path.write_text(store.line(ended) + store.line(COMPILATION))
+    assert not store.is_unwritten(str(tmp_path))

@@ -151,11 +151,15 @@ def is_unwritten(path: str) -> bool:
     """Return whether the run of a directory ended and its files are still to be made."""
     try:
         with opened(os.path.join(path, FILE), budgets.RUN) as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _CHUNK))
-            last = file.read().splitlines(keepends=True)[-1:]  # (of a longer line its end, which begins otherwise)
+            size = file.seek(0, os.SEEK_END)
+            block, length = b"", _CHUNK
+            while b"\n" not in block[:-1] and len(block) < min(size, budgets.LINE.allowed):
+                file.seek(max(0, size - length))
+                block = file.read(length)
+                length *= 8  # (the paths of hundreds of files are in this line)
     except OSError:
         return False
-    return last != [] and last[0].startswith(b'{"record":"recorded"') and last[0].endswith(b"\n")
+    return block.endswith(b"\n") and block[block.rfind(b"\n", 0, -1) + 1 :].startswith(b'{"record":"recorded"')
 
 
 def read_line(text: str) -> Any:
