@@ -345,7 +345,7 @@ def _write(target: str, text: str, force: bool) -> None:
     os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
     partial = f"{target}.{os.getpid()}.partial"
     try:
-        with open(partial, "x", encoding="utf-8", newline="\n") as stream:
+        with open(partial, "w", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
         os.replace(partial, target)
     except BaseException:
