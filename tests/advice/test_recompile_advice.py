@@ -75,6 +75,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     # (It is set already.)
     (SIZE, Facts(is_open=True, dynamic="True"), "a later version leaves it open"),
     (ValueChange("scale", ("inf",), "1.0"), Facts(is_open=True), "a later version leaves it open"),
+    (SIZE, Facts(is_open=True, ranges="4 to 7, 8 to 11"), "versions that leave it open are for a range of its values"),
     # (A size that torch does not say.)
     (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "a version is for some of its values only"),
     (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at `m.py:8` fixes it"),

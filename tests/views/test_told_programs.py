@@ -220,6 +220,25 @@ def test_an_item_of_a_users_list_class_is_named_and_read_as_an_item(capture_prog
     assert advice.startswith("`items[0].scale`: a later version leaves it open; whether `dynamic=True`")
 
 
+def sum_of_windows(x):
+    """Each turn of the loop bounds the size."""
+    start, total = 0, 0
+    while start + 4 <= x.shape[0]:
+        total = total + x[start:start + 4].max()
+        start += 4
+    return total
+
+
+def test_a_size_that_each_version_leaves_open_in_a_range_of_its_own_is_not_called_open(capture_program):
+    def program(compiled):
+        function = compiled(sum_of_windows)
+        for size in (8, 12, 17):
+            function(torch.ones(size))
+
+    assert advised(capture_program(program)) == [
+        "`x.shape[0]`: versions that leave it open are for a range of its values each: 12 to 15, 16 to 19"]
+
+
 class Holder:
     """An object with a list that grows."""
 

@@ -70,6 +70,7 @@ class Facts:
         of_parameter: the size is one of an ``nn.Parameter``.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
         numbers: the whole numbers or lengths that versions are for, in their order.
+        ranges: where no version leaves the size or number open without a greatest value: the ranges that they leave.
     """
 
     fixed_at: str = ""
@@ -79,6 +80,7 @@ class Facts:
     of_parameter: bool = False
     set_at: str = ""
     numbers: tuple[int, ...] = ()
+    ranges: str = ""
 
 
 #: Global state of torch's, with the names of what sets it.
@@ -226,6 +228,8 @@ ROWS = (
     Row("size number", "what is computed with it, or tested of it, at {fixed_at} fixes it: that version is for one "
         "value alone", lambda change, at: bool(at.fixed_at)),
     Row("size", "`dynamic=False` is set, so a version is for one size", lambda change, at: at.dynamic == "False"),
+    Row("size number", "versions that leave it open are for a range of its values each: {ranges}",
+        lambda change, at: _is_opened(change, at) and bool(at.ranges)),
     Row("size number", "a version is for some of its values only, and calls have others",
         lambda change, at: any(map(is_range, change.was[:1]))),
     Row("size number", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows (`depyf "
@@ -265,5 +269,5 @@ def on_change(change: ValueChange, at: Facts) -> Advice | None:
     if row is None:
         return None
     numbers = " → ".join(map(str, at.numbers[:4])) + (" → ..." if len(at.numbers) > 4 else "")
-    text = row.text.format(fixed_at=at.fixed_at, set_at=at.set_at, numbers=numbers)
+    text = row.text.format(fixed_at=at.fixed_at, set_at=at.set_at, numbers=numbers, ranges=at.ranges)
     return Advice(row.tries or "recompile", text, is_change=bool(row.tries))

@@ -31,11 +31,11 @@ class _Versions:
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` if unknown.
-        opened: those that versions leave open, each with the number of the first such version.
+        opened: those that versions leave open, each with the versions and the names that it has there.
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    opened: dict[str, int] = field(default_factory=dict)
+    opened: dict[str, list[tuple[Compilation, str]]] = field(default_factory=dict)
 
 
 class Circumstances:
@@ -59,7 +59,8 @@ class Circumstances:
             others=any(each.was.kind != "none" for each in besides),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
-            set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject))
+            set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject),
+            ranges=self._ranges(versions.opened.get(subject, ())))
 
     def most_telling(self, compilation: Compilation) -> Sequence[Change]:
         """Return the change that says most of why torch compiled again; none where it did not.
@@ -72,7 +73,8 @@ class Circumstances:
             return 2 if are_numbers(change.was) else 0
 
         changes, versions = self.run.changes(compilation), self._versions_of(compilation)
-        opened = {name for name, since in versions.opened.items() if since < compilation.compile_id.recompile}
+        opened = {name for name, (first, *_) in versions.opened.items()
+                  if first[0].compile_id.recompile < compilation.compile_id.recompile}
         return sorted(changes, key=weight)[:1]
 
     def constraint(self, compilation: Compilation) -> str:
@@ -101,14 +103,20 @@ class Circumstances:
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
             result.fixed.update({name: decision.location for name, decision in fixed.items()})
             created = (decision for decision in each.symbols if decision.kind == "created")
-            for name, _ in _named(self.run, each, created):
+            for name, decision in _named(self.run, each, created):
                 if name not in fixed:
-                    result.opened.setdefault(name, each.compile_id.recompile)
+                    result.opened.setdefault(name, []).append((each, decision.source))
         return result
 
     def _numbers(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
         facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
         return tuple(int(fact.text) for fact in facts if fact is not None and fact.text.isdigit())
+
+    def _ranges(self, opened: Sequence[tuple[Compilation, str]]) -> str:
+        """Return the ranges that versions leave open, as text; ``""`` where one has no greatest value."""
+        ranges = [self.run.range_of(compilation, source) for compilation, source in opened]
+        return some(list(dict.fromkeys(each.in_words() for each in ranges)), MOST) if ranges and all(
+            each.high is not None for each in ranges) else ""
 
     def _set_at(self, setters: tuple[str, ...]) -> str:
         """Return the places of the program that call one of some functions, as Markdown."""
