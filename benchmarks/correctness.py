@@ -41,7 +41,7 @@ from typing import Any
 import torch
 from _shared import dated, table
 
-from depyf.capture import apart
+from depyf.capture import forked
 from depyf.capture.torch_private import cache_entries
 from depyf.comparing import Comparison
 from depyf.comparing.checking import Checked, CheckedCalls
@@ -130,13 +130,13 @@ def observed(program: Any, every: int, mode: str) -> tuple[Outcome, dict[str, An
 def judge_in(mode: str) -> None:
     """In the process of a program: have depyf run calls in forked processes, or on copies."""
     if mode == "copies":
-        apart.why_not = lambda: "forks are refused"
+        forked.why_not = lambda: "forks are refused"
 
 
 def judge_right(program: Any, mode: str) -> dict[str, Any]:
     """Run a right program plain and with each call judged."""
     # (Read when both are done: what is read may change classes of the program, of which the next would begin.)
-    runs = [apart.in_child(lambda every=every: pickle.dumps(observed(program, every, mode)), LIMIT, judging=False)
+    runs = [forked.in_child(lambda every=every: pickle.dumps(observed(program, every, mode)), LIMIT, judging=False)
             for every in (0, 1)]
     (plain, state, _), (watched, after, checked) = map(pickle.loads, runs)
     exact = Tolerance(0.0, 0.0)
@@ -161,7 +161,7 @@ def judge_wrong(program: Any, mode: str) -> dict[str, Any]:
         judge_in(mode)
         return program.judge()
 
-    result, wrong = apart.in_child(work, LIMIT, judging=False)
+    result, wrong = forked.in_child(work, LIMIT, judging=False)
     found = result is not None and result.running is not None and bool(result.running.differing)
     fault = result.running.fault if found else None
     named = fault is not None and fault.part in program.parts and (
@@ -177,7 +177,7 @@ def run(wanted: Sequence[Any], judge: Any, show: Any, mode: str) -> list[dict[st
         begun = time.perf_counter()
         try:
             row = judge(program, mode)
-        except apart.ChildFailed as error:
+        except forked.ChildFailed as error:
             row = {"name": program.name, "kind": program.kind, "error": str(error)}
         row |= {"seconds": time.perf_counter() - begun, "mode": mode}
         rows.append(row)

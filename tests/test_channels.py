@@ -24,7 +24,7 @@ RUNS = {
     "prepare.py": {"importlib.import_module"},  # torch
     "cli/doctor.py": {"importlib.import_module"},  # torch and what it needs
     "capture/torch_private/private_api.py": {"importlib.import_module"},  # modules of torch
-    "capture/apart.py": {"pickle.loads"},  # what a forked child of this process answered
+    "capture/forked.py": {"pickle.loads"},  # what a forked child of this process answered
     "decompiler/__init__.py": {"importlib.import_module"},  # depyf, for the names of 0.20
     "old_names.py": {"importlib.import_module"},  # the same
     "finishing/texts.py": {"pickle.load"},  # between this process and a worker that it started

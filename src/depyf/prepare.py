@@ -284,7 +284,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self._folder.write("index.md", index_of_nothing(facts, notes, self._trouble))
         if notes:
             self._folder.write(NOTES, "\n".join(notes) + "\n")
-        self._folder.say_missing()
+        self._folder.report_missing()
         if rank_and_world() is not None:
             from .views import ranks
 
@@ -345,7 +345,7 @@ class prepare_debug(contextlib.ContextDecorator):
         from .views.dump.folder import INDEX, index_of_records
 
         self._folder.write(INDEX, index_of_records(environment()))
-        self._folder.say_missing()
+        self._folder.report_missing()
         self._debug.write = functools.partial(make, self.path)
         self.kept = compilations
 

@@ -84,7 +84,7 @@ def recorded(path: str) -> dict[str, Capture] | None:
         return None
     folders = rank_folders(path)
     if folders:
-        return _of_ranks(path, list(folders.values()))
+        return _rank_captures(path, list(folders.values()))
     return {"": read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
 
 
@@ -94,7 +94,7 @@ def read(path: str) -> Capture:
     return read_records(path)
 
 
-def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
+def _rank_captures(path: str, folders: Sequence[str]) -> dict[str, Capture]:
     """Return the records of those ranks that have some: one may have been killed before it compiled anything."""
     result: dict[str, Capture] = {}
     problems: list[RecordsError] = []

@@ -49,7 +49,7 @@ def report(
     """
     path = directory_of(path)
     if output is None and rank_folders(path):
-        return _of_all_ranks(path, page, sources)
+        return _report_all_ranks(path, page, sources)
     captures = recorded(path)
     if output is None:
         if captures is None:
@@ -73,11 +73,11 @@ def report(
         os.makedirs(own, exist_ok=True)
         directory = Directory(own)
         views.write_views(views.write_artefacts(capture, directory), directory, warn, page=page)
-        directory.say_missing("the report is incomplete; if the disk is full, make it again elsewhere with -o")
-    return os.path.join(target, FILE) if captures.keys() == {""} else _of_all_ranks(target, page, sources)
+        directory.report_missing("the report is incomplete; if the disk is full, make it again elsewhere with -o")
+    return os.path.join(target, FILE) if captures.keys() == {""} else _report_all_ranks(target, page, sources)
 
 
-def _of_all_ranks(path: str, page: bool, sources: bool) -> str:
+def _report_all_ranks(path: str, page: bool, sources: bool) -> str:
     """Make the page and the index over all ranks; those that did the same are read and shown once."""
     classes = []
     for each in readable(ranks.read(path)):

@@ -62,7 +62,7 @@ def write(
     final = files.write_views(
         files.write_artefacts(chosen, directory), directory, report, notes, clean=KEEP_WILD not in options, page=page,
         progress=shown, records=not lacking)
-    directory.say_missing()
+    directory.report_missing()
     read_graph.cache_clear()
     return final
 

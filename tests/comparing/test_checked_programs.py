@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from depyf.capture import apart
+from depyf.capture import forked
 from torch_forks import torch_python
 
-pytestmark = pytest.mark.skipif(bool(apart.why_not()), reason="no process can be forked here")
+pytestmark = pytest.mark.skipif(bool(forked.why_not()), reason="no process can be forked here")
 
 SRC = pathlib.Path(__file__).resolve().parents[2] / "src"
 WARNS = """

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture import apart
+from depyf.capture import forked
 from depyf.capture.torch_private import cache_entries
 
 aten = torch.ops.aten
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 def place(request, monkeypatch):
     """Where the runs are done: in forked processes, or, as where CUDA is in use, on copies in this one."""
     if request.param == "on copies":
-        monkeypatch.setattr(apart, "why_not", lambda: "forking is refused")
-    elif apart.why_not():
+        monkeypatch.setattr(forked, "why_not", lambda: "forking is refused")
+    elif forked.why_not():
         pytest.skip("no process can be forked here")
 
 

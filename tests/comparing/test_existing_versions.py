@@ -8,11 +8,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture import apart
+from depyf.capture import forked
 from depyf.capture.torch_private import cache_entries
 from torch_forks import torch_python
 
-pytestmark = pytest.mark.skipif(bool(apart.why_not()), reason="no process can be forked here")
+pytestmark = pytest.mark.skipif(bool(forked.why_not()), reason="no process can be forked here")
 log = []
 
 
@@ -62,7 +62,7 @@ def test_a_backend_that_changes_a_graph():
 @pytest.fixture
 def children_that_run_backward():
     """Skip where a test that came before ran a backward pass, and this torch, built for GPUs, minds."""
-    if why := apart.why_no_backward():
+    if why := forked.why_no_backward():
         pytest.skip(why)
 
 
@@ -221,7 +221,7 @@ def test_gradients_that_share_memory():
     compiled(patches).sum().backward()
     if token.grad.untyped_storage().data_ptr() != places.grad.untyped_storage().data_ptr():
         pytest.skip("this torch does not have the error")
-    if apart.why_no_backward():
+    if forked.why_no_backward():
         pytest.skip("no forked process can run a backward pass here")
     token.grad = places.grad = None
     running = depyf.compare(compiled, patches, stages=()).running
@@ -231,7 +231,7 @@ def test_gradients_that_share_memory():
 
 def test_where_no_child_can_run_a_backward_pass(monkeypatch):
     """Torch built for GPUs: after a backward pass in the process, autograd refuses to run in a forked one."""
-    monkeypatch.setattr(apart, "why_no_backward", lambda: "a reason")
+    monkeypatch.setattr(forked, "why_no_backward", lambda: "a reason")
     weight = torch.nn.Parameter(torch.ones(3))
     compiled = torch.compile(lambda x: x * weight, backend="eager")
     compiled(torch.ones(3))
@@ -246,7 +246,7 @@ def test_a_child_tells_why_autograd_refuses(monkeypatch):
     def refuse(*args, **kwargs):
         raise RuntimeError("Unable to handle autograd's threading in combination with fork-based multiprocessing")
 
-    monkeypatch.setattr(apart, "_may_lack_backward", lambda: True)
-    assert apart.why_no_backward() == "" or "cu" in torch.__version__
+    monkeypatch.setattr(forked, "_may_lack_backward", lambda: True)
+    assert forked.why_no_backward() == "" or "cu" in torch.__version__
     monkeypatch.setattr(torch.Tensor, "backward", refuse)
-    assert "after which a forked process can run none" in apart.why_no_backward()
+    assert "after which a forked process can run none" in forked.why_no_backward()

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture import apart
+from depyf.capture import forked
 from depyf.capture.torch_private import cache_entries
 from depyf.comparing import reachable, runs
 from depyf.comparing.outcome import outcome_of
@@ -24,8 +24,8 @@ log = []
 @pytest.fixture(params=["forked", "on copies"], autouse=True)
 def place(request, monkeypatch):
     if request.param == "on copies":
-        monkeypatch.setattr(apart, "why_not", lambda: "forking is refused")
-    elif apart.why_not():
+        monkeypatch.setattr(forked, "why_not", lambda: "forking is refused")
+    elif forked.why_not():
         pytest.skip("no process can be forked here")
     log.clear()
     return request.param

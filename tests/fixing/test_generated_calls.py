@@ -55,7 +55,7 @@ def test_the_same_on_both_sides(tmp_path):
 def test_a_module_is_judged_with_forks_and_without(tmp_path, monkeypatch, forks):
     """(Its `forward` names `torch` with the new text only.)"""
     if not forks:
-        monkeypatch.setattr("depyf.capture.apart.why_not", lambda: "CUDA is in use")
+        monkeypatch.setattr("depyf.capture.forked.why_not", lambda: "CUDA is in use")
     old = "        if x.sum() > 0:\n            x = x * 2\n        return x + 1\n"
     new = "        x = torch.where(x.sum() > 0, x * 2, x)\n        return x + 1\n"
     assert not verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", head=MODULE).why_not

@@ -188,21 +188,21 @@ class _Walk:
         answers = {"reading": reading, **dict(member)}
         if of_kind.is_simple:
             return self._place((reading, member, of_kind.container), value, answers)
-        return self._of_object(value, answers)
+        return self._object_answers(value, answers)
 
     def _place(self, key: Any, value: Any, answers: dict[str, Any]) -> int:
         """Return the index in ``shared`` of the answers about an object, which are the same for all of one key."""
         place = self.places.get(key)
         if place is None:
             place = self.places[key] = len(self.shared)
-            self.shared.append(self._of_object(value, answers))
+            self.shared.append(self._object_answers(value, answers))
         return place
 
-    def _of_object(self, value: Any, answers: dict[str, Any]) -> dict[str, Any]:
+    def _object_answers(self, value: Any, answers: dict[str, Any]) -> dict[str, Any]:
         """Return the answers with those that an object itself gives."""
         of_kind = self._kind(type(value))
         if of_kind.is_container:
-            self._of_container(value, answers)
+            self._add_container_answers(value, answers)
         elif type(value) in (list, tuple):
             answers["length"] = len(value)
         if of_kind.is_imported:
@@ -211,7 +211,7 @@ class _Walk:
             if imported := object_facts.imported(value):
                 answers["imported"] = imported
         if of_kind.is_type:
-            self._of_class(value, answers)
+            self._add_class_answers(value, answers)
         if of_kind.container:
             answers["container"] = of_kind.container
         return answers
@@ -230,7 +230,7 @@ class _Walk:
                 kind.__name__ if kind in CONTAINERS else "")
         return known
 
-    def _of_container(self, value: Any, answers: dict[str, Any]) -> None:
+    def _add_container_answers(self, value: Any, answers: dict[str, Any]) -> None:
         """Add the answers about a list or dictionary of modules or parameters."""
         if object_facts.is_indexable(value) and (modules := own_attributes(value)["_modules"]):
             answers["length"] = len(modules)
@@ -247,7 +247,7 @@ class _Walk:
         if elements:
             answers["element"] = elements
 
-    def _of_class(self, cls: type, answers: dict[str, Any]) -> None:
+    def _add_class_answers(self, cls: type, answers: dict[str, Any]) -> None:
         """Add the answers about a class."""
         allocates = [object_facts.allocates(cls), object_facts.allocates(cls, True)]
         if any(allocates):

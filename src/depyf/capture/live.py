@@ -84,7 +84,7 @@ def _report(error: Exception) -> None:
 
 def _graph(torch_name: str, name: str, namespace: dict[str, Any], ids: tuple[int, int] | None) -> CompiledGraph:
     compile_id = CompileId(*(ids or (0, 0)))
-    module = graph_modules.graph_module_behind(namespace.get(torch_name))
+    module = graph_modules.inner_graph_module(namespace.get(torch_name))
     stages: tuple[GraphStage, ...] = ()
     if module is not None:
         text = legal_graph(graph_modules.readable(module))

@@ -43,7 +43,7 @@ from ..torch_text.libraries import is_library
 from ..torch_text.modules import callers, module_calls
 from ..torch_text.trace_table import Has
 from ..torch_text.wrapping import legal_graph
-from . import apart
+from . import forked
 from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
 from .graphs import GraphBuilder, Graphs
@@ -220,7 +220,7 @@ class Session:
             if self.stopped or os.getpid() != self.process:
                 return None
             try:
-                if apart.is_apart():
+                if forked.is_judging():
                     return None
                 with self.lock, guarded.paused():
                     return function(*args)

@@ -61,7 +61,7 @@ def compare(
     """
     if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
         raise ModuleNotFoundError("depyf.compare needs PyTorch: pip install torch")
-    from ..capture import apart
+    from ..capture import forked
     from ..capture.torch_private import cache_entries, compiled_callables
     from .judging import judge_afresh, judge_running
     from .recording import STAGES
@@ -74,7 +74,7 @@ def compare(
     if (rtol is None) != (atol is None):
         raise ValueError("give both rtol and atol, or none of them")
     function = compiled_callables.innermost_function(fn)
-    here = apart.why_not() or apart.why_no_backward()
+    here = forked.why_not() or forked.why_no_backward()
     call = JudgedCall(fn, function, args, kwargs, Tolerance(rtol, atol), backward, here=bool(here))
 
     def judge() -> Comparison:
@@ -84,4 +84,4 @@ def compare(
             notes = (*notes, f"all was run on copies in this process, and no part at fault was looked for: {here}")
         return Comparison(getattr(function, "__qualname__", type(function).__qualname__), made, notes, running)
 
-    return judge() if here else apart.in_child(judge)
+    return judge() if here else forked.in_child(judge)

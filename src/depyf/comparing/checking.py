@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ..capture import apart
+from ..capture import forked
 from ..capture.torch_private.compiled_callables import CompiledCall, on_compiled_call, outermost_call
 from ..capture.torch_private.hooks import Undo
 from ..model.folding import fold
@@ -58,7 +58,7 @@ class CheckedCalls:
         return self.checked
 
     def _before(self, frame: FrameType) -> None:
-        if apart.is_apart() or getattr(self._busy, "on", False):
+        if forked.is_judging() or getattr(self._busy, "on", False):
             return
         self._busy.on = True
         begun = time.perf_counter()
@@ -75,9 +75,9 @@ class CheckedCalls:
             self._busy.on = False
 
     def _judge(self, number: int, call: CompiledCall) -> None:
-        here = bool(apart.why_not() or apart.why_no_backward())
+        here = bool(forked.why_not() or forked.why_no_backward())
         work = functools.partial(_judged, call, self._limit, self._searched, here)
-        name, given, result = work() if here else apart.in_child(work, 4 * self._limit)
+        name, given, result = work() if here else forked.in_child(work, 4 * self._limit)
         checked = self.checked
         if result.failure:
             checked.not_judged[result.failure] += 1

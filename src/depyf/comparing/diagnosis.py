@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..capture.apart import ChildFailed, in_child
+from ..capture.forked import ChildFailed, in_child
 from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline
 from ..records.model import Guard, SourceLocation
 from ..torch_text.global_names import is_resume
@@ -71,14 +71,14 @@ class Diagnosis:
         """Return the part at fault."""
         captured = self._try(lambda: self._fresh(lambda gm, inputs: gm.forward))
         if captured is None:
-            return self._of_frame(f"it could not be compiled afresh to try its parts ({self._trouble})")
+            return self._frame_fault(f"it could not be compiled afresh to try its parts ({self._trouble})")
         if self._wrong(captured):
-            return self._of_capture()
+            return self._capture_fault()
         backend = self.call.backend
         compiled = self._try(lambda: self._fresh(backend)) if backend is not None else None
         if compiled is not None and self._wrong(compiled):
-            return self._of_backend(compiled.extra, compiled_callables.backend_name(backend))
-        return self._of_version(captured.extra, backend)
+            return self._backend_fault(compiled.extra, compiled_callables.backend_name(backend))
+        return self._version_fault(captured.extra, backend)
 
     # --- runs ---------------------------------------------------------------------------------------
     def _try(self, run: Callable[[], Outcome]) -> Outcome | None:
@@ -115,7 +115,7 @@ class Diagnosis:
                                 getattr(backend, "dynamic", None))
 
     # --- capture ------------------------------------------------------------------------------------
-    def _of_capture(self) -> Fault:
+    def _capture_fault(self) -> Fault:
         located = Located(replace(self.call, backward=False), None)
         node: Difference | None = None
         with contextlib.suppress(ChildFailed):
@@ -123,9 +123,9 @@ class Diagnosis:
         if node is not None:
             return Fault("graph", node.name, f"the captured graph gives something else than {node.against}; "
                          f"the largest difference is {node.max_difference:.3g}", node.user_lines)
-        return self._of_frame("no node of its graphs was found to differ")
+        return self._frame_fault("no node of its graphs was found to differ")
 
-    def _of_frame(self, before: str) -> Fault:
+    def _frame_fault(self, before: str) -> Fault:
         """Blame the function whose compiled version is at fault: with its Python code all is as in eager Python."""
         culprit = self._culprit()
         effects = [each for each in self.found if each.part in ("side effect", "printed text", "random state")]
@@ -159,7 +159,7 @@ class Diagnosis:
             UserLine(SourceLocation(served.filename, line, "", "")),) if line else ()
 
     # --- backend ------------------------------------------------------------------------------------
-    def _of_backend(self, fresh: Fresh, name: str) -> Fault:
+    def _backend_fault(self, fresh: Fresh, name: str) -> Fault:
         if fresh.kernel is not None:
             kernel = fresh.kernel
             return Fault("kernel", kernel.name, f"it computes {', '.join(kernel.nodes)} and gives something else than "
@@ -179,7 +179,7 @@ class Diagnosis:
         return Fault("backend", name, f"what {name} made of the captured graphs leaves something else than these")
 
     # --- the version itself -------------------------------------------------------------------------
-    def _of_version(self, fresh: Fresh, backend: Any) -> Fault:
+    def _version_fault(self, fresh: Fresh, backend: Any) -> Fault:
         """Return why a version is wrong for the call: compiled afresh by its backend, as ``fresh`` is, it is right."""
         missing = {each: missing_guards(each.guards, fresh.guards.get(each.function, ())) for each in self.ran.served}
         at_fault = next((each for each in missing if missing[each]), None) or next(
@@ -255,7 +255,7 @@ class _GraphsBeside:
         for number, captured, compiled, given, expected, actual in self._runs:
             equal, distance = difference(actual, expected, search.tolerance)
             if not equal:
-                node = _first_node(number, captured, graph_modules.graph_module_behind(compiled), given, search)
+                node = _first_node(number, captured, graph_modules.inner_graph_module(compiled), given, search)
                 return replace(node or Difference("backend", "graph", "", number), max_difference=distance)
         return None
 

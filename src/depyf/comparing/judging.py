@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..capture.apart import ChildFailed, in_child
+from ..capture.forked import ChildFailed, in_child
 from ..capture.torch_private import compiled_callables, pipeline
 from ..views.markdown import some
 from .diagnosis import Diagnosis

@@ -65,10 +65,10 @@ class Located:
         if stage == "inductor":
             return search.between(stage, runs, self._runs_at("aot"), "the graph before Inductor's passes") \
                 or search.kernels(runs)
-        found = search.between(stage, self._runs_at("captured"), runs, "the AOT graph", of_lines=True)
+        found = search.between(stage, self._runs_at("captured"), runs, "the AOT graph", between_lines=True)
         if found is None and any(each.backward for each in runs):
             plain = [each for each in self._runs_at("plain") if each.backward]
-            found = search.between(stage, plain, runs, "the backward graph with decompositions", of_lines=True)
+            found = search.between(stage, plain, runs, "the backward graph with decompositions", between_lines=True)
         return found
 
     def _eager_calls(self) -> list[Value]:
@@ -153,20 +153,21 @@ class Search:
         return next(filter(None, found), None)
 
     def between(
-        self, stage: str, runs: Sequence[GraphRun], others: Sequence[GraphRun], against: str, of_lines: bool = False,
+        self, stage: str, runs: Sequence[GraphRun], others: Sequence[GraphRun], against: str,
+        between_lines: bool = False,
     ) -> Difference | None:
         """Return the first node whose value no node of the same graph at another stage gives.
 
         Args:
             others: runs of the same graphs at the other stage; ``against`` names them in words.
-            of_lines: leave out intermediate values of a line on both sides.
+            between_lines: leave out intermediate values of a line on both sides.
         """
         for run in runs:
             other = next((each for each in others if (each.number, each.backward) == (run.number, run.backward)), None)
             if other is None or self._same_results(run, other):
                 continue
-            if of_lines:
-                run, other = _of_lines(run), _of_lines(other)
+            if between_lines:
+                run, other = _values_between_lines(run), _values_between_lines(other)
             values = [each.value for each in other.values]
             found = self.node(stage, run, lambda node: values, against)  # noqa: B023  (it is called at once)
             if found is not None:
@@ -239,7 +240,7 @@ def _locations(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
     return []
 
 
-def _of_lines(run: GraphRun) -> GraphRun:
+def _values_between_lines(run: GraphRun) -> GraphRun:
     """Return a run with the values only that a node of another line takes, or that are returned."""
     nodes = _nodes(run)
     taken = {name for node in nodes.values() for name in node.inputs

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..capture.apart import caught_text
+from ..capture.forked import caught_text
 from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.private_api import DYNAMO
 from ..values import frozen

@@ -1,6 +1,6 @@
 """One call, run several times from the same start: in eager Python, as its compiled versions are, and compiled afresh.
 
-Each run is done in a fork (:mod:`depyf.capture.apart`), so it has the program's own objects and leaves nothing; where
+Each run is done in a fork (:mod:`depyf.capture.forked`), so it has the program's own objects and leaves nothing; where
 no process can be forked, on copies in this one (``state``).
 """
 
@@ -18,7 +18,7 @@ from unittest import mock
 
 import torch
 
-from ..capture import apart
+from ..capture import forked
 from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline
 from ..capture.torch_private.hooks import no_compilation
 from ..capture.torch_private.operations import without_side_effects
@@ -145,14 +145,14 @@ class JudgedCall:
             ChildFailed: it failed, or the call cannot be repeated here; the message says why.
         """
         if not self.here:
-            return apart.in_child(lambda: work(self.args, self.kwargs), self.limit)
+            return forked.in_child(lambda: work(self.args, self.kwargs), self.limit)
         try:
-            with apart.judging(), repeatable(self.roots, self.args, self.kwargs) as (args, kwargs):
+            with forked.judging(), repeatable(self.roots, self.args, self.kwargs) as (args, kwargs):
                 return work(args, kwargs)
         except CannotRepeat as error:
-            raise apart.ChildFailed(str(error)) from error
+            raise forked.ChildFailed(str(error)) from error
         except (Exception, SystemExit) as error:  # as of a child
-            raise apart.ChildFailed(f"{type(error).__name__}: {error}") from error
+            raise forked.ChildFailed(f"{type(error).__name__}: {error}") from error
 
     def in_eager_python(
         self, asks: bool = False, measured: bool = False, nudged: bool = False, seed: int | None = None,

@@ -222,7 +222,7 @@ class Functions:
 #
 #     36  COMPARE_OP            x.sum() > 0
 #     40  POP_JUMP_IF_FALSE     to 96
-#     42  LOAD_FAST x           <- __resume_at_42_1: the condition held
+#     42  LOAD_FAST x           <- __resume_at_42_1: the condition was true
 #     96  LOAD_FAST x           <- __resume_at_96_2: it did not
 #
 # Offsets are those of the code that Dynamo traces. Another break on the line of the condition may go on within a
@@ -231,7 +231,7 @@ class Functions:
 # The operation that gave the tested value has the place of the condition (``co_positions``, Python 3.11 and later): of
 # ``not (a and b)`` that is ``a`` or ``b``, whichever broke.
 def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool] | None:
-    """Return the condition and whether it held: ``("x.sum() > 0", False)``.
+    """Return the condition and whether it was true: ``("x.sum() > 0", False)``.
 
     Args:
         code: that broke, as Dynamo traces it.
@@ -255,8 +255,8 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
         place = places[tested.offset // 2]
         if place is None or not place.line <= line <= place.end_line:
             continue
-        branches |= {(_condition(code.filename, place), held)
-                     for successor, held in zip(block.successors, (True, False)) if successor == wanted}
+        branches |= {(_condition(code.filename, place), was_true)
+                     for successor, was_true in zip(block.successors, (True, False)) if successor == wanted}
     return branches.pop() if len(branches) == 1 and all(text for text, _ in branches) else None
 
 

@@ -96,26 +96,26 @@ def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
     one = condition_of(guard)
     match one, tree:
         case State(), _:
-            return _of_state(guard, dict(one.settings), given)
+            return _state_finding(guard, dict(one.settings), given)
         case NoAliasing(), ast.Call(_, tensors):
-            return _of_aliases(guard, tensors, given)
+            return _alias_finding(guard, tensors, given)
         case (Tensor() | Type() | SameObject() | Marks(but=""), ast.Call(_, [subject, *_])):
             value = value_of(subject, given)
             match one:
                 case Tensor():
-                    return _of_tensor(guard, one, subject, value, given)
+                    return _tensor_finding(guard, one, subject, value, given)
                 case SameObject():
-                    return _of_object(guard, one.name, words(subject), value)
+                    return _object_finding(guard, one.name, words(subject), value)
                 case Type() if (met := type_name(value)):
                     return Finding(guard, True) if _same_type(met, one.name) else Finding(
                         guard, False, f"type({words(subject)})", one.name, met, _conversion(subject, value, one.name))
                 case Marks() if isinstance(value, TensorValue):
                     return Finding(guard, True)  # (described tensors have no marks)
             raise Undecided(words(subject))
-    return _of_expression(guard, tree, given)
+    return _expression_finding(guard, tree, given)
 
 
-def _of_expression(guard: Guard, tree: ast.expr, given: Given) -> Finding:
+def _expression_finding(guard: Guard, tree: ast.expr, given: Given) -> Finding:
     evaluator = _Evaluator(given)
     facets: tuple[Facet, ...] = ()
     of_one_type = True
@@ -161,7 +161,7 @@ def _conversion(node: ast.expr, value: Any, wanted: str) -> tuple[Facet, ...]:
 
 
 # --- tensors ------------------------------------------------------------------------------------------
-def _of_tensor(guard: Guard, wanted: Tensor, node: ast.expr, value: Any, given: Given) -> Finding:
+def _tensor_finding(guard: Guard, wanted: Tensor, node: ast.expr, value: Any, given: Given) -> Finding:
     path = words(node)
     if isinstance(value, Opaque) and value.type_name in ("", f"torch.{wanted.cls or 'Tensor'}"):
         raise Undecided(path)  # (a tensor of which guards see more than can be written)
@@ -207,7 +207,7 @@ def _tensor_differences(
                 yield f"{path}.{method}[{index}]", str(size), str(actual), Facet(path, part, index, size, node)
 
 
-def _of_aliases(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
+def _alias_finding(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
     seen: dict[int, str] = {}
     missing = ""
     for node in tensors:
@@ -224,7 +224,7 @@ def _of_aliases(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
     return Finding(guard, True)
 
 
-def _of_object(guard: Guard, wanted: str, path: str, value: Any) -> Finding:
+def _object_finding(guard: Guard, wanted: str, path: str, value: Any) -> Finding:
     if wanted and not _same_type(type_name(value), wanted):
         # (Of a class, torch prints its own name.)
         if isinstance(value, TensorValue | int | float | str | list | tuple | dict) and wanted != "type":
@@ -234,7 +234,7 @@ def _of_object(guard: Guard, wanted: str, path: str, value: Any) -> Finding:
     raise Undecided(f"{path} (which object it is)")
 
 
-def _of_state(guard: Guard, settings: Mapping[str, str], given: Given) -> Finding:
+def _state_finding(guard: Guard, settings: Mapping[str, str], given: Given) -> Finding:
     for name, wanted in settings.items():
         met = given.state.get(name)
         if name in given.state and wanted not in (str(met), repr(met), shown(met, 1000)):
@@ -435,7 +435,7 @@ class _Evaluator:
     def _called(self, node: ast.expr, called: ast.expr, arguments: list[ast.expr]) -> Any:
         match called, arguments:
             case ast.Attribute(inner, "size" | "stride" | "dim" | "numel" as name), []:
-                return self._of_tensor(node, self.value(inner), name)
+                return self._tensor_finding(node, self.value(inner), name)
             case ast.Attribute(ast.Name("math"), name), [inner] if name in _MATH:
                 return getattr(math, name)(self.value(inner))
             case ast.Attribute(ast.Name("dict"), "keys"), [inner]:
@@ -457,7 +457,7 @@ class _Evaluator:
                 return _FUNCTIONS[name](*(self.value(each) for each in arguments))
         raise Undecided(words(node))
 
-    def _of_tensor(self, node: ast.expr, value: Any, name: str) -> Any:
+    def _tensor_finding(self, node: ast.expr, value: Any, name: str) -> Any:
         if not isinstance(value, TensorValue):
             raise Undecided(words(node))
         return {"size": value.shape, "stride": value.stride, "dim": len(value.shape),

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from ..advice.source import is_own
-from ..capture import apart
+from ..capture import forked
 from ..capture.torch_private import pipeline
 from ..capture.torch_private.private_api import LEFT_BY_TORCH
 from ..comparing.outcome import outcome_of
@@ -65,7 +65,7 @@ class Generator:
 
     def repeat(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Run a call of the program and, of the first of a function, its variations."""
-        if apart.is_apart() or self._seen[name] >= MOST_CALLS:
+        if forked.is_judging() or self._seen[name] >= MOST_CALLS:
             return
         self._seen[name] += 1
         number, began = self._seen[name], time.monotonic()
@@ -84,10 +84,10 @@ class Generator:
                 return
             rest, calls = work[start : start + 1 if alone else None], list[Call]()
             try:
-                calls = self._some(function, rest) if apart.why_not() else apart.in_child(
+                calls = self._some(function, rest) if forked.why_not() else forked.in_child(
                     lambda: self._some(function, rest), LIMIT)  # noqa: B023
                 alone = False
-            except apart.ChildFailed as error:
+            except forked.ChildFailed as error:
                 calls = [dataclasses.replace(call, why_not=str(error))] if alone else []
                 alone = not alone  # (by itself, to know which fails)
             start += len(calls)
@@ -95,7 +95,7 @@ class Generator:
 
     def _some(self, function: Callable[..., Any], work: _Work) -> list[Call]:
         """Run calls in this process, for half of the time that one may take."""
-        if apart.is_apart():
+        if forked.is_judging():
             torch.set_num_threads(1)
         calls, until = list[Call](), time.monotonic() + LIMIT / 2
         for variation, call in work:

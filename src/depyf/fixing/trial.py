@@ -58,7 +58,7 @@ class Runner:
                 functions are repeated with other inputs; ``None``: the program runs as it is.
         """
         from .. import link, prepare  # noqa: F401
-        from ..capture import apart
+        from ..capture import forked
         from ..capture.torch_private import private_api
 
         private_api.BYTECODE_HOOK.present()  # (imports Dynamo once for all forks)
@@ -66,9 +66,9 @@ class Runner:
         status: int | None
         with tempfile.TemporaryDirectory(prefix="depyf_fix_") as folder:
             try:
-                status, calls = apart.in_child(lambda: self._run(texts, folder, conditions), self.limit, judging=False)
-            except apart.ChildFailed as failed:
-                status, calls = None if isinstance(failed, apart.ChildTooSlow) else 1, []
+                status, calls = forked.in_child(lambda: self._run(texts, folder, conditions), self.limit, judging=False)
+            except forked.ChildFailed as failed:
+                status, calls = None if isinstance(failed, forked.ChildTooSlow) else 1, []
             capture = None
             with contextlib.suppress(RecordsError, OSError, StopIteration):
                 capture = next(iter(captures_of(os.path.join(folder, DUMP)).values()))

@@ -186,7 +186,7 @@ def in_words(expression: str) -> str:
 def typed(expression: str, **about: Any) -> Condition:
     """Return a condition with these fields; a subject that is not given is taken from the text."""
     about = {"subject": "", **about}
-    made = _of_helper(expression, about)
+    made = _helper_condition(expression, about)
     if made is not None:
         return made
     text = words(expression)
@@ -198,11 +198,11 @@ def typed(expression: str, **about: Any) -> Condition:
         text = re.sub(r" == (True|False|None)$", r" is \1", text)
     if not about["subject"] and about.get("section", STATE) != STATE:
         about["subject"] = _longest_path(text)
-    made = _of_text(text, parsed_expression(text), about)
+    made = _text_condition(text, parsed_expression(text), about)
     return made if made is not None and made.text == text else guards.Other(**about, expression=text)
 
 
-def _of_helper(expression: str, about: dict[str, Any]) -> Condition | None:
+def _helper_condition(expression: str, about: dict[str, Any]) -> Condition | None:
     """Return a condition that calls a helper, which most do; ``None`` for any other one."""
     if expression.startswith("check_tensor(") and (match := _TENSOR.fullmatch(expression)):
         return Tensor(**_tested(match, about), dtype=match["dtype"], device=match["device"],
@@ -230,7 +230,7 @@ def _tested(match: re.Match[str], about: dict[str, Any]) -> dict[str, Any]:
     return {**about, "subject": words(match["subject"]), "source": match["subject"]}
 
 
-def _of_text(text: str, tree: ast.expr | None, about: dict[str, Any]) -> Condition | None:
+def _text_condition(text: str, tree: ast.expr | None, about: dict[str, Any]) -> Condition | None:
     """Return a condition in the user's words as a value; ``None`` for one that has no form of its own."""
     match tree:
         case ast.Call(ast.Name("check_global_state"), [], settings):

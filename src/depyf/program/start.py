@@ -79,7 +79,7 @@ def shown(path: str) -> str:
     return path if near.startswith(os.pardir) else near
 
 
-def kept_lines(number: int, path: str) -> list[str]:
+def records_only_message(number: int, path: str) -> list[str]:
     """Return the message on a first process with ``number`` compilations of which only records were written."""
     return [f"depyf: {number} compilation{'' if number == 1 else 's'} recorded in {shown(path)}{os.sep}",
             f"  its files are made when they are wanted: depyf explain {shown(path)}, depyf open {shown(path)}, or "

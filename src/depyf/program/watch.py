@@ -17,7 +17,7 @@ import threading
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ..capture import apart
+from ..capture import forked
 from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
 from ..guarded import unwarned
@@ -109,7 +109,7 @@ class Watch:
     def _forked(self) -> None:
         """In the child of a fork, leave the parent's recording and wait for the child's own first compilation."""
         self._lock = threading.RLock()
-        if apart.is_apart():
+        if forked.is_judging():
             self._ended = True  # a compilation only to be judged
             return
         recording, self._recording = self._recording, None
@@ -158,7 +158,7 @@ class Watch:
     def _print_summary(self, interrupted: bool) -> None:
         if not self.run and "torch" not in sys.modules and not os.path.isdir(self.directory):
             return  # a process without torch that was not started by ``depyf run``
-        from .start import kept_lines, shown
+        from .start import records_only_message, shown
 
         try:
             sys.stdout.flush()  # the program's output comes before the summary
@@ -170,7 +170,7 @@ class Watch:
             return
         left = self._left
         if left is not None and left.kept is not None:
-            say("\n".join(kept_lines(left.kept, left.path)))
+            say("\n".join(records_only_message(left.kept, left.path)))
             return
         from . import summary
 

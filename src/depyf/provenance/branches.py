@@ -274,23 +274,23 @@ class _Flow:
             for node in self.nodes:
                 self._by_inputs(node)
             for node in reversed(self.nodes):
-                self._of_inputs(node)
+                self._restrict_by_inputs(node)
             if before == self.left:
                 break
         for node in self.nodes:
             # (A constant is of what takes it first, also where an earlier line takes the same one.)
             if node.name in self.contradictory or self.sums.get(node.name) or not node.inputs:
-                both = self._of_all(node) if node.name in self.back else self._of_first_user(node)
+                both = self._sum_pieces(node) if node.name in self.back else self._first_user_pieces(node)
                 if both & self.left.get(node.name, 0) and node.name not in self.contradictory:
                     self.left[node.name] &= both
                 else:
                     self.left[node.name] = both or self.line.get(node.name, 0)
         for node in reversed(self.nodes):
             if node.name in self.back and node.is_view:
-                self.left[node.name] = self._of_reshaped(node)
+                self.left[node.name] = self._reshaped_pieces(node)
         return {name: mask for name, mask in self.left.items() if mask}
 
-    def _of_reshaped(self, node: Node) -> int:
+    def _reshaped_pieces(self, node: Node) -> int:
         """Return the pieces of a reshaped gradient: a product begins with transposing the one that it takes."""
         own = self.left.get(node.name, 0)
         taking = own if not self.pieces.moving & own else 0
@@ -298,7 +298,7 @@ class _Flow:
             taking &= self.left.get(name, 0)
         return taking or own
 
-    def _of_all(self, node: Node) -> int:
+    def _sum_pieces(self, node: Node) -> int:
         """Return the pieces of the gradients that a sum takes: it is of none of them alone."""
         result = 0
         for name in node.inputs:
@@ -306,7 +306,7 @@ class _Flow:
                 result |= self.left.get(name, 0) & self.line.get(node.name, 0)
         return result
 
-    def _of_first_user(self, node: Node) -> int:
+    def _first_user_pieces(self, node: Node) -> int:
         """Return the pieces of the first user of a value that is computed once for several."""
         line = self.line.get(node.name, 0)
         return next((self.left[name] & line for name in self.users.get(node.name, ())
@@ -324,7 +324,7 @@ class _Flow:
                 until = self.pieces.before(self.left[node.name])
         self.until[node.name] = until
 
-    def _of_inputs(self, node: Node) -> None:
+    def _restrict_by_inputs(self, node: Node) -> None:
         own = self.left.get(node.name, 0) if node.name not in self.contradictory else 0
         since = self.since.get(node.name, -1)
         if own and node.name not in self.sums:

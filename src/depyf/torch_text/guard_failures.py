@@ -252,14 +252,14 @@ def comparison(condition: str, seen: Seen) -> Comparison:
     if re.fullmatch(_EXCEPTION, condition):
         return Comparison(NOT_EVALUATED + condition)
     tree = parsed_expression(condition)
-    return Comparison(condition) if tree is None else _of_expression(tree, seen)
+    return Comparison(condition) if tree is None else _expression_comparison(tree, seen)
 
 
 def _now(subject: str, expected: str, seen: Seen) -> Comparison:
     return Comparison(subject, expected, seen(subject))
 
 
-def _of_tensor(tensor: re.Match[str], seen: Seen) -> Comparison:
+def _tensor_comparison(tensor: re.Match[str], seen: Seen) -> Comparison:
     source = tensor["source"]
     for pattern, subject, value in _OF_A_TENSOR:
         match = re.match(pattern, tensor["rest"])
@@ -271,11 +271,11 @@ def _of_tensor(tensor: re.Match[str], seen: Seen) -> Comparison:
     if keys is None:
         return Comparison(source)
     expected, actual = ([key.strip() for key in keys[name].split(",") if key.strip()] for name in ("expected", "seen"))
-    return _of_dispatch_keys(source, [key for key in expected if key not in actual],
+    return _dispatch_key_comparison(source, [key for key in expected if key not in actual],
                              [key for key in actual if key not in expected])
 
 
-def _of_dispatch_keys(source: str, lost: list[str], new: list[str]) -> Comparison:
+def _dispatch_key_comparison(source: str, lost: list[str], new: list[str]) -> Comparison:
     """Return the comparison of the properties of a tensor that differ: its device, or its part in inference mode.
 
     (The keys are those that a call would have: without autograd's where inference mode is on or made the tensor,
@@ -293,30 +293,30 @@ def _of_dispatch_keys(source: str, lost: list[str], new: list[str]) -> Compariso
                       ", ".join(new) or "without " + ", ".join(lost))
 
 
-def _of_object(match: re.Match[str], seen: Seen) -> Comparison:
+def _object_comparison(match: re.Match[str], seen: Seen) -> Comparison:
     source, owner = match["source"], match["source"].removesuffix(".__code__")
     if owner != source:  # (of functions torch compares the code, which those that one `def` makes share)
         return Comparison(owner, SAME_CODE, seen(source))
     return Comparison(owner, SAME_OBJECT, seen(owner) or ANOTHER_OBJECT)
 
 
-def _of_type(match: re.Match[str], seen: Seen) -> Comparison:
+def _type_comparison(match: re.Match[str], seen: Seen) -> Comparison:
     subject, expected = f"type({match['source']})", match["expected"] or ""
     now = seen(subject)  # (`parametrize` makes a class for each module, all of one name)
     return Comparison(subject, expected, ANOTHER_CLASS if now == expected and now else now)
 
 
-def _of_no_function(match: re.Match[str], seen: Seen) -> Comparison:
+def _no_function_comparison(match: re.Match[str], seen: Seen) -> Comparison:
     kind = seen(f"type({match['source']})")
     return Comparison(match["source"], A_FUNCTION, f"{_OF_TYPE}{kind}" if kind else "")
 
 
-def _of_duplicates(match: re.Match[str], seen: Seen) -> Comparison:
+def _duplicate_comparison(match: re.Match[str], seen: Seen) -> Comparison:
     names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", match["names"])
     return Comparison(" is ".join(names) or match["names"], "False", "True")
 
 
-def _of_state(match: re.Match[str], seen: Seen) -> Comparison:
+def _state_comparison(match: re.Match[str], seen: Seen) -> Comparison:
     calls = {name: _state_call(name) for name in match["names"].split()}
     now = {call: seen(call) for call in calls.values() if call}
     others = [name.replace("_", " ") for name, call in calls.items() if not call]
@@ -339,7 +339,7 @@ def _state_call(name: str) -> str:
     return f"{_AUTOCAST_CALL}'{autocast['device']}')" if autocast is not None else STATES.get(name, "")
 
 
-def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:
+def _expression_comparison(tree: ast.expr, seen: Seen) -> Comparison:
     """Return a condition that is Python: which of its sides is given, and which is compared with it."""
     match tree:
         case ast.UnaryOp(ast.Not(), ast.Call(ast.Name("hasattr" | "isinstance" | "callable"), _, _) as call):
@@ -347,7 +347,7 @@ def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:
         case ast.UnaryOp(ast.Not(), ast.Name() | ast.Attribute() | ast.Subscript() as container):
             return _now(f"len({ast.unparse(container)})", "0", seen)
         case ast.Compare(left, [operator], [right]):
-            fixed = _of_comparison(left, operator, right, seen)
+            fixed = _sides_compared(left, operator, right, seen)
             if fixed is not None:
                 return fixed
         case ast.Compare(ast.Constant(low), [ast.Lt() | ast.LtE(), ast.Lt() | ast.LtE()], [inner, ast.Constant(high)]) \
@@ -358,7 +358,7 @@ def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:
     return Comparison(ast.unparse(tree), "True", "False")
 
 
-def _of_comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, seen: Seen) -> Comparison | None:
+def _sides_compared(left: ast.expr, operator: ast.cmpop, right: ast.expr, seen: Seen) -> Comparison | None:
     if _is_literal(left) and not _is_literal(right):
         turned = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
         left, operator, right = right, turned.get(type(operator), type(operator))(), left
@@ -396,22 +396,22 @@ def _is_literal(node: ast.expr) -> bool:
 
 #: The forms of conditions that are not Python, or whose Python is a helper of torch's, with their readers.
 _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
-    (_TENSOR, _of_tensor),
+    (_TENSOR, _tensor_comparison),
     (_NO_TENSOR, lambda match, seen: Comparison(
         f"type({match['source']})", "a tensor", re.sub(r"(?s)^<class '([^']*)'>.*", r"\1", match["seen"].strip()))),
-    (_TYPE_ID, _of_type),
+    (_TYPE_ID, _type_comparison),
     (_DICT_TYPE, lambda match, seen: _now(f"type({match['source']})", "the same type of dict", seen)),
-    (_OBJECT_ID, _of_object),
-    (_NO_FUNCTION, _of_no_function),
+    (_OBJECT_ID, _object_comparison),
+    (_NO_FUNCTION, _no_function_comparison),
     (_GONE, lambda match, seen: Comparison(match["source"], SAME_OBJECT, _NO_OBJECT)),
-    (_DUPLICATES, _of_duplicates),
+    (_DUPLICATES, _duplicate_comparison),
     (_KEYS, lambda match, seen: _now(f"list({match['a'] or match['b']})", match["expected"], seen)),
     (_CONTAINS, lambda match, seen: Comparison(
         f"{match['key'] or match['member']} in {match['source'] or match['set']}", str(not match["no"]),
         str(bool(match["no"])))),
     (_ITERATOR, lambda match, seen: Comparison(f"next({match['source']})", match["next"])),
     (_MISSING, lambda match, seen: Comparison(match["source"], "there", seen(match["source"]) or "missing")),
-    (_STATE, _of_state),
+    (_STATE, _state_comparison),
 )
 
 

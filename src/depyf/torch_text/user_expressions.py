@@ -217,14 +217,14 @@ def with_stack_names(text: str, names: Mapping[str, str]) -> str:
     ``___stack0[1]`` of a tuple or list that the user's line makes is its element.
     """
     def named(match: re.Match[str]) -> str:
-        known, behind = names.get(match["place"], ""), text[match.end():]
+        known, after = names.get(match["place"], ""), text[match.end():]
         if not known:
             return match[0]
         if match["index"] is None:
-            return _as_part(known, text[: match.start()], behind)
+            return _as_part(known, text[: match.start()], after)
         element = _element(known, int(match["index"]))
         index = f"[{match['index']}]"
-        return _as_part(element, text[: match.start()], behind) if element else (
+        return _as_part(element, text[: match.start()], after) if element else (
             _as_part(known, text[: match.start()], index) + index)
 
     return _STACK.sub(named, text)
@@ -239,11 +239,11 @@ def _element(display: str, index: int) -> str:
     return ast.get_source_segment(display, node.elts[index]) or ""
 
 
-def _as_part(expression: str, before: str, behind: str) -> str:
+def _as_part(expression: str, before: str, after: str) -> str:
     """Return an expression as it is written between two texts: in parentheses where it would read otherwise."""
     if _is_atom(expression):
         return expression
-    alone = _OPENED.search(before) is not None and _CLOSED.match(behind) is not None
+    alone = _OPENED.search(before) is not None and _CLOSED.match(after) is not None
     loose = isinstance(parsed_expression(expression), (ast.Tuple, ast.NamedExpr))
     return expression if alone and not loose else f"({expression})"
 

@@ -178,21 +178,21 @@ MOST = 20
 
 def sentences(judgement: Judgement) -> list[str]:
     """Return what became of each budget, those that were met included; then the notes."""
-    return [*_of_results(judgement.results, judgement.results), *judgement.notes]
+    return [*_result_lines(judgement.results, judgement.results), *judgement.notes]
 
 
 def exceeded(judgement: Judgement) -> list[str]:
     """Return the sentences on the exceeded budgets alone."""
-    return _of_results([result for result in judgement.results if not result.within], judgement.results)
+    return _result_lines([result for result in judgement.results if not result.within], judgement.results)
 
 
-def _of_results(results: Sequence[Result], among: Sequence[Result]) -> list[str]:
+def _result_lines(results: Sequence[Result], among: Sequence[Result]) -> list[str]:
     folders = list(dict.fromkeys(result.folder for result in among))
     groups = fold(results, lambda result: (result.budget, result.function))
-    return [line for members in groups.values() for line in _of_budget(members, folders)]
+    return [line for members in groups.values() for line in _budget_lines(members, folders)]
 
 
-def _of_budget(results: Sequence[Result], folders: Sequence[str]) -> list[str]:
+def _budget_lines(results: Sequence[Result], folders: Sequence[str]) -> list[str]:
     """Return the lines on one budget: one for the ranks within it, one for each difference of the others."""
     lines: list[str] = []
     beyond = [result for result in results if not result.within]

@@ -33,7 +33,7 @@ def cause(broken: GraphBreak) -> str:
     """Return why the graph broke, as the end of a sentence: "its branch depends on values in a tensor"."""
     found = met(broken)
     if found.is_number and found.kind in _NEED_NUMBER:
-        return _of_number(broken, found)
+        return _number_cause(broken, found)
     say = _SENTENCES.get(found.kind, "")
     sentence = say(broken, found) if callable(say) else _filled(say, found)
     return sentence or found.heading or "torch gives no reason"
@@ -126,7 +126,7 @@ def _failing_call(broken: GraphBreak, found: Met) -> str:
     return f"the call fails with the fake tensors that torch traces with: {code(found.message)}{of_size}"
 
 
-def _of_number(broken: GraphBreak, found: Met) -> str:
+def _number_cause(broken: GraphBreak, found: Met) -> str:
     """Return the cause where torch has a number of Python's as a tensor: one that it does not know yet."""
     line = parsed_statement(broken.location.text) if broken.location is not None else None
     is_random = line is not None and any(

@@ -60,7 +60,7 @@ class FunctionSummary:
         return self.function.file if self.function else ""
 
 
-def tell_apart(summaries: list[FunctionSummary]) -> None:
+def name_wrappers(summaries: list[FunctionSummary]) -> None:
     """Name the wrapper in a title where one was compiled without the function that it calls: both have its name."""
     for same in fold(summaries, lambda summary: summary.title).values():
         for summary in same if len({summary.wrappers for summary in same}) > 1 else ():

@@ -32,7 +32,7 @@ from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
 from .formatting import files_of, on_branch, short_names
-from .function_summary import FunctionSummary, tell_apart
+from .function_summary import FunctionSummary, name_wrappers
 from .markdown import code
 from .pieces import Again, compiled_again, pieces_of
 from .size_conditions import condition_of_inductor
@@ -99,7 +99,7 @@ class RunIndex:
             if id(function) not in summaries:
                 summaries[id(function)] = FunctionSummary.of_function(function)
         self.summaries = list(summaries.values())
-        tell_apart(self.summaries)
+        name_wrappers(self.summaries)
 
     @cached_property
     def again(self) -> dict[str, list[Again]]:

@@ -34,7 +34,7 @@ def verdict(run: RunIndex) -> list[str]:
     units += [summary for summary in run.inner
               if not summary.done and any(map(break_given_up_at, summary.compilations))]
     for summary in {id(summary): summary for summary in units}.values():
-        lines += _of_unit(run, summary)
+        lines += _unit_lines(run, summary)
     rests = {f"{why_plain(run, each)}.": each for summary in run.summaries for each in _lost_rests(summary)}
     failed = [line for line, each in rests.items() if each.outcome == "failed"]
     failed += _failed_exports(run)
@@ -107,7 +107,7 @@ def _lost(compilations: Iterable[Compilation]) -> list[Compilation]:
 
 
 # --- one function -------------------------------------------------------------------------------------
-def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
+def _unit_lines(run: RunIndex, summary: FunctionSummary) -> list[str]:
     from_beginning = [c for c in summary.compilations if not resumed_function(c.function)]
     lost = _lost(from_beginning)
     below = compiled_below(run, summary)

@@ -103,7 +103,7 @@ class Origins:
             kernels = self.graph.kernels if self.graph is not None else ()
             kernel = next((each for each in kernels if each.file == name), None)
             if kernel is not None:
-                return self._of_kernel(kernel, line)
+                return self._kernel_origin(kernel, line)
             nodes = self._nodes.get(line, [])
             return Origin(tuple(node.name for node in nodes), user_lines=self._lines(self._stage(), nodes))
         except Exception:  # noqa: BLE001  (the fault is described without it)
@@ -140,7 +140,7 @@ class Origins:
         return tuple(result)
 
     # --- kernels ----------------------------------------------------------------------------------
-    def _of_kernel(self, record: Kernel, line: int) -> Origin:
+    def _kernel_origin(self, record: Kernel, line: int) -> Origin:
         assert self._provenance is not None
         kernel = next(each for each in self._provenance.kernels if each.index == record.index)
         call = next((each for each in kernel.calls if each.call_line == line), None)

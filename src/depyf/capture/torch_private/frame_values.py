@@ -140,7 +140,7 @@ def seen_in_recompiled_frame(expression: str) -> str:
     return _shown(expression, getattr(frame, "f_locals", {}), getattr(frame, "f_globals", {}))
 
 
-def held_value(expression: str, local: Any, namespace: Any) -> Any:
+def guarded_value(expression: str, local: Any, namespace: Any) -> Any:
     """Return the value of a guarded expression, by look-ups that do not run the user's code; else :data:`MISSING`."""
     tree = _parsed(expression.strip())
     try:
@@ -154,7 +154,7 @@ _parsed = functools.lru_cache(1024)(parsed_expression)
 
 
 def _shown(expression: str, local: Any, namespace: Any) -> str:
-    value = held_value(expression, local, namespace)
+    value = guarded_value(expression, local, namespace)
     if value is MISSING:
         return ""
     if isinstance(value, type):
@@ -188,7 +188,7 @@ _STATE_QUESTIONS = frozenset({
     "is_deterministic_algorithms_warn_only_enabled"})
 
 
-def _of_plain_tensor(value: Any, method: str) -> Any:
+def _plain_tensor_layout(value: Any, method: str) -> Any:
     """Return ``value.size()`` or ``value.stride()`` of a tensor that is not of a user's class."""
     torch = sys.modules["torch"]
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
@@ -205,7 +205,7 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
     return value
 
 
-def _of_name(node: ast.Name, local: Any, namespace: Any) -> Any:
+def _name_value(node: ast.Name, local: Any, namespace: Any) -> Any:
     name = node.id
     if name == "L":
         return local
@@ -214,7 +214,7 @@ def _of_name(node: ast.Name, local: Any, namespace: Any) -> Any:
     return local[name] if name in local else namespace[name]
 
 
-def _of_call(node: ast.Call, local: Any, namespace: Any) -> Any:
+def _call_value(node: ast.Call, local: Any, namespace: Any) -> Any:
     match node:
         case ast.Call(ast.Name("type"), [inner], []):
             return type(_static_value(inner, local, namespace))
@@ -241,7 +241,7 @@ def _of_call(node: ast.Call, local: Any, namespace: Any) -> Any:
     return MISSING
 
 
-def _of_subscript(node: ast.Subscript, local: Any, namespace: Any) -> Any:
+def _subscript_value(node: ast.Subscript, local: Any, namespace: Any) -> Any:
     match node:
         case ast.Subscript(inner, ast.Subscript(ast.Call(ast.Name("list"), [
                 ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [same], [])], []), ast.Constant(int(index)))) \
@@ -250,7 +250,7 @@ def _of_subscript(node: ast.Subscript, local: Any, namespace: Any) -> Any:
             if type(value) in _DICTIONARIES:
                 return list(value.values())[index]
         case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []), ast.Constant(key)):
-            return _of_plain_tensor(_static_value(inner, local, namespace), method)[key]
+            return _plain_tensor_layout(_static_value(inner, local, namespace), method)[key]
         case ast.Subscript(inner, ast.Constant(key)):
             value = _static_value(inner, local, namespace)
             if type(value) in (list, tuple, dict, collections.OrderedDict) or value is local or value is namespace:
@@ -260,7 +260,7 @@ def _of_subscript(node: ast.Subscript, local: Any, namespace: Any) -> Any:
     return MISSING
 
 
-def _of_attribute(node: ast.Attribute, local: Any, namespace: Any) -> Any:
+def _attribute_value(node: ast.Attribute, local: Any, namespace: Any) -> Any:
     owner = _static_value(node.value, local, namespace)
     match node.attr:
         case "__code__":
@@ -281,4 +281,4 @@ def _of_attribute(node: ast.Attribute, local: Any, namespace: Any) -> Any:
 
 
 _FORMS: dict[type, Callable[..., Any]] = {
-    ast.Name: _of_name, ast.Call: _of_call, ast.Subscript: _of_subscript, ast.Attribute: _of_attribute}
+    ast.Name: _name_value, ast.Call: _call_value, ast.Subscript: _subscript_value, ast.Attribute: _attribute_value}

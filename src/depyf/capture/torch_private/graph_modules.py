@@ -104,7 +104,7 @@ def graph_inputs(gm: Any) -> list[tuple[str, str]]:
     return inputs
 
 
-def graph_module_behind(function: Any) -> Any:
+def inner_graph_module(function: Any) -> Any:
     """Return the graph module that a compiled graph runs, inside wrappers and closures; ``None`` if there is none."""
     pending = [function]
     for _ in range(50):

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from . import private_api
-from .frame_values import code_in_words, held_value
+from .frame_values import code_in_words, guarded_value
 from .hooks import Undo, replaced
 
 # --- printed trees of guards -------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
         if kind in _FUNCTIONS:
             if not source.startswith(_NAMED) or source.startswith(_OF_DYNAMO, len(_NAMED[0])):
                 return match[0]
-            value = held_value(source, values, namespace)
+            value = guarded_value(source, values, namespace)
             name = _name(value) if id(value) == number else ""
             return f"{match[0]}, of {name}" if name and name.isprintable() and "#" not in name else match[0]
         if kind not in members:
@@ -120,7 +120,7 @@ def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
 
 def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
     """Return the guard on the length of a dictionary; ``""`` if unknown."""
-    value = held_value(source, values, namespace)
+    value = guarded_value(source, values, namespace)
     if not issubclass(type(value), dict):
         return ""
     number = dict.__len__(value)

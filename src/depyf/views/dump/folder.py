@@ -1,7 +1,7 @@
 """A folder that texts are written to.
 
-A file that cannot be written (disk full, directory removed) is left out, and :meth:`Folder.say_missing` names it. Files
-are written under another name first and renamed, so that a killed program leaves no partial file.
+A file that cannot be written (disk full, directory removed) is left out, and :meth:`Folder.report_missing` names it.
+Files are written under another name first and renamed, so that a killed program leaves no partial file.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Folder:
         with self._lock:
             self.lost[name] = error.strerror or str(error)
 
-    def say_missing(self, remedy: str = "") -> None:
+    def report_missing(self, remedy: str = "") -> None:
         """Print in one line which files could not be written, why, and what to do; nothing where all are there.
 
         Args:

@@ -275,14 +275,15 @@ def first_changes(
 
     None are returned where they are few.
     """
-    found = [*_of_lost(run, adviser, place), *_of_breaks(run, adviser, place), *_of_recompiles(run, adviser)]
+    found = [*_changes_of_lost(run, adviser, place), *_changes_of_breaks(run, adviser, place),
+             *_changes_of_recompiles(run, adviser)]
     changes = sorted(fold(found, lambda each: each.text).items(), reverse=True, key=lambda item: [
         sum(amounts) for amounts in zip(*((each.in_plain_python, each.seconds, each.times) for each in item[1]))])
     texts = [f"{text} ({'; '.join(each.what for each in members)})" for text, members in changes[:MOST]]
     return texts if len(changes) > MOST else [], len(changes)
 
 
-def _of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
+def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
     broken_at = {(at.filename, at.line) for each in run.capture.compilations for broken in each.breaks
                  if (at := broken.location) is not None and is_own(at.filename)}
     for each in lost_functions(run.capture.compilations):
@@ -300,7 +301,7 @@ def _lost_at(compilation: Compilation) -> list[SourceLocation]:
             if broken.skips_function and (at := broken.location) is not None and is_own(at.filename)]
 
 
-def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
+def _changes_of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
     lost_at = {(at.filename, at.line) for each in lost_functions(run.capture.compilations) for at in _lost_at(each)}
     found = [(place(where), adviser.change_on(broken), each) for each in run.capture.compilations
              for broken in each.breaks if not broken.skips_function and (where := broken.location) is not None
@@ -315,7 +316,7 @@ def _of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation]
                       f"compiled after it took {seconds(spent)}")
 
 
-def _of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
+def _changes_of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
     for summary in run.summaries:
         for advice, again in adviser.recompiles_by_advice(summary.recompiles).items():
             spent = sum(each.seconds for each in again)

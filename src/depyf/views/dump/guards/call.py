@@ -298,7 +298,7 @@ def _counted(version: Version, left: Mapping[int, Condition], decide: Collection
                      if name in version.state]
             yield f"{len(rest)} on torch's state" + (f" ({', '.join(shown)}, ...)" if shown else "")
         elif section == OBJECTS:
-            yield from _of_object(title, rest)
+            yield from _object_lines(title, rest)
         elif section == GLOBALS:
             roots = _roots(rest)
             yield f"{len(rest)} on modules and globals" + (f" ({roots})" if roots else "")
@@ -306,7 +306,7 @@ def _counted(version: Version, left: Mapping[int, Condition], decide: Collection
             yield f"{len(rest)} more on {title} ({_kinds(rest)})"
 
 
-def _of_object(root: str, left: Sequence[Condition]) -> Iterator[str]:
+def _object_lines(root: str, left: Sequence[Condition]) -> Iterator[str]:
     """Yield lines such as ``480 on self.layers, by layer: 24 a layer, the same for layers 0 to 19``."""
     folded = fold_layers([Item(one.text, one.subject, (one,)) for one in left])
     blocks: dict[str, list[Block[Condition]]] = {}

@@ -365,11 +365,11 @@ def _found(old: Version, new: Version) -> Iterator[_Found]:
     for text in _state(old, new):
         yield _alone(text), "", False
     for label, mine, theirs in ((new.label, new, old), (old.label, old, new)):
-        tells_apart = any(isinstance(one, guards.NoAliasing) for one in theirs.conditions)
+        asks_for_other_tensors = any(isinstance(one, guards.NoAliasing) for one in theirs.conditions)
         for one in mine.conditions:
-            if isinstance(one, Tensor) or tells_apart and isinstance(one, guards.NoAliasing):
+            if isinstance(one, Tensor) or asks_for_other_tensors and isinstance(one, guards.NoAliasing):
                 continue  # (of which tensors, the tensors that each version looks at say)
-            if one.text not in theirs.texts and not _is_said(one, explained, mine):
+            if one.text not in theirs.texts and not _is_implied(one, explained, mine):
                 change = _alone(f"only {label}: {one.text}", *_seen_by(label, one, "")[:2])
                 yield change, one.subject, False
 
@@ -474,7 +474,7 @@ def _state(old: Version, new: Version) -> Iterable[str]:
             yield f"{was} -> {now}"
 
 
-def _is_said(condition: Condition, explained: set[str], version: Version) -> bool:
+def _is_implied(condition: Condition, explained: set[str], version: Version) -> bool:
     """Return whether a listed difference already implies a condition."""
     about = {condition.subject, f"len({condition.subject})"}
     match condition:

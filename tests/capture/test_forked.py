@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from depyf.capture import apart
+from depyf.capture import forked
 
-pytestmark = pytest.mark.skipif(bool(apart.why_not()), reason="no process can be forked here")
+pytestmark = pytest.mark.skipif(bool(forked.why_not()), reason="no process can be forked here")
 
 
 def test_a_child_of_a_child_ends_with_it(tmp_path):
@@ -24,13 +24,13 @@ def test_a_child_of_a_child_ends_with_it(tmp_path):
             time.sleep(0.1)
 
     def killed():
-        threading.Thread(target=apart.in_child, args=(endless,)).start()
+        threading.Thread(target=forked.in_child, args=(endless,)).start()
         while not (names.exists() and names.read_text()):
             time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(apart.ChildFailed, match="ended without a result"):
-        apart.in_child(killed)
+    with pytest.raises(forked.ChildFailed, match="ended without a result"):
+        forked.in_child(killed)
     process = int(names.read_text())
     for _ in range(100):  # (A killed process remains until somebody has waited for it.)
         if not is_running(process):

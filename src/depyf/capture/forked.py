@@ -46,7 +46,7 @@ def why_no_backward() -> str:
     return in_child(_refusal_of_autograd) if _may_lack_backward() else ""
 
 
-def is_apart() -> bool:
+def is_judging() -> bool:
     """Return whether this is such a child (or is about to become one, inside a hook on forks), or :func:`judging`."""
     return bool(getattr(_judging, "on", False))
 
@@ -54,7 +54,7 @@ def is_apart() -> bool:
 @contextlib.contextmanager
 def judging() -> Iterator[None]:
     """Inside, what this thread compiles is only to be judged, as in a child: nothing records it."""
-    before, _judging.on = is_apart(), True
+    before, _judging.on = is_judging(), True
     try:
         yield
     finally:
@@ -76,7 +76,7 @@ def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool 
     state = random.getstate()  # Python's own hook on forks takes a new seed in the child
     _pause_threads()
     reading, writing = os.pipe()
-    before, _judging.on = is_apart(), judging
+    before, _judging.on = is_judging(), judging
     parent = os.getpid()
     try:
         with unwarned():  # (of forks while threads run)
