@@ -123,7 +123,7 @@ def _live(fn: Any, module: ModuleType | dict[str, Any] | None, caller: str) -> C
     """Return the records of a compiled function, as torch has them."""
     from .capture.live import capture_of
     from .capture.torch_private import cache_entries
-    from .capture.user_function import of_frame, of_function, values_of
+    from .capture.user_function import meant_by_frame, meant_by_function, values_of
 
     code_of(fn)  # says what it is instead, if there is no code
     # Torch compiles the wrapper that it is given, not what that wraps; of modules of its own, a wrapper that it makes.
@@ -138,9 +138,9 @@ def _live(fn: Any, module: ModuleType | dict[str, Any] | None, caller: str) -> C
     if this is None:
         this = _module_of(fn, code)
     if isinstance(function, FunctionType):
-        capture = capture_of(code, namespace, of_function(function, this), values_of(function, this))
+        capture = capture_of(code, namespace, meant_by_function(function, this), values_of(function, this))
     else:
-        capture = capture_of(code, namespace, of_frame(code, {}, namespace))
+        capture = capture_of(code, namespace, meant_by_frame(code, {}, namespace))
     if not capture.functions or not capture.functions[0].frames[0].entries:
         raise ValueError(
             f"{getattr(inner, '__qualname__', inner)!r} has no compiled version. Compile it with torch.compile, "

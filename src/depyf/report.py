@@ -8,7 +8,7 @@ from dataclasses import replace
 from . import guarded
 from . import page as pages
 from .harmless import say
-from .provenance.sources import files_named, of_capture
+from .provenance.sources import files_named, sources_of_capture
 from .reading import source_lines
 from .recorded_runs import logged, read, readable, recorded
 from .records.model import Capture
@@ -104,7 +104,7 @@ def _completed(path: str, capture: Capture) -> Capture:
 def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
     """Return the records with the user's files as they are on this machine's disk; say so where they are not read."""
     if read:
-        return {folder: replace(capture, sources=of_capture(capture, source_lines))
+        return {folder: replace(capture, sources=sources_of_capture(capture, source_lines))
                 for folder, capture in captures.items()}
     lacking = {path for capture in captures.values() for path, has_frame in files_named(capture).items()
                if has_frame and path not in {source.path for source in capture.sources}}

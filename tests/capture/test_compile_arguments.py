@@ -77,10 +77,10 @@ def test_arguments_are_recorded(tmp_path, arguments, told):
     ({"options": {"epilogue_fusion": False}}, {"options": "{'epilogue_fusion': False}"})])
 def test_arguments_of_inductor_are_read(arguments, told):
     """Without compiling: torch keeps them in what it hands graphs to."""
-    from depyf.capture.torch_private.compiled_callables import of_compilation
+    from depyf.capture.torch_private.compiled_callables import compile_arguments
 
     backend = torch._TorchCompileInductorWrapper(arguments.get("mode"), arguments.get("options"), None)
-    assert of_compilation(backend, False, None) == told
+    assert compile_arguments(backend, False, None) == told
 
 
 def endless():
@@ -97,10 +97,10 @@ def endless():
     ([1 << 9999], "int"), ([endless()], "[1, [1, [1, [1, list]]]]")])
 def test_an_option_is_an_expression_of_python(given, told):
     """What is no plain value is a name, and a long one is cut by itself: what stands beside it can be read."""
-    from depyf.capture.torch_private.compiled_callables import of_compilation
+    from depyf.capture.torch_private.compiled_callables import compile_arguments
 
     backend = torch._TorchCompileWrapper(own_backend, None, {"first": given[0], "second": 2}, None)
-    shown = of_compilation(backend, False, None)["options"]
+    shown = compile_arguments(backend, False, None)["options"]
     assert shown == f"{{'first': {told}, 'second': 2}}"
     ast.parse(shown, mode="eval")
 
@@ -121,7 +121,7 @@ def test_a_torch_that_keeps_them_elsewhere_loses_the_arguments_alone(tmp_path, m
 def test_an_error_of_ours_loses_the_arguments_alone(tmp_path, monkeypatch):
     from depyf.capture.torch_private import compiled_callables
 
-    monkeypatch.setattr(compiled_callables, "of_compilation", lambda *given: 1 / 0)
+    monkeypatch.setattr(compiled_callables, "compile_arguments", lambda *given: 1 / 0)
     with pytest.warns(RuntimeWarning, match="the dump lacks what was being written"):
         (compilation,) = recorded(tmp_path, backend="eager", dynamic=True).compilations
     assert compilation.arguments is None
@@ -129,9 +129,9 @@ def test_an_error_of_ours_loses_the_arguments_alone(tmp_path, monkeypatch):
 
 
 def test_what_torch_compile_did_not_make_is_not_known():
-    from depyf.capture.torch_private.compiled_callables import of_compilation
+    from depyf.capture.torch_private.compiled_callables import compile_arguments
 
-    assert of_compilation(own_backend, True, None) is None
+    assert compile_arguments(own_backend, True, None) is None
 
 
 def test_other_arguments_are_a_difference(tmp_path):

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from depyf.capture.user_function import Meant, of_frame, of_function, readable_name
+from depyf.capture.user_function import Meant, meant_by_frame, meant_by_function, readable_name
 
 
 def forwarding(func):
@@ -158,7 +158,7 @@ CASES = {
 
 @pytest.mark.parametrize(("function", "this", "name", "wrappers"), CASES.values(), ids=CASES)
 def test_meant(function, this, name, wrappers):
-    meant = of_function(function, this)
+    meant = meant_by_function(function, this)
     with_qualified_names = hasattr(function.__code__, "co_qualname")
     if with_qualified_names:
         assert (meant.name, [wrapper for wrapper, _ in meant.wrappers]) == (name, wrappers)
@@ -172,7 +172,7 @@ def test_meant(function, this, name, wrappers):
 def test_a_frame_is_read_without_running_anything():
     trap = Net()
     code = Net.forward.__code__
-    meant = of_frame(code, {"self": trap, "args": (trap,), "func": trap}, {"forwarding": trap})
+    meant = meant_by_frame(code, {"self": trap, "args": (trap,), "func": trap}, {"forwarding": trap})
     assert meant == Meant(meant.name, code)
 
 
@@ -183,12 +183,12 @@ def test_a_wrapper_of_itself_ends():
         return wrapper
     wrapper = maker(None)
     wrapper.__closure__[0].cell_contents = wrapper
-    assert of_function(wrapper).wrappers == ()
+    assert meant_by_function(wrapper).wrappers == ()
 
 
 def test_an_empty_cell():
     empty = types.FunctionType(handed_on(toy_example).__code__, globals(), None, None, (types.CellType(),))
-    assert of_function(empty).wrappers == ()
+    assert meant_by_function(empty).wrappers == ()
 
 
 @pytest.mark.parametrize(("qualified", "name"), [
@@ -217,12 +217,12 @@ def test_modules_of_torch():
 
     tiny = Tiny()
     for code in (torch.nn.Module._wrapped_call_impl.__code__, torch.nn.Module._call_impl.__code__):
-        assert of_frame(code, {"self": tiny}, {}).code is Tiny.forward.__code__
+        assert meant_by_frame(code, {"self": tiny}, {}).code is Tiny.forward.__code__
     parallel = torch.nn.parallel.DataParallel.__new__(torch.nn.parallel.DataParallel)
     torch.nn.Module.__init__(parallel)
     parallel.module = tiny
-    meant = of_function(torch.nn.parallel.DataParallel.forward, parallel)
+    meant = meant_by_function(torch.nn.parallel.DataParallel.forward, parallel)
     assert (meant.name, [name for name, _ in meant.wrappers]) == ("Tiny.forward", ["DataParallel.forward"])
-    assert of_function(torch.vmap(toy_example)).name == "toy_example"
-    assert of_function(torch.no_grad()(toy_example)).name == "toy_example"
-    assert of_function(handed_on(torch.compile(tiny, backend="eager"))).name == "Tiny.forward"
+    assert meant_by_function(torch.vmap(toy_example)).name == "toy_example"
+    assert meant_by_function(torch.no_grad()(toy_example)).name == "toy_example"
+    assert meant_by_function(handed_on(torch.compile(tiny, backend="eager"))).name == "Tiny.forward"

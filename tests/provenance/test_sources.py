@@ -72,25 +72,25 @@ def test_a_library_counts_where_a_frame_of_its_own_is_in_it():
 
 def test_recorded_files_count_first():
     recorded = SourceFile("/u/model.py", "as it was\n")
-    assert sources.of_capture(dataclasses.replace(CAPTURE, sources=(recorded,)), read)[0] == recorded
+    assert sources.sources_of_capture(dataclasses.replace(CAPTURE, sources=(recorded,)), read)[0] == recorded
 
 
 def test_a_file_on_the_disk_counts_if_it_is_the_one_that_ran():
-    assert sources.of_capture(CAPTURE, read)[0].text == "".join(DISK["/u/model.py"])
+    assert sources.sources_of_capture(CAPTURE, read)[0].text == "".join(DISK["/u/model.py"])
 
 
 def test_a_file_that_was_changed_does_not():
     changed = {**DISK, "/u/model.py": ["import torch\n", *DISK["/u/model.py"]]}
     pieces = "\n\n\n\ndef f(x):\n    return x\n"
-    assert sources.of_capture(CAPTURE, lambda path: changed.get(path, []))[0].text == pieces
-    assert sources.of_capture(CAPTURE, None)[0].text == pieces
+    assert sources.sources_of_capture(CAPTURE, lambda path: changed.get(path, []))[0].text == pieces
+    assert sources.sources_of_capture(CAPTURE, None)[0].text == pieces
 
 
 def test_lines_that_graphs_name_tell_whether_a_file_is_the_one():
-    files = sources.of_capture(CAPTURE, read)
+    files = sources.sources_of_capture(CAPTURE, read)
     assert [source.path for source in files] == ["/u/model.py", OTHERS]
     changed = {**DISK, OTHERS: ["1\n", "2\n", "return a.cos()\n"]}
-    assert sources.of_capture(CAPTURE, lambda path: changed.get(path, []))[1].text == "\n\nreturn a.sin()\n"
+    assert sources.sources_of_capture(CAPTURE, lambda path: changed.get(path, []))[1].text == "\n\nreturn a.sin()\n"
 
 
 def test_functions_of_which_no_line_was_traced_have_no_bodies():

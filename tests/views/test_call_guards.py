@@ -14,7 +14,7 @@ from depyf.views.dump import full_code
 from depyf.views.dump.guards import versions as of_versions
 from depyf.views.dump.guards.call import LONGEST, TO_DECIDE, call_guards
 from depyf.views.dump.guards.sizes import open_sizes, range_left, symbol_table
-from depyf.views.dump.guards.versions import as_comment, deciding, of_some, version_differences
+from depyf.views.dump.guards.versions import as_comment, deciding, not_in_all, version_differences
 from depyf.views.dump.guards.whole import guards_file
 
 
@@ -421,11 +421,11 @@ def test_what_tells_the_versions_apart_is_said_first():
                 *(about(f"L['self'].value{k} is True", f"L['self'].value{k}") for k in range(9))]
 
     compiled = all_versions([guards(1), guards(2)], "self")
-    lines = call_guards(compiled[1], of_some(compiled[1], compiled))
+    lines = call_guards(compiled[1], not_in_all(compiled[1], compiled))
     at = lines.index("        # values")
     assert lines[at + 1 : at + 3] == ["        len(self.history) == 2", "        and self._seen == 2"]
     assert not any("_kept" in line for line in lines)
-    assert of_some(compiled[0], compiled[:1]) == {}
+    assert not_in_all(compiled[0], compiled[:1]) == {}
 
 
 @pytest.mark.parametrize("printed, shown", [
@@ -450,7 +450,7 @@ def test_room_is_kept_for_what_this_version_alone_has():
                 about("G['model'].bias is None", "G['model'].bias")]
 
     compiled = all_versions([guards(1), guards(2)], *(f"x{k}" for k in range(60)))
-    lines = call_guards(compiled[1], of_some(compiled[1], compiled))
+    lines = call_guards(compiled[1], not_in_all(compiled[1], compiled))
     assert "        and model.served == 2" in lines and not any("bias" in line for line in lines)
     assert len(lines) <= LONGEST
 
@@ -491,7 +491,7 @@ def test_what_two_versions_want_different_of_each_layer_stands_in_both():
     compiled = all_versions([guards(True), guards(False)], "self")
     decide = deciding(compiled)
     for version_, (scale, shift) in zip(compiled, [(True, False), (False, True)]):
-        lines = call_guards(version_, of_some(version_, compiled), decide)
+        lines = call_guards(version_, not_in_all(version_, compiled), decide)
         at = lines.index("        # values")
         assert lines[at + 1 : at + 3] == [f"        all(self.layers[i].scale is {scale} for i in range(3))",
                                           f"        and all(self.layers[i].shift is {shift} for i in range(3))"]
@@ -504,7 +504,7 @@ def test_how_much_of_what_tells_versions_apart_has_no_room_is_said():
                 *(about(f"L['self'].a{k} == {number}", f"L['self'].a{k}") for k in range(60))]
 
     compiled = all_versions([guards(1), guards(2)], "self")
-    lines = call_guards(compiled[1], of_some(compiled[1], compiled), deciding(compiled))
+    lines = call_guards(compiled[1], not_in_all(compiled[1], compiled), deciding(compiled))
     shown = sum("self.a" in line for line in lines)
     assert shown >= TO_DECIDE and len(lines) <= LONGEST
     assert f"        # {60 - shown} conditions in which versions differ are in {compiled[1].guards_file} only" in lines

@@ -50,7 +50,7 @@ def test_files_of_functions_of_one_name():
 @given(st.lists(st.text(max_size=300), max_size=8))
 def test_any_names_of_functions_make_distinct_file_names(functions):
     names, files = FunctionNames(), FileNames()
-    made = [files.of_transformed(names.transformed(each), CompileId(0, number), each)
+    made = [files.transformed_file(names.transformed(each), CompileId(0, number), each)
             for number, each in enumerate(functions)] + [names.full_code(each) + ".py" for each in functions]
     assert len({each.lower() for each in made}) == len(made)
     assert all(len(each.encode()) < 240 and "/" not in each for each in made)

@@ -33,7 +33,7 @@ from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
 from .torch_private import cache_entries, current_compilation, resume_code
 from .torch_private.guards import with_lengths, with_objects
-from .user_function import Meant, of_frame
+from .user_function import Meant, meant_by_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
 #: Code objects with a dictionary among the constants (Dynamo makes such) cannot be hashed.
@@ -116,10 +116,10 @@ class Codes:
         text_name = self._names.transformed(original.co_name if resume_name else meant.name)
         wrappers = tuple((wrapper, self._number(code)) for wrapper, code in meant.wrappers)
         bytecode = Bytecode(
-            ids, name, text_name, self._files.of_transformed(text_name, ids, name), self._number(original),
+            ids, name, text_name, self._files.transformed_file(text_name, ids, name), self._number(original),
             MeantFunction(meant.name, self._number(meant.code), wrappers), packed(transformed), shown, graph_names,
             tuple(ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code), resume.parameters,
-                                   of_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
+                                   meant_by_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
             facts, self._traced_code(original, [shown.get(called, called) for called in resumes]))
         builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
         self._of.setdefault((id(original), id(meant.code)), []).append(builder)

@@ -113,7 +113,7 @@ class Graphs:
             builders.append(GraphBuilder(ids))
         return builders[-1]
 
-    def of_aot(self, ids: CompileId, number: int | None) -> GraphBuilder | None:
+    def aot_graph(self, ids: CompileId, number: int | None) -> GraphBuilder | None:
         """Return the graph that AOTAutograd compiles under a number; ``None`` where it is not known yet."""
         builder = None if number is None else self.of_aot_number.get(number)
         return builder if builder is not None and builder.ids.key == ids.key else None
@@ -133,10 +133,10 @@ class Graphs:
 
     def traced_for_call(self, ids: CompileId, call: current_compilation.CompilerCall) -> GraphBuilder:
         """Return the graph that Dynamo traced for a call, not for a frame; what comes under these numbers is of it."""
-        builder = self._of_call[ids.key] = self.of_call(call, traced=True)
+        builder = self._of_call[ids.key] = self.graph_of_call(call, traced=True)
         return builder
 
-    def of_call(self, call: current_compilation.CompilerCall, traced: bool = False) -> GraphBuilder:
+    def graph_of_call(self, call: current_compilation.CompilerCall, traced: bool = False) -> GraphBuilder:
         """Return the graph that a call of a compiler works on; begin one where there is none.
 
         Args:
@@ -165,7 +165,7 @@ class Graphs:
         """Return the graph that a call of a compiler works on, or worked on if it is at its end; ``None`` for none."""
         last = self._last_of_call
         if call.by_compiler:
-            return self.of_call(call)
+            return self.graph_of_call(call)
         return last if last is not None and last.call is not None and (
             call.filename, call.line) == (last.call.filename, last.call.line) else None
 
@@ -223,7 +223,7 @@ class Graphs:
 
         def record() -> None:
             python = not shown_as or not legal_graph(text).startswith(NOT_PYTHON)
-            named = replace(unnamed, file=self._writer.names.of_stage(builder.name, *key, is_python=python))
+            named = replace(unnamed, file=self._writer.names.stage_file(builder.name, *key, is_python=python))
             builder.stages[key] = StageOfGraph(builder.name, named)  # (remains where it cannot be recorded)
             builder.stages[key] = self._log.append(StageOfGraph(builder.name, named))
             if self._writer.writes:
@@ -258,7 +258,7 @@ class Graphs:
         key = builder.last(stage)
         if key is not None:
             builder.when_named(lambda: self._link(
-                builder, stage, target, self._writer.names.of_stage(builder.name, *key)))
+                builder, stage, target, self._writer.names.stage_file(builder.name, *key)))
 
     def _link(self, builder: GraphBuilder, stage: str, target: Any, file: str) -> None:
         if self._linker is not None:
@@ -272,7 +272,7 @@ class Graphs:
         builder.kernels[path] = KernelOfGraph(builder.name, kernel)
 
         def record() -> None:
-            named = replace(kernel, file=self._writer.names.of_kernel(builder.name, kernel.index))
+            named = replace(kernel, file=self._writer.names.kernel_file(builder.name, kernel.index))
             builder.kernels[path] = KernelOfGraph(builder.name, named)
             builder.kernels[path] = self._log.append(KernelOfGraph(builder.name, named))
             if self._writer.writes:

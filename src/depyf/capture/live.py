@@ -28,7 +28,7 @@ from ..torch_text.wrapping import legal_graph
 from .codes import names_without_ids
 from .fact_snapshot import snapshot
 from .torch_private import cache_entries, graph_modules, resume_code
-from .user_function import Meant, of_frame
+from .user_function import Meant, meant_by_frame
 
 
 def capture_of(
@@ -72,7 +72,7 @@ def capture_of(
             guards = parse_guards(without_ids(str(entry.guard_manager), namespace, {}))
             entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
                                       tried=None if entry.given_up else number))
-        means = meant if current is code else of_frame(current, {}, {})
+        means = meant if current is code else meant_by_frame(current, {}, {})
         frames.append(make_frame(Code.of(current), name, tuple(entries), Meaning(
             means.name, Code.of(means.code), tuple((called, Code.of(each)) for called, each in means.wrappers))))
     return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())

@@ -241,7 +241,7 @@ class _File:
             if each.text("source_code"):
                 kernels.append(Kernel(
                     number, each.text("source_code"), compile_id=ids if of_frame else None,
-                    file=self._files.of_kernel(name, number),
+                    file=self._files.kernel_file(name, number),
                     stage=f"AFTER_POST_GRAD.{number}" if each.text("inductor_post_grad_graph_str") else ""))
             facts |= _facts(each, "backward" if number else "")
             if parts := _key_parts(each):
@@ -253,7 +253,7 @@ class _File:
             is_python = stage not in ("contents", "key")
             records.append(GraphStage(
                 stage, index, text, compile_id=ids if of_frame else None, shown_as="" if is_python else stage,
-                file=self._files.of_stage(name, stage, index, is_python=is_python)))
+                file=self._files.stage_file(name, stage, index, is_python=is_python)))
         self._graphs[torch_name or name] = CompiledGraph(
             name, torch_name, ids if ids and of_frame else CompileId(-1, len(self._graphs)), "", tuple(records),
             tuple(kernels), call=None if of_frame else SourceLocation("", 0, by), phases=tuple(
@@ -329,7 +329,7 @@ class _File:
         name = function.resume_name or naming.function_identifier(function.meant)
         text_name = self._names.transformed(code_name if function.resume_name else function.meant)
         self._bytecodes.append(Bytecode(
-            ids, name, text_name, self._files.of_transformed(text_name, ids, name), function.number,
+            ids, name, text_name, self._files.transformed_file(text_name, ids, name), function.number,
             MeantFunction(function.meant, function.number), packed_fields(_fields(transformed), function.python), shown,
             tuple(shown[each] for each in called), tuple(
                 ResumeOfBytecode(each.name, each.shown, each.number, _parameters(each.code), function.meant)

@@ -119,7 +119,7 @@ def _graph(name: str, by: str, texts: Iterable[tuple[str, str]]) -> CompiledGrap
     for stage, each in texts:
         index = sum(known.stage == stage for known in stages)
         stages.append(GraphStage(stage, index, each, shown_as=naming.OF_EXPORTS.get(stage, stage),
-                                 file=files.of_stage(name, stage, index, is_python=False)))
+                                 file=files.stage_file(name, stage, index, is_python=False)))
     return CompiledGraph(name, "", CompileId(-1, 0), "", tuple(stages), call=SourceLocation("", 0, by))
 
 

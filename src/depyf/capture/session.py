@@ -59,7 +59,7 @@ from .torch_private import (
     resume_code,
     trace_events,
 )
-from .user_function import Meant, of_frame, record_of
+from .user_function import Meant, meant_by_frame, record_of
 
 #: The folder of this package.
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
@@ -267,9 +267,9 @@ class Session:
         """Return the graph that this thread works on: of a frame, or of a call of a compiler without one."""
         ids = self._compile_id()
         if ids is None:
-            return self.graphs.of_call(current_compilation.current())
+            return self.graphs.graph_of_call(current_compilation.current())
         number = None if new else current_compilation.aot_number()
-        known = self.graphs.of_aot(ids, number)
+        known = self.graphs.aot_graph(ids, number)
         if known is not None:
             return known
         graph = self.graphs.current(ids, new)
@@ -370,7 +370,7 @@ class Session:
     # --- exports --------------------------------------------------------------------------------------
     def _on_export(self, call: current_compilation.CompilerCall, program: Any, error: Exception | None) -> None:
         """Record what an export returned, or why it failed."""
-        graph = self.graphs.of_call(call)
+        graph = self.graphs.graph_of_call(call)
         if error is not None:
             places = [SourceLocation(each.filename, each.lineno or 0, each.name, each.line or "")
                       for each in traceback.extract_tb(error.__traceback__)
@@ -496,7 +496,7 @@ class Session:
     def _on_unread(self, name: str, metadata: dict[str, Any], payload: Any) -> None:
         """Record an event that nothing here reads, with the graph that is being compiled; a file of it on request."""
         ids = self._compile_id()
-        graph = self.graphs.of_aot(ids, current_compilation.aot_number()) or self.graphs.begun(ids) if ids else None
+        graph = self.graphs.aot_graph(ids, current_compilation.aot_number()) or self.graphs.begun(ids) if ids else None
         self._unread_count += 1
         event = events.unread_event(name, metadata, payload, ids, self._unread_count)
         if graph is None:
@@ -591,7 +591,7 @@ class Session:
     def _meant(self, code: CodeType, frame: current_compilation.CompiledFrame | None) -> Meant:
         """Return the function that the user means by code that torch compiles; itself, where that cannot be known."""
         values, namespace = (frame.values, frame.namespace) if frame is not None else ({}, {})
-        meant: Meant = self.attempt(lambda: of_frame(code, values, namespace), Meant(code.co_name, code))
+        meant: Meant = self.attempt(lambda: meant_by_frame(code, values, namespace), Meant(code.co_name, code))
         return meant
 
     def _function_of_frame(self) -> UserFunction | None:

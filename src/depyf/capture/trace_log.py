@@ -499,7 +499,7 @@ class _Graph:
                 index, is_python = sum(each.stage == text.stage for each in stages), not (
                     text.shown_as or text.internal) or "def " in text.text and not legal_graph(
                         text.text).startswith(NOT_PYTHON)
-                file = "" if is_python else files.of_stage(name, text.stage, index, is_python=False)
+                file = "" if is_python else files.stage_file(name, text.stage, index, is_python=False)
                 stages.append(replace(text, index=index, file=file, compile_id=None if self.call else self.ids))
         graph = CompiledGraph(name, "" if piece else name, self.ids, "", _with_inputs(stages), tuple(kernels),
                               call=self.call, piece_of=whole if piece else "",

@@ -57,7 +57,7 @@ class Meant:
     wrappers: tuple[tuple[str, CodeType], ...] = ()
 
 
-def of_frame(
+def meant_by_frame(
     code: CodeType, values: Mapping[str, Any], namespace: Mapping[str, Any], function: FunctionType | None = None
 ) -> Meant:
     """Return the function that the user means by a frame.
@@ -95,9 +95,9 @@ def record_of(meant: Meant) -> UserFunction:
         SourceLocation(code.co_filename, code.co_firstlineno, name) for name, code in meant.wrappers))
 
 
-def of_function(function: Any, this: Any = None) -> Meant:
+def meant_by_function(function: Any, this: Any = None) -> Meant:
     """Return the function that the user means by a function, a method of ``this`` where that is given."""
-    return of_frame(function.__code__, values_of(function, this), function.__globals__, function)
+    return meant_by_frame(function.__code__, values_of(function, this), function.__globals__, function)
 
 
 def values_of(function: FunctionType, this: Any = None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 from ..capture.object_facts import MISSING, attribute
 from ..capture.torch_private import cache_entries, private_api
 from ..capture.torch_private.guards import full_guards
-from ..capture.user_function import CalledFrame, of_frame
+from ..capture.user_function import CalledFrame, meant_by_frame
 from ..records.model import Guard, GuardFailure, SourceLocation
 from ..torch_text.global_names import without_ids
 from ..torch_text.guard_failures import guard_failures
@@ -166,7 +166,7 @@ class RunningOracle:
     def answer(self) -> Fit:
         """Return which version serves the call, and why each other one does not."""
         frame = self._frame
-        meant = of_frame(frame.code, frame.values, frame.namespace, frame.function)
+        meant = meant_by_frame(frame.code, frame.values, frame.namespace, frame.function)
         place = SourceLocation(meant.code.co_filename, meant.code.co_firstlineno, meant.name)
         return Fit(meant.name, place, tuple(map(self._version, self._entries)), self._then())
 

@@ -22,7 +22,7 @@ from IPython.display import display
 
 from ..capture.live import capture_of
 from ..capture.torch_private import cache_entries, compiled_callables
-from ..capture.user_function import Meant, of_function
+from ..capture.user_function import Meant, meant_by_function
 from ..harmless import say
 from ..prepare import prepare_debug
 from ..records import store
@@ -235,7 +235,8 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
             if function.__globals__ is namespace:
                 pending += code.co_names
             if (versions := len(cache_entries.cache_entries(code))) and id(code) not in result:
-                result[id(code)] = Compiled(name, code, function.__globals__, versions, of_function(function, this))
+                result[id(code)] = Compiled(
+                    name, code, function.__globals__, versions, meant_by_function(function, this))
     return list(result.values())
 
 

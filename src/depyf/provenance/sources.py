@@ -86,7 +86,7 @@ def only_traced(text: str, lines: Collection[int]) -> str:
 
 
 # --- where there are no records of them ---------------------------------------------------------------
-def of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | None = None) -> tuple[SourceFile, ...]:
+def sources_of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | None = None) -> tuple[SourceFile, ...]:
     """Return the files of a capture: those recorded.
 
     Else those that are read, where the known lines agree; else what the records have of them, at its place.

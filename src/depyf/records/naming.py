@@ -117,7 +117,7 @@ class FileNames:
             self._names[key, usual] = name
         return name
 
-    def of_stage(self, graph: str, stage: str, index: int, known: str = "", is_python: bool = True) -> str:
+    def stage_file(self, graph: str, stage: str, index: int, known: str = "", is_python: bool = True) -> str:
         """Return the file name of a text of a stage: ``__compiled_fn_1.Captured_Graph.0.py``, or ``known``."""
         # (A backend may have stages "before" and "BEFORE", or "a b" and "a_b".)
         plain = legal_identifier(stage)
@@ -126,11 +126,11 @@ class FileNames:
         usual = f"{graph_identifier(graph)}.{name}.{index}.{'py' if is_python else 'txt'}"
         return self.give(("graph", graph, stage, index), usual, known)
 
-    def of_kernel(self, graph: str, index: int, known: str = "") -> str:
+    def kernel_file(self, graph: str, index: int, known: str = "") -> str:
         """Return the file name of a module that Inductor generated: ``__compiled_fn_1.kernel_0.py``, or ``known``."""
         return self.give(("kernel", graph, index), f"{graph_identifier(graph)}.kernel_{index}.py", known)
 
-    def of_transformed(self, text_name: str, compile_id: CompileId, function_name: str, known: str = "") -> str:
+    def transformed_file(self, text_name: str, compile_id: CompileId, function_name: str, known: str = "") -> str:
         """Return the file name of transformed code, by the name in its text: ``__transformed_code_0_for_f.py``."""
         if not text_name.startswith("__transformed_code_"):
             text_name = f"__transformed_code_0_for_{legal_identifier(function_name)}"

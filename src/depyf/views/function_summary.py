@@ -31,13 +31,13 @@ class FunctionSummary:
     compilations: list[Compilation] = field(default_factory=list)
 
     @classmethod
-    def of_function(cls, function: CompiledFunction) -> FunctionSummary:
+    def from_function(cls, function: CompiledFunction) -> FunctionSummary:
         """Summarise a function that has compiled versions."""
         first = function.frames[0]
         return cls(function.name, first.title or function.name, first.location, first.wrappers, function)
 
     @classmethod
-    def of_compilation(cls, compilation: Compilation) -> FunctionSummary:
+    def from_compilation(cls, compilation: Compilation) -> FunctionSummary:
         """Summarise a function that gave no code."""
         name, meant = plain_name(compilation.function), compilation.user_function
         if meant is None:

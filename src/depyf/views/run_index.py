@@ -87,9 +87,9 @@ class RunIndex:
                 compilation.compile_id.frame_key) or (
                 place and of_code.get((compilation.function, place.filename, place.line)))
             if pair and _same_function(pair[1], compilation):
-                summary = summaries.setdefault(id(pair[0]), FunctionSummary.of_function(pair[0]))
+                summary = summaries.setdefault(id(pair[0]), FunctionSummary.from_function(pair[0]))
             else:
-                summary = FunctionSummary.of_compilation(compilation)
+                summary = FunctionSummary.from_compilation(compilation)
                 place = summary.location
                 key = summary.title, place and (place.filename, place.line), summary.wrappers
                 summary = summaries.setdefault(key, summary)
@@ -97,7 +97,7 @@ class RunIndex:
             self.summary_of[compilation.compile_id.key] = summary
         for function in self.capture.functions:  # of a dump whose compilations are not known
             if id(function) not in summaries:
-                summaries[id(function)] = FunctionSummary.of_function(function)
+                summaries[id(function)] = FunctionSummary.from_function(function)
         self.summaries = list(summaries.values())
         name_wrappers(self.summaries)
 

@@ -117,7 +117,7 @@ _LONGEST, _MOST, _DEEPEST = 300, 30, 3
 _WIDEST = 1000
 
 
-def of_compilation(backend: Any, fullgraph: Any, hooks: Any) -> dict[str, str] | None:
+def compile_arguments(backend: Any, fullgraph: Any, hooks: Any) -> dict[str, str] | None:
     """Return the arguments of ``torch.compile`` that are not at their default, as Python.
 
     What is no plain value is a bare name there. ``None`` where they are not known: it was not ``torch.compile`` that

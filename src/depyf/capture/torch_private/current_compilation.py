@@ -100,9 +100,9 @@ def arguments() -> dict[str, str] | None:
     known, names = variables_of(private_api.COMPILE_ARGUMENTS), private_api.COMPILE_ARGUMENTS.key.split(", ")
     if any(name not in known for name in names):
         return None
-    from .compiled_callables import of_compilation
+    from .compiled_callables import compile_arguments
 
-    return of_compilation(*(known[name] for name in names))
+    return compile_arguments(*(known[name] for name in names))
 
 
 def graph_name() -> str:

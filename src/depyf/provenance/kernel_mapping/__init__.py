@@ -239,7 +239,7 @@ def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
                     and inner not in stored:
                 result.add(inner)
                 pending += node.inputs[:1]
-        result.update(user for user in flow.users.get(name, ()) if flow.of_library(user))
+        result.update(user for user in flow.users.get(name, ()) if flow.is_of_library(user))
     return result
 
 

@@ -71,7 +71,7 @@ class Flow:
         seen = 0
         while seen < 50 and self.nodes[name].is_view and self.nodes[name].inputs:
             inner = self.nodes[name].inputs[0]
-            if self.nodes[inner].op != "call_function" or inner in self.launched or self.of_library(inner):
+            if self.nodes[inner].op != "call_function" or inner in self.launched or self.is_of_library(inner):
                 break
             name, seen = inner, seen + 1
         return name
@@ -83,7 +83,7 @@ class Flow:
             return size is None
         return elements(size.sizes) == elements(kind.shape) and (not size.dtype or size.dtype == kind.dtype)
 
-    def of_library(self, name: str) -> bool:
+    def is_of_library(self, name: str) -> bool:
         """Return whether a node is a part of the results of a library's kernel."""
         node = self.nodes[name]
         return bool(node.target == "operator.getitem" and node.inputs and node.inputs[0] in self.launched)
@@ -110,7 +110,8 @@ class Flow:
             node = self.nodes[name]
             if current is not None and bare_name(node.target) in SCATTERS and node.inputs:
                 base = self.without_views(node.inputs[0])
-                if self.nodes[base].op == "call_function" and base not in self.launched and not self.of_library(base):
+                if self.nodes[base].op == "call_function" and base not in self.launched \
+                        and not self.is_of_library(base):
                     name = base
                     self.node_of.setdefault(current, base)
 
@@ -226,7 +227,7 @@ class Fused:
             if node.op == "get_attr" or node.op == "placeholder" and node.type is not None and node.type.shape is None:
                 computable[name] = True  # (a size is a number, which every kernel may have)
                 continue
-            if node.op == "placeholder" or self.flow.of_library(name) or (
+            if node.op == "placeholder" or self.flow.is_of_library(name) or (
                     name in self.flow.launched and name not in first):
                 computable[name] = False
                 if node.type is None or node.type.shape is not None:

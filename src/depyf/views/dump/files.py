@@ -44,9 +44,9 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     names = directory.names
     source = UserSource(capture.sources)
     for graph in capture.graphs:
-        stages = tuple(replace(stage, file=names.of_stage(graph.name, stage.stage, stage.index, stage.file))
+        stages = tuple(replace(stage, file=names.stage_file(graph.name, stage.stage, stage.index, stage.file))
                        for stage in graph.stages)
-        kernels = tuple(replace(kernel, file=names.of_kernel(graph.name, kernel.index, kernel.file))
+        kernels = tuple(replace(kernel, file=names.kernel_file(graph.name, kernel.index, kernel.file))
                         for kernel in graph.kernels)
         graphs.append(replace(graph, stages=stages, kernels=kernels))
         for stage in stages:
@@ -62,7 +62,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
         code = entry.transformed
         if code.known:
             shown = name_of(code)
-            code = replace(code, file=names.of_transformed(shown, code.compile_id, code.function_name, code.file))
+            code = replace(code, file=names.transformed_file(shown, code.compile_id, code.function_name, code.file))
             made = capture.by_id.get(code.compile_id.key)
             directory.transformed(
                 code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),

@@ -52,7 +52,7 @@ from .guards.versions import (
     as_comment,
     deciding,
     nearest,
-    of_some,
+    not_in_all,
     signature,
     versions,
 )
@@ -156,7 +156,7 @@ def _frame(
         before = nearest(version, compiled)
         difference = as_comment(before, version, MOST_LINES) if before is not None and not version.failed else []
         parts.append(_failed(version) if version.failed else "\n".join(
-            [*difference, *call_guards(version, of_some(version, compiled), decide)]))
+            [*difference, *call_guards(version, not_in_all(version, compiled), decide)]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), pieces.get(graph_name, ()), shown, version))

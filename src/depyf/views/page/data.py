@@ -181,10 +181,11 @@ def run_data(
     """Return the data of one run.
 
     Args:
-        files: the user's files; ``None``: what the records have of them (:func:`depyf.provenance.sources.of_capture`).
+        files: the user's files; ``None``: what the records have of them
+            (:func:`depyf.provenance.sources.sources_of_capture`).
         names: names of files, by path, where that is not a part of the path (``In[3]``).
     """
-    texts = sources.of_capture(capture) if files is None else files
+    texts = sources.sources_of_capture(capture) if files is None else files
     run = Run(capture, texts, names or {})
     for file in run.files:
         run.file(file.path)

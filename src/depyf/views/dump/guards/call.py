@@ -59,7 +59,7 @@ def call_guards(version: Version, telling: Mapping[str, int] | None = None, deci
 
     Args:
         telling: texts of conditions in which the versions of the function differ, with how many others have them
-            (:func:`.versions.of_some`).
+            (:func:`.versions.not_in_all`).
         decide: those that want another thing of an object than another version does (:func:`.versions.deciding`).
     """
     lines = definition(version.guards_name, signature(version.frame))

@@ -209,7 +209,7 @@ def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
     return max(before, key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
 
 
-def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
+def not_in_all(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
     """Return the texts of its conditions that not all other versions of the function have, with how many do.
 
     They show which version serves a call: the fewer have one, the more it says.
