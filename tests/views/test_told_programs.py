@@ -195,6 +195,21 @@ def test_what_is_attached_is_not_missing_where_the_new_version_does_not_look_at_
     assert not any("missing" in each for each in rows) and any(each.startswith("`self.lora`: `None` → ") for each in rows)
 
 
+@new_enough
+def test_what_is_detached_again_is_said_to_be_in_another_place(capture_program):
+    """`None` in the place of a module is among the modules; before there was one it was an attribute."""
+    def program(compiled):
+        model = Adapted("lora", False)
+        function = compiled(model)
+        for adapter in (model.lora, torch.nn.Linear(2, 2), None):
+            model.lora = adapter
+            function(torch.ones(1, 2))
+
+    run = RunIndex(capture_program(program))
+    rows = [change.row() for each in run.capture.compilations for change in run.changes(each)]
+    assert "`self.lora`: there → stored elsewhere in its object" in rows
+
+
 class Items(list):
     """A list of a class of its own."""
 

@@ -244,7 +244,10 @@ class RunIndex:
         if not now and any(f"{change.subject}." in fact for fact in facts):
             now = "a module" if any(f"{change.subject}._modules" in fact for fact in facts) else "another object"
         now = now or change.now
-        return change if now == "missing" else replace(change, was=self._expected(change), now=now)
+        was = self._expected(change)
+        if set(was) == {now}:
+            return replace(change, now="stored elsewhere in its object")
+        return change if now == "missing" else replace(change, was=was, now=now)
 
     def _expected(self, change: Change) -> tuple[str, ...]:
         return tuple(self._value(failure.entry, change.subject) or was
