@@ -289,6 +289,28 @@ def test_what_made_a_whole_function_fail_is_read_from_the_failure():
     assert "can be printed outside" in adviser.on_lost(failed)[0]
 
 
+def test_a_warning_gives_no_setting_to_try():
+    """With `reorderable_logging_functions` torch 2.13 loses warnings of functions that the compiled one calls."""
+    site = broken_at("def f(x):\n    warnings.warn('a')\n    return x\n", 2, "GB0007", "Attempted to call function marked as skipped",
+                     context="module: _warnings, qualname: warn, skip reason: <missing reason>")
+    assert on_break(site).rule == "warning" and not list(candidates(site))
+
+
+def test_a_test_of_a_loggers_level_is_no_call_that_only_logs():
+    """`ignore_logging_functions` would make it `None`."""
+    tested = "def f(x):\n    if log.isEnabledFor(10):\n        log.debug('x')\n    return x\n"
+    said = on_break(broken_at(tested, 2, "GB0291", "logging.Logger method",
+                              context="method: <Logger a (WARNING)>.isEnabledFor, args: []")).change
+    assert "ignore_logging_functions" not in said
+
+
+def test_an_operator_without_a_fake_implementation_fails_although_plain_python_does_not():
+    site = broken_at("def f(x):\n    return op(x)\n", 2, "GB4315", "RuntimeError when making fake tensor call",
+                     "got RuntimeError('There was no fake impl registered for <CustomOpDef(a::op)>.')")
+    assert on_break(site).change.endswith("unless what replaces an operator for such tensors, its fake implementation, is "
+                                          "wrong or missing")
+
+
 @pytest.mark.parametrize(("line", "reason", "context", "rule", "why"), [
     ("self.last = f'{{{n!r}}}'", "BUILD_STRING type error", "SymNodeVariable()", "text", "an f-string needs"),
     ("self.last = 'at %d' % n", "Observed exception", PERCENT, "text", "`%` needs"),
