@@ -1126,6 +1126,26 @@ def test_a_resume_function_that_fixes_a_size_has_its_own_advice(capture_program)
 
 
 @new_enough
+def test_a_resume_function_that_leaves_a_number_open_has_its_own_advice(capture_program):
+    """The function has one version that looks at the number, for one value of it."""
+    def f(x, n, early):
+        x = x * 2
+        if early:
+            x = x + n
+        torch._dynamo.graph_break()
+        return x * n
+
+    def program(compiled):
+        function = compiled(f)
+        for size, n, early in ((2, 4, False), (3, 3, True), (3, 2, False)):
+            function(torch.ones(size), n, early)
+
+    text = index(capture_program(program))
+    assert re.search(r"^\* .*`n`: a later version leaves it open", text, re.M)
+    assert re.search(r"^\* `n`: each version that looks at it is for one of its values", text, re.M)
+
+
+@new_enough
 def test_a_sentence_on_several_functions_is_one_place_to_begin(capture_program):
     """A check in a helper raises: torch gives up the function, and the helper, which it compiles by itself."""
     def checked(x, n):
