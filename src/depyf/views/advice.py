@@ -165,17 +165,9 @@ class Adviser:
         changes = [(change, each) for each in compilations for change in self._circumstances.most_telling(each)]
         known = {change.subject for change, each in changes if each.outcome != "limit"}
         changes = [(change, each) for change, each in changes if each.outcome != "limit" or change.subject not in known]
-        of_function: dict[str, dict[str, Advice | None]] = {}  # subject: {what the call had: advice}
-        for change, each in changes:
-            if not resumed_function(each.function):
-                of_function.setdefault(change.subject, {})[change.now] = self._on_change(change, each)
         advised: dict[Advice, list[tuple[str, Compilation]]] = {}
         for change, each in changes:
-            # (A resume function gets what its function got, unless its own versions fix the value, or leave it open.)
-            own = self._circumstances.facts(each, change)
-            follows = resumed_function(each.function) and not (own.fixed_at or own.is_open)
-            by_call = of_function.get(change.subject, {}) if follows else {}
-            said = by_call.get(change.now, next(iter(by_call.values()))) if by_call else self._on_change(change, each)
+            said = self._on_change(change, each)
             if said is not None and said.rule not in self._tried:
                 advised.setdefault(said, []).append((_subject_text(change), each))
         return {replace(said, change=f"{some(list(dict(of)), MOST)}: {prose(said.change)}"): [each for _, each in of]
