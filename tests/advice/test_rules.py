@@ -1,6 +1,7 @@
 """Each rule's change works: a program with the trouble is run before and after it, by the search of ``depyf fix``."""
 
 import dataclasses
+import re
 import string
 
 import pytest
@@ -28,6 +29,7 @@ from depyf.records.model import (
 from depyf.torch_text.met import KINDS
 from depyf.views.advice import Adviser, in_order
 from depyf.views.causes import cause, in_plain_python
+from depyf.views.index.overview import SectionContext, first_changes
 from depyf.views.run_index import RunIndex
 
 CASES = {case.name: case for case in fix_programs.cases()}
@@ -289,6 +291,40 @@ def test_what_made_a_whole_function_fail_is_read_from_the_failure():
     assert "can be printed outside" in adviser.on_lost(failed)[0]
 
 
+def test_what_fails_at_a_branch_is_a_place_to_begin_and_nothing_tries_its_rewriting():
+    """It is among no breaks: the exception reaches the program, and no call runs in plain Python."""
+    text = "def f(x):\n" + "    if x.sum() > 0:\n        x = x + 1\n" * 4 + "    return x\n"
+    reason = "Data-dependent branching\n  Explanation: Detected data-dependent branching"
+    failed = [Compilation(CompileId(frame, 0), function="f", outcome="failed", failure=Failure(
+        "Unsupported", reason, SourceLocation("m.py", 2 + 2 * frame))) for frame in range(4)]
+    run = SectionContext(Capture(compilations=tuple(failed), sources=(SourceFile("m.py", text),)))
+    texts, places = first_changes(run, run.advice, run.place)
+    assert places == 4
+    assert all(re.match(r"`m\.py:\d`: `torch\.where`, .* have finite gradients \(`?f`? was not compiled\)$", each) for each in texts)
+
+
+def test_a_warning_gives_no_setting_to_try():
+    """With `reorderable_logging_functions` torch 2.13 loses warnings of functions that the compiled one calls."""
+    site = broken_at("def f(x):\n    warnings.warn('a')\n    return x\n", 2, "GB0007", "Attempted to call function marked as skipped",
+                     context="module: _warnings, qualname: warn, skip reason: <missing reason>")
+    assert on_break(site).rule == "warning" and not list(candidates(site))
+
+
+def test_a_test_of_a_loggers_level_is_no_call_that_only_logs():
+    """`ignore_logging_functions` would make it `None`."""
+    tested = "def f(x):\n    if log.isEnabledFor(10):\n        log.debug('x')\n    return x\n"
+    said = on_break(broken_at(tested, 2, "GB0291", "logging.Logger method",
+                              context="method: <Logger a (WARNING)>.isEnabledFor, args: []")).change
+    assert "ignore_logging_functions" not in said
+
+
+def test_an_operator_without_a_fake_implementation_fails_although_plain_python_does_not():
+    site = broken_at("def f(x):\n    return op(x)\n", 2, "GB4315", "RuntimeError when making fake tensor call",
+                     "got RuntimeError('There was no fake impl registered for <CustomOpDef(a::op)>.')")
+    assert on_break(site).change.endswith("unless what replaces an operator for such tensors, its fake implementation, is "
+                                          "wrong or missing")
+
+
 @pytest.mark.parametrize(("line", "reason", "context", "rule", "why"), [
     ("self.last = f'{{{n!r}}}'", "BUILD_STRING type error", "SymNodeVariable()", "text", "an f-string needs"),
     ("self.last = 'at %d' % n", "Observed exception", PERCENT, "text", "`%` needs"),
@@ -327,7 +363,8 @@ def test_what_torch_cannot_reconstruct_goes_with_the_break_of_its_line(line):
     failed = GraphBreak(CompileId(0, 0), "Reconstruction failure", registry_id="GB0092", depth=1, stack=(outer,))
     compilation = Compilation(CompileId(0, 0), outcome="skipped", breaks=(item, failed))
     adviser = Adviser(RunIndex(Capture(compilations=(compilation,), sources=(SourceFile("m.py", text),))))
-    assert adviser.change_on(failed) == (adviser.change_on(item) if line == 4 else "")
+    followed = f"it follows from the graph break at `m.py:2`: {adviser.change_on(item)}"
+    assert adviser.change_on(failed) == (followed if line == 4 else "")
     assert adviser.change_on(item).startswith("with `torch._dynamo.config.capture_scalar_outputs = True` the number is a symbol")
 
 

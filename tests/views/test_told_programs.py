@@ -1160,6 +1160,47 @@ def test_a_resume_function_that_fixes_a_size_has_its_own_advice(capture_program)
 
 
 @new_enough
+def test_a_resume_function_that_leaves_a_number_open_has_its_own_advice(capture_program):
+    """The function has one version that looks at the number, for one value of it."""
+    def f(x, n, early):
+        x = x * 2
+        if early:
+            x = x + n
+        torch._dynamo.graph_break()
+        return x * n
+
+    def program(compiled):
+        function = compiled(f)
+        for size, n, early in ((2, 4, False), (3, 3, True), (3, 2, False)):
+            function(torch.ones(size), n, early)
+
+    text = index(capture_program(program))
+    assert re.search(r"^\* .*`n`: a later version leaves it open", text, re.M)
+    assert re.search(r"^\* `n`: each version that looks at it is for one of its values", text, re.M)
+
+
+@new_enough
+def test_a_resume_function_has_no_advice_that_is_on_another_change_of_its_function(capture_program):
+    """The function is compiled again for sizes 0 and 2, its resume function, which size 0 does not reach, for 2 and 3."""
+    def f(x):
+        x = x * 2
+        if x.numel() == 0:
+            return x
+        torch._dynamo.graph_break()
+        return x + 1
+
+    def program(compiled):
+        function = compiled(f)
+        for size in (0, 2, 3):
+            function(torch.ones(size))
+
+    run = RunIndex(capture_program(program))
+    by_advice = Adviser(run).recompiles_by_advice(run.summaries[0].recompiles)
+    (of_0,) = [of for advice, of in by_advice.items() if "for size 0 and for size 1" in advice.change]
+    assert [each.function for each in of_0] == ["f"] and len(by_advice) == 2
+
+
+@new_enough
 def test_a_sentence_on_several_functions_is_one_place_to_begin(capture_program):
     """A check in a helper raises: torch gives up the function, and the helper, which it compiles by itself."""
     def checked(x, n):

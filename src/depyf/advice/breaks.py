@@ -21,15 +21,12 @@ from .facts import NAMED, Facts
 from .model import Advice
 from .source import Site
 
-#: Torch's setting for calls that it makes after the graph, as the beginning of a line of a program.
-REORDER = "torch._dynamo.config.reorderable_logging_functions.add"
 SCALARS = "torch._dynamo.config.capture_scalar_outputs = True"
 SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 _CLASS = "torch._dynamo.config.enable_trace_load_build_class = True"
 _PARAMETER = "torch._dynamo.config.graph_break_on_nn_param_ctor = False"
-_WARN = f"{REORDER}(warnings.warn)"
 #: The rule on a function that torch compiles by itself in any case.
 OPTIMIZER = "optimizer"
 
@@ -47,7 +44,7 @@ _FORMATTED = frozenset({"int", "float", "Size", "tuple", "list", "dict"})
 _UNCHANGING = frozenset({"str", "bool", "NoneType", "dtype", "device", "int", "float", "Size"})
 _WHY_PRINT = "torch then prints after the graph instead of ending it here"
 _COST_OF_PRINT = ("the text comes when the graph is done, so after other output, and shows tensors that are changed in "
-                  "place as they are then")
+                  "place as they are then; what functions that it calls print may be lost (torch 2.13)")
 
 
 def _printed(at: Facts) -> Advice | None:
@@ -60,15 +57,12 @@ def _printed(at: Facts) -> Advice | None:
 
 
 def _print_after_graph(at: Facts) -> Advice | None:
-    """Return the change to let torch print after the graph; ``None`` where it does not tell the types of arguments.
-
-    (What a function prints that the compiled one calls is lost then: torch 2.13.)
-    """
+    """Return the change to let torch print after the graph; ``None`` where it does not tell the types of arguments."""
     match at.statement:
         case ast.Expr(ast.Call(ast.Name("print"), given, []) as call) if (
                 len(at.met.types) == len(given) and not at.is_inlined and not at.is_generator
                 and not any(isinstance(each, ast.Starred) for each in given)):
-            setting = f"{REORDER}(print)"
+            setting = "torch._dynamo.config.reorderable_logging_functions.add(print)"
             shown = [_shown(each, kind) for each, kind in zip(given, at.met.types)]
             if shown == given:
                 return Advice("print", f"set `{setting}`", _WHY_PRINT, _COST_OF_PRINT, settings=(setting,))
@@ -162,9 +156,9 @@ RULES: tuple[Rule, ...] = (
          "outside of it", facts=lambda at: at.calls("print")),
     Rule("logger", "logger", "a graph cannot log; what the function returns can be logged outside of it, and compiled "
          "code can leave out a method that only logs (`torch._dynamo.config.ignore_logging_functions`)",
-         facts=lambda at: at.is_in_program),
+         facts=lambda at: at.is_in_program and isinstance(at.statement, ast.Expr)),  # (not `if log.isEnabledFor(n)`)
     Rule("warning", "skipped", "a graph cannot warn; outside of the compiled function a warning breaks no graph",
-         setting=_WARN, facts=lambda at: at.met.last == "warn"),
+         facts=lambda at: at.met.last == "warn"),  # (no setting: with it torch 2.13 loses warnings of called functions)
     Rule(OPTIMIZER, "asked skipped", "torch compiles `step` separately and ends the graph before it: a step runs "
          "without gradients and changes parameters in place", facts=_is_at_optimizer),
 
@@ -193,8 +187,8 @@ RULES: tuple[Rule, ...] = (
     Rule("raise", "exception", "{raised} is raised while torch traces the line, torch finds nothing that catches it, "
          "and a graph cannot raise; plain Python raises it for such a call, too, where torch traces as Python runs"),
     Rule("fails", "fails", "torch ran the line on tensors without values, of the same sizes and dtypes, and met this "
-         "error: plain Python meets it for such a call, too, unless what the program itself defines for such tensors "
-         "is wrong"),
+         "error: plain Python meets it for such a call, too, unless what replaces an operator for such tensors, its "
+         "fake implementation, is wrong or missing"),
 
     # Gradients, modules, classes.
     Rule("trace_autograd_ops", "gradients", f"with `{_AUTOGRAD}` torch traces the backward pass into the same graph, "

@@ -38,8 +38,12 @@ class Adviser:
         """
         if broken not in self._of_breaks:
             cause = self._reconstructed_for(broken) if met(broken).kind == "reconstruction" else None
-            self._of_breaks[broken] = self.on_break(cause) if cause is not None else on_break(
+            advice = self.on_break(cause) if cause is not None else on_break(
                 self.run.source.site(self._from_outermost(broken)))
+            if advice and cause and cause.location and not cause.location.is_at(broken.location):
+                place = code(self.run.short_place(cause.location))
+                advice = replace(advice, change=f"it follows from the graph break at {place}: {advice.change}")
+            self._of_breaks[broken] = advice
         return self._of_breaks[broken]
 
     def _from_outermost(self, broken: GraphBreak) -> GraphBreak:
@@ -56,12 +60,9 @@ class Adviser:
 
     def _reconstructed_for(self, broken: GraphBreak) -> GraphBreak | None:
         """Return the break in the same line after which torch could not reconstruct a value."""
-        line = broken.location
         known = self.run.capture.by_id.get(broken.compile_id.key)
-        if known is None or line is None:
-            return None
-        of_line = [each for each in known.breaks if met(each).kind != "reconstruction" and any(
-            (place.filename, place.line) == (line.filename, line.line) for place in each.stack)]
+        of_line = [each for each in (known.breaks if known is not None else ()) if met(each).kind != "reconstruction"
+                   and any(place.is_at(broken.location) for place in each.stack)]
         return of_line[-1] if of_line else None
 
     def on_lost(self, compilation: Compilation) -> list[str]:
@@ -73,8 +74,8 @@ class Adviser:
         if failure is not None and failure.kind == "ConstraintViolationError":
             return list(filter(None, [self._circumstances.constraint(compilation)]))
         if failure is not None and failure.reason and not causes:
-            causes = [graph_break(compilation.compile_id, failure.reason,
-                                  [failure.location] if failure.location is not None else [])]
+            inner = [failure.location] if failure.location is not None else []
+            causes = [replace(graph_break(compilation.compile_id, failure.reason, inner), depth=0)]
         texts = list(filter(None, map(self.change_on, causes)))
         if not texts and any(met(broken).kind == "next" for broken in causes):
             # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)
@@ -164,16 +165,9 @@ class Adviser:
         changes = [(change, each) for each in compilations for change in self._circumstances.most_telling(each)]
         known = {change.subject for change, each in changes if each.outcome != "limit"}
         changes = [(change, each) for change, each in changes if each.outcome != "limit" or change.subject not in known]
-        of_function: dict[str, dict[str, Advice | None]] = {}  # subject: {what the call had: advice}
-        for change, each in changes:
-            if not resumed_function(each.function):
-                of_function.setdefault(change.subject, {})[change.now] = self._on_change(change, each)
         advised: dict[Advice, list[tuple[str, Compilation]]] = {}
         for change, each in changes:
-            # (A resume function gets what its function got, unless a line of its own fixes the value.)
-            follows = resumed_function(each.function) and not self._circumstances.facts(each, change).fixed_at
-            by_call = of_function.get(change.subject, {}) if follows else {}
-            said = by_call.get(change.now, next(iter(by_call.values()))) if by_call else self._on_change(change, each)
+            said = self._on_change(change, each)
             if said is not None and said.rule not in self._tried:
                 advised.setdefault(said, []).append((_subject_text(change), each))
         return {replace(said, change=f"{some(list(dict(of)), MOST)}: {prose(said.change)}"): [each for _, each in of]

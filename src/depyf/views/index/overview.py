@@ -248,6 +248,8 @@ def _guards(run: SectionContext) -> list[str]:
 # --- Where to begin -----------------------------------------------------------------------------------
 #: A run with at most so many places is read at once.
 MOST = 3
+#: What became of a function that torch gave up. (Of a failed one the call may have raised the exception.)
+_LOST = {"skipped": "runs in plain Python", "failed": "was not compiled", "limit": "reached the recompile limit"}
 
 
 @frozen
@@ -264,7 +266,7 @@ class _Change:
 def first(run: SectionContext) -> list[str]:
     """Return the section on where to begin; nothing for a run with few places."""
     texts, of_all = first_changes(run, run.advice, run.place)
-    return ["## Where to begin", "", f"The first {MOST} of {of_all} places: functions in plain Python "
+    return ["## Where to begin", "", f"The first {MOST} of {of_all} places: functions that torch gave up "
             "come first, then what took longest to compile:", "", *(f"* {each}" for each in texts)] if texts else []
 
 
@@ -292,13 +294,14 @@ def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLoc
             continue  # a library's, called where the program's own line breaks a graph: that line is a place
         where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
         for text in adviser.on_lost(each)[:1]:
-            yield _Change(1, each.seconds, 1, f"{where}{text}", f"{run.name_of(each)} runs in plain Python")
+            yield _Change(1, each.seconds, 1, f"{where}{text}", f"{run.name_of(each)} {_LOST[each.outcome]}")
 
 
 def _lost_at(compilation: Compilation) -> list[SourceLocation]:
-    """Return the places of the program for which torch gave a function up."""
-    return [at for broken in compilation.breaks
-            if broken.skips_function and (at := broken.location) is not None and is_own(at.filename)]
+    """Return the places of the program for which torch gave a function up, or met an exception."""
+    found = [broken.location for broken in compilation.breaks if broken.skips_function]
+    found += [compilation.failure.location] if compilation.failure is not None else []
+    return [at for at in found if at is not None and is_own(at.filename)]
 
 
 def _changes_of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
