@@ -1085,6 +1085,24 @@ def test_what_took_longest_comes_first_whether_or_not_there_is_something_to_do(c
 
 
 @new_enough
+def test_what_could_not_be_compiled_is_not_said_to_run_in_plain_python(capture_program):
+    """With ``fullgraph=True`` the caller gets an exception."""
+    def program(compiled):
+        def strict(x):
+            return x + 1 if x.sum() > 0 else x - 1
+
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.compile(strict, backend="eager", fullgraph=True)(torch.ones(2))
+        for each in [compiled(lambda x, a: x + a), compiled(lambda y, a: y - a), compiled(lambda z, a: z * a)]:
+            each(torch.ones(2), 2.0)
+            each(torch.ones(3), 2.0)
+
+    context = SectionContext(capture_program(program))
+    (first, *_), _ = first_changes(context, context.advice, context.place)
+    assert first.startswith("`torch.where`, which") and first.endswith("(`program.strict` was not compiled in `[0/0]`)")
+
+
+@new_enough
 def test_what_a_library_does_at_a_break_of_the_program_is_no_place_to_begin(capture_program):
     """Torch compiles the methods of `logging` by themselves where a call of one breaks a graph."""
     log = logging.getLogger("no place to begin")

@@ -264,8 +264,8 @@ class _Change:
 def first(run: SectionContext) -> list[str]:
     """Return the section on where to begin; nothing for a run with few places."""
     texts, of_all = first_changes(run, run.advice, run.place)
-    return ["## Where to begin", "", f"The first {MOST} of {of_all} places: functions in plain Python "
-            "come first, then what took longest to compile:", "", *(f"* {each}" for each in texts)] if texts else []
+    return ["## Where to begin", "", f"The first {MOST} of {of_all} places: what is not compiled "
+            "comes first, then what took longest to compile:", "", *(f"* {each}" for each in texts)] if texts else []
 
 
 def first_changes(
@@ -290,8 +290,10 @@ def _of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], 
                 (step.filename, step.line) in broken_at for step in each.stack):
             continue  # a library's, called where the program's own line breaks a graph: that line is a place
         where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
+        what = "runs in plain Python" if each.outcome != "failed" else (  # (An exception may have left it.)
+            f"was not compiled in {code(str(each.compile_id))}")
         for text in adviser.on_lost(each)[:1]:
-            yield _Change(1, each.seconds, 1, f"{where}{text}", f"{run.name_of(each)} runs in plain Python")
+            yield _Change(1, each.seconds, 1, f"{where}{text}", f"{run.name_of(each)} {what}")
 
 
 def _lost_at(compilation: Compilation) -> list[SourceLocation]:
