@@ -63,6 +63,21 @@ def test_a_rewriting_is_given_to_a_trial(body, written):
     assert on_break(site(body, depth=0)).change.endswith("have finite gradients")
 
 
+@pytest.mark.parametrize("body", [
+    "if m.any():\n    y[m] = 0.0", "if torch.any(m):\n    y[m] *= 2", "if m.sum() > 0:\n    self.state[m] = x[m]",
+    "if (y > 1).any():\n    y[y > 1] = 1.0"])
+def test_an_assignment_under_a_mask_needs_no_branch_on_the_mask(body):
+    values = (*VALUES, NamedValue("m", "Tensor", ("3", "2"), "bool", "cpu", source="L['m']"))
+    found = candidates(site(body, values))
+    if "(y > 1)" in body:  # (of an expression no record has the dtype)
+        assert not found
+        return
+    assert [edit.lines for edit in found[0].edits] == [(body.splitlines()[1],)]
+    assert on_break(site(body, values)).change.startswith("where `m` is true nowhere, the assignment sets nothing: without")
+    # (A mask of numbers is an index.)
+    assert not candidates(site(body, (*VALUES, NamedValue("m", "Tensor", ("3", "2"), "int64", "cpu"))))
+
+
 @pytest.mark.parametrize("test", ["w is not None", "k > 2", "y.dtype == torch.float32", "self.training", "w.shape[0] > 1"])
 def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own(test):
     (advice,) = candidates(site(f"if {test} and x.sum() > 0:\n    y = y * 2"))

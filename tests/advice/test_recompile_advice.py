@@ -46,7 +46,8 @@ OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     (("mask", ("None",), "an object of type Tensor"), "none"), (("type(mask)", ("a tensor",), "NoneType"), "none"),
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "constant"),
     (("type(x)", ("the same type of dict",), "int"), "constant"),
-    (("cfg", ("the same object",), "another object"), "constant"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
+    (("cfg", ("the same object",), "another object"), "object"), (("p.grad", ("the same object",), "gone"), "object"),
+    (("the marked dimensions of a tensor (dynamic)", ("{0}",), "{1}"), "state"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "constant"),
     (("n % 2", ("not 0",), "0"), "condition"), (("n >= 0 and n <= 4", ("True",), "False"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),
     (("self.best", ("inf",), "an object of type Tensor"), "constant"),
@@ -60,7 +61,7 @@ def test_events(change, event):
 def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
     known = {"bound-method", "size", "number", "constant", "condition", "none", "key", "keywords", "attribute", "function",
-             "length", "layout", "view", "state"}
+             "object", "length", "layout", "view", "state"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
 
@@ -105,6 +106,8 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("self.n", ("1",), "2", owner="module"), Facts(numbers=(1, 2)), "each version that looks at it is for one of its"),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(numbers=(1, 2)), "each version that looks at it is for one of its"),
     (NUMBER, Facts(), "each version that looks at it is for one of its values"),
+    # (A gradient is another tensor after each `zero_grad()`.)
+    (ValueChange("p.grad", ("the same object",), "gone"), Facts(), "each version that looks at it is for one object, and serves no"),
     (ValueChange("len(log)", ("2",), "3"), Facts(numbers=(1, 2, 3)), "each version that looks at it is for a greater length than the one before (1 → 2 → 3)"),
     (ValueChange("len(log)", ("0",), "1"), Facts(numbers=(0,)), "each version that looks at it is for one length, or for whether"),
     (ValueChange("len(log)", ("2",), "1"), Facts(numbers=(2, 1)), "each version that looks at it is for one length"),
@@ -143,6 +146,21 @@ def test_where_an_iterator_is(reason, begins):
     (failure,) = guard_failures(f"0/0: {reason}")
     change = ValueChange(failure.subject.replace("G['_step']", "_step"), (failure.expected,), failure.seen)
     assert failure.expected in "01" and on_change(change, Facts()).change.startswith(begins)
+
+
+@pytest.mark.parametrize(("reason", "subject", "was", "now"), [
+    ("_dynamo_dynamic_indices not a subset: runtime {1} is not a subset of compiled {0}", "(dynamic)", "{0}", "{1}"),
+    ("_dynamo_weak_dynamic_indices should be absent but is present on runtime tensor", "(weak dynamic)", "", "")])
+def test_marks_that_a_version_was_not_compiled_with(reason, subject, was, now):
+    (failure,) = guard_failures(f"0/0: {reason}")
+    assert (failure.subject, failure.expected, failure.seen) == (f"the marked dimensions of a tensor {subject}", was, now)
+    said = on_change(ValueChange(failure.subject, (failure.expected,), failure.seen), Facts()).change
+    assert said == "a version serves calls with the same marks or fewer"
+
+
+def test_what_was_numpys_is_not_said_to_be_a_tensor():
+    (failure,) = guard_failures("0/0: expected type of '___from_numpy(weight)' to be a tensor type, ' but found <class 'float'>")
+    assert (failure.subject, failure.expected, failure.seen) == ("type(weight)", "one of NumPy's", "float")
 
 
 def test_infinity_is_a_value():
@@ -206,6 +224,15 @@ def test_of_several_reasons_it_is_that_of_the_version_that_serves_most():
     members = (first, second, third)
     texts = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert [text.partition(":")[0] for text in texts] == ["`x.shape[0]`", "`x.requires_grad`"]
+
+
+@pytest.mark.parametrize(("outcome", "begins"), [
+    ("compiled", "`scale`: a later version leaves it open"), ("failed", "`scale`: each version that looks at it is for one")])
+def test_a_compilation_that_fails_is_no_version_that_leaves_a_number_open(outcome, begins):
+    first, second = again(("L['scale']", "scale", "1.0", "0.5"))
+    second = dataclasses.replace(second, outcome=outcome, symbols=(SymbolDecision("created", "zf1", "L['scale']", "0.5"),))
+    (text,) = Adviser(RunIndex(Capture(compilations=(first, second)))).on((first, second))
+    assert text.startswith(begins)
 
 
 def run_of(*versions):

@@ -338,6 +338,20 @@ def test_a_text_of_a_number_that_torch_keeps_open(line, reason, context, rule, w
     assert advice.rule == rule and cause(broken).startswith(why)
 
 
+def test_no_change_of_its_text_keeps_an_exception_in_a_graph():
+    """With ``.format(...)`` in the place of the f-string torch gives the function up for all calls (2.13)."""
+    assert on_break(broken_at("def f(n):\n    raise ValueError(f'{n}')\n", 2, "GB0021", context="SymNodeVariable()")) is None
+
+
+@pytest.mark.parametrize(("registry_id", "context"), [
+    ("GB0170", "attempted to jump with ConstantVariable(bool: False)"), ("GB0002", "Eq(s27, 1)")])
+def test_an_assertion_that_fails_while_torch_traces_it_is_on_no_tensor(registry_id, context):
+    """``torch._assert_async`` takes a tensor, and this condition is one of sizes."""
+    site = broken_at("def f(a):\n    assert a.shape[0] == 1, 'one'\n", 2, registry_id, context=context)
+    assert cause(site.broken) == "the assertion fails, and a graph cannot raise an exception"
+    assert on_break(site).change == "the condition is false for such a call in plain Python, too"
+
+
 def test_no_setting_makes_a_symbol_in_the_forward_of_an_autograd_function():
     """Torch 2.13 ends in an error there: the symbol is in none of the outputs."""
     text = "class F(torch.autograd.Function):\n    def forward(ctx, x):\n        ctx.n = x.sum().item()\n        return x * ctx.n\n"

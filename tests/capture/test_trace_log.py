@@ -41,6 +41,11 @@ PROGRAM = textwrap.dedent("""
 """)
 
 
+def read_log(folder):
+    """Return the records of the newest log in a folder."""
+    return next(iter(trace_log.read_ranks(trace_log.logs(str(folder))[-1]).values()))
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """``(records of the live run, records from the log)``."""
@@ -50,7 +55,7 @@ def both(tmp_path_factory):
     for arguments, more in (([str(folder / "dump")], {}), ([], {"TORCH_TRACE": str(folder / "log")})):
         subprocess.run([*torch_python(), str(program), *arguments], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, **more})
-    return store.read(str(folder / "dump")), trace_log.read_log(str(folder / "log"))
+    return store.read(str(folder / "dump")), read_log(folder / "log")
 
 
 def test_the_same_compilations(both):
@@ -116,10 +121,10 @@ def test_files_stand_in_the_records(both, tmp_path):
 
 def test_nothing_there(tmp_path):
     with pytest.raises(store.RecordsError, match="nor a log"):
-        trace_log.read_log(str(tmp_path))
+        read_log(tmp_path)
     (tmp_path / "a.log").write_text("no event\n")
     with pytest.raises(store.RecordsError, match="no event"):
-        trace_log.read_log(str(tmp_path))
+        read_log(tmp_path)
 
 
 @pytest.mark.torch_since((2, 11), "the log lacks guards on the lengths of dictionaries")
@@ -132,6 +137,6 @@ def test_the_log_of_a_wrapped_module_is_no_other_function(tmp_path):
     """))
     subprocess.run([*torch_python(), "-m", "depyf", "run", "-o", str(tmp_path / "dump"), str(program)], check=True)
     subprocess.run([*torch_python(), str(program)], check=True, env={**os.environ, "TORCH_TRACE": str(tmp_path / "log")})
-    found = difference(store.read(str(tmp_path / "dump")), trace_log.read_log(str(tmp_path / "log")))
+    found = difference(store.read(str(tmp_path / "dump")), read_log(tmp_path / "log"))
     lines = [line for each in found.functions.values() for line in each]
     assert not any("graph" in line or "gone: " in line or "new in" in line for line in lines), lines

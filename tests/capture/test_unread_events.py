@@ -8,7 +8,7 @@ import torch
 from torch._logging import _internal
 
 import depyf
-from depyf.capture.trace_log import read_log
+from depyf.capture.trace_log import logs, read_ranks
 from depyf.records.store import read
 from torch_forks import torch_python
 
@@ -103,7 +103,7 @@ torch.compile(g, backend=backend)(torch.ones(2))
 
 def test_events_and_graphs_of_a_log_after_a_reset(tmp_path):
     subprocess.run([*torch_python(), "-c", LOGGED], check=True, env={**os.environ, "TORCH_TRACE": str(tmp_path)})
-    capture = read_log(str(tmp_path))
+    (capture,) = read_ranks(logs(str(tmp_path))[-1]).values()
     assert [(each.name, each.compile_id.resets) for each in capture.events] == [("splitter", 0), ("splitter", 1)]
     assert any("splitter (2 times)" in note for note in capture.notes)
     first, second = capture.graphs

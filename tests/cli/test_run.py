@@ -230,7 +230,7 @@ def test_a_program_that_compiles(tmp_path):
     assert len(lines) == 5
     assert lines[0].startswith("depyf: torch.compile made 6 graphs of 2 functions, ") and lines[0].endswith(" s of compiling")
     assert lines[1].startswith("  graph breaks  2, first at program.py:12: ") and "graph_break" in lines[1]
-    assert lines[2].startswith("  recompiles    3, first of ") and lines[2].endswith("`x.shape[0]` was 2 and is 3")
+    assert lines[2].startswith("  recompiles    3, first of ") and lines[2].endswith("`x.shape[0]`: 2 → 3")
     assert lines[3] == "  written to    out/"
     assert lines[4].startswith("  start with    out/index.html (depyf open out)")
     capture = store.read(str(tmp_path / "out"))

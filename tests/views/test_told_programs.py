@@ -323,7 +323,7 @@ def test_a_model_that_breaks_in_a_loop_is_said_first(capture_program):
     assert "called from `told_programs.py:32` `Model.forward`" in text  # (torch's text leaves that call out)
     lines = summary({"/nowhere": capture})
     assert lines[0].startswith("depyf: `Model.forward` runs in plain Python: line 18")
-    assert "  recompiles    4, first of Block.forward: `x.shape[0]` was 3 and is 5" in lines
+    assert "  recompiles    4, first of Block.forward: `x.shape[0]`: 3 → 5" in lines
 
 
 @new_enough
@@ -384,8 +384,8 @@ def test_a_value_on_the_stack_is_named_by_its_expression(capture_program):
 def test_the_recompile_limit_says_what_calls_no_longer_match(capture_program):
     capture = capture_program(told_programs.growing_list)
     assert verdict(RunIndex(capture)) == [
-        "`growing_list.decode` reached the recompile limit. Calls that match none of its 4 versions run in plain Python: "
-        "`len(cache)` was 3 and is 4."]
+        "`growing_list.decode` reached the recompile limit. Calls that match none of its 4 versions run in plain Python "
+        "(`len(cache)`: 3 → 4)."]
     lines = [line.strip() for line in repr(View.of(capture)).splitlines()]
     assert lines[2].startswith("growing_list.decode reached the recompile limit.")
     assert lines[3] == "recompiled growing_list.decode: len(cache): 0 → 1" and len(lines) == 4
@@ -878,9 +878,9 @@ def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
 @new_enough
 def test_a_limit_is_put_down_to_what_most_versions_are_for(capture_program):
     first, *_ = verdict(RunIndex(capture_program(told_programs.grows_beside_an_open_number)))
-    assert first.endswith("run in plain Python: `len(log)` was 3 and is 4.")
+    assert first.endswith("run in plain Python (`len(log)`: 3 → 4).")
     text = index(capture_program(told_programs.method_of_a_list_that_grows))
-    assert "from line" in text and "`log.append` is a new bound method at each call, so no version lasts longer" in text
+    assert "from line" in text and "`log.append` is a new bound method at each call, so `[1/0]`, `[1/1]`, `[1/2]`" in text
     assert "They differ most in" not in text
 
 
@@ -1116,6 +1116,24 @@ def test_what_took_longest_comes_first_whether_or_not_there_is_something_to_do(c
     context = SectionContext(dataclasses.replace(capture, compilations=tuple(slow)))
     texts, places = first_changes(context, context.advice, context.place)
     assert places == 4 and texts[0].startswith("`len(seen)`: ") and "(2 recompiles of program.f, 18.00 s)" in texts[0]
+
+
+@new_enough
+def test_what_could_not_be_compiled_is_not_said_to_run_in_plain_python(capture_program):
+    """With ``fullgraph=True`` the caller gets an exception."""
+    def program(compiled):
+        def strict(x):
+            return x + 1 if x.sum() > 0 else x - 1
+
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.compile(strict, backend="eager", fullgraph=True)(torch.ones(2))
+        for each in [compiled(lambda x, a: x + a), compiled(lambda y, a: y - a), compiled(lambda z, a: z * a)]:
+            each(torch.ones(2), 2.0)
+            each(torch.ones(3), 2.0)
+
+    context = SectionContext(capture_program(program))
+    (first, *_), _ = first_changes(context, context.advice, context.place)
+    assert first.startswith("`torch.where`, which") and first.endswith("(`program.strict` was not compiled in `[0/0]`)")
 
 
 @new_enough

@@ -29,6 +29,8 @@ _MAY_BE_SAME = (f"{_BOTH}: that is the same only where both are free of effects 
                 "one shape and dtype, and have finite gradients")
 _CHECK = ("`torch._assert_async(condition, 'text')` is a check that a graph can hold: it raises a `RuntimeError`, "
           "whose text is fixed, on a GPU later")
+_MASKED = ("where `{}` is true nowhere, the assignment sets nothing: without the `if` it needs no value and does the "
+           "same, unless computing or setting what is assigned raises or has another effect")
 #: Methods of containers that change them.
 _CHANGING = frozenset({"append", "extend", "insert", "pop", "popitem", "remove", "add", "discard", "update", "clear",
                        "setdefault", "put", "write"})
@@ -71,7 +73,8 @@ def on_branch(site: Site) -> Advice | None:
     if isinstance(found, str):
         return Advice("branch", f"{_BOTH}, which is not the same here: {found}", is_change=False)
     is_tried = found.edits and site.broken.depth  # (not where it made a compilation fail, which has no depth)
-    return Advice("branch", _MAY_BE_SAME + " (`depyf fix` tries it)" * bool(is_tried), is_change=False)
+    text = (_MAY_BE_SAME if found.why == _WHY else found.why) + " (`depyf fix` tries it)" * bool(is_tried)
+    return Advice("branch", text, is_change=False)
 
 
 def candidates(site: Site) -> list[Advice]:
@@ -82,6 +85,11 @@ def candidates(site: Site) -> list[Advice]:
 
 def _rewritten(site: Site, node: ast.stmt) -> Advice | str | None:
     """Return the rewriting of a branch, or why it is not the same, as a clause; ``None`` where there is no branch."""
+    match node:
+        case ast.If(test, [ast.Assign([ast.Subscript(_, at)]) | ast.AugAssign(ast.Subscript(_, at)) as only], []) if (
+                Values(site.values).dtype(at) == "bool" and ast.unparse(test) in (
+                    form.format(ast.unparse(at)) for form in ("{}.any()", "torch.any({})", "{}.sum() > 0"))):
+            return with_lines(site, "branch", [unparsed(only, site.text)], _MASKED.format(ast.unparse(at)), _COST)
     choice = _choice(site, node)
     if choice is None and not isinstance(node, ast.If):
         filters = [each for each in own_parts(node) if isinstance(each, ast.comprehension) and each.ifs]

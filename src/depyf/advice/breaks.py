@@ -183,9 +183,10 @@ RULES: tuple[Rule, ...] = (
     # Exceptions.
     Rule("text", "exception", "the text needs the value of a number that torch leaves open; that of `.format(...)` "
          "torch makes when the graph is done, which helps only where nothing looks it up before that",
-         facts=lambda at: at.met.needs_text),
+         facts=lambda at: at.met.needs_text and not isinstance(at.statement, (ast.Raise, ast.Assert))),
     Rule("raise", "exception", "{raised} is raised while torch traces the line, torch finds nothing that catches it, "
          "and a graph cannot raise; plain Python raises it for such a call, too, where torch traces as Python runs"),
+    Rule("assert", "assert", "the condition is false for such a call in plain Python, too"),
     Rule("fails", "fails", "torch ran the line on tensors without values, of the same sizes and dtypes, and met this "
          "error: plain Python meets it for such a call, too, unless what replaces an operator for such tensors, its "
          "fake implementation, is wrong or missing"),
@@ -200,8 +201,8 @@ RULES: tuple[Rule, ...] = (
          f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, unless the graph has "
          "to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, without an "
          "error"),
-    Rule("leaked", "leaked", "the compiled function returns a tensor that is computed of one made here with "
-         "`requires_grad_()`, and torch keeps none of the gradients between two graphs for such a tensor"),
+    Rule("leaked", "leaked", "a tensor made here with `requires_grad_()`, or computed from one, leaves the graph "
+         "undetached (by a `return` or a later break), and as output of a compiled graph it would lose its gradients"),
     Rule("sparse", "sparse", "torch traces no sparse tensor, and gives up a function for all calls when one comes: "
          "calls with sparse tensors can be made without `torch.compile`"),
     Rule("allow_rnn", "recurrent", f"with `{_RNN}` torch traces what the module computes, of padded input alone (a "

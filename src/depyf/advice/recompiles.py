@@ -18,6 +18,7 @@ from collections.abc import Callable
 from ..model.guards import is_layout
 from ..torch_text.guard_failures import (
     A_FUNCTION,
+    MARKED,
     SAME_CODE,
     SAME_OBJECT,
     are_numbers,
@@ -115,7 +116,7 @@ def event_of(change: ValueChange) -> str:
     first = change.subject.partition(", ")[0]
     if not change.lasts:
         return "bound-method"
-    if is_autocast(first) or first in STATES:
+    if is_autocast(first) or first in STATES or first.startswith(MARKED):
         return "state"
     by_subject = _by_subject(change.subject, set(values) <= set(PRESENCE))
     return ("keywords" if change.keywords else by_subject) or _by_values(change, values)
@@ -141,8 +142,6 @@ def _by_subject(subject: str, is_there: bool) -> str:
             return "condition"
         case ast.Subscript(_, ast.Constant()) if is_there:
             return "key"
-        case ast.Attribute(_, "grad"):
-            return "none"
         case ast.Call(ast.Name("next"), [_]) | ast.Attribute(_, "ndim"):
             return "constant"
     return ""
@@ -161,7 +160,8 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("none", not {"None", "NoneType"}.isdisjoint(values[:2])),
         ("function", SAME_CODE in values or A_FUNCTION in values),
         ("attribute", PRESENCE[0] in change.was),
-        ("constant", set(values) <= {"True", "False"} or values[-1] == SAME_OBJECT or isinstance(subject, ast.Call)
+        ("object", values[1] == SAME_OBJECT),
+        ("constant", set(values) <= {"True", "False"} or isinstance(subject, ast.Call)
          and ast.unparse(subject.func) == "type"),
         ("constant", not _NO_SYMBOL.isdisjoint(values[:2])),
         ("number", number(change.now) is not None),
@@ -243,6 +243,7 @@ ROWS = (
         f"function it leaves {_NEEDED}", lambda change, at: change.of_global and _has_three(change, at), ARGUMENT),
     Row("number constant", _LOOKING + "one of its values, or for one type"),
     Row("condition", _LOOKING + "one outcome of it"),
+    Row("object", _LOOKING + "one object, and serves no call with another one"),
     # What is there or not, what it is.
     Row("none key keywords", _LOOKING + "calls with it, or for calls without it"),
     Row("attribute", "a version reads it, or an attribute of it, from where that was when torch compiled the version"),
@@ -254,6 +255,7 @@ ROWS = (
     # What a tensor is like, and the state of torch.
     Row("view", _LOOKING + "views of other tensors, or for tensors that are none"),
     Row("layout", _LOOKING + "one layout, or for some strides of it"),
+    Row("state", "a version serves calls with the same marks or fewer", lambda change, at: MARKED in change.subject),
     Row("state", "a version is for one state of torch when the function is called; calls of the program that set it: "
         "{set_at}", lambda change, at: bool(at.set_at)),
     Row("state", "a version is for one state of torch when the function is called"),

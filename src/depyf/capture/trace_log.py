@@ -74,15 +74,6 @@ _INTERNAL = "the log has texts of torch's internal stages, too: `depyf report --
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
-def read_log(path: str) -> Capture:
-    """Read the records of one log file, or of the newest one in a directory; of several ranks in it those of the first.
-
-    Raises:
-        RecordsError: there is none, or it contains no event.
-    """
-    return next(iter(read_ranks(logs(path)[-1] if os.path.isdir(path) else path).values()))
-
-
 def read_ranks(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     """Read the records of each rank whose events a log file has.
 

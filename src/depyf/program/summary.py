@@ -131,6 +131,6 @@ def _recompiles(runs: Mapping[str, RunIndex]) -> str:
     in_order = [id(compilation) for run in runs.values() for compilation in run.capture.compilations]
     run, summary, compilation = min(recompiles, key=lambda each: in_order.index(id(each[-1])))
     changed = run.changes(compilation)
-    what = unmarked(changed[0].sentence()) if changed else "no version matched a call"
+    what = unmarked(changed[0].row()) if changed else "no version matched a call"
     first = f"{summary.title}: {what}"
     return f"{len(recompiles)}, first of {first}" if len(recompiles) > 1 else f"1, of {first}"

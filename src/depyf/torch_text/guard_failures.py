@@ -33,7 +33,10 @@ _TYPE_ID = r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expect
 _DICT_TYPE = r"TYPE_MISMATCH\((?P<source>.*)\)"  # (of a dictionary's class: ``DictGuardManager``)
 _OBJECT_ID = r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>[^']*)'>)?"
 _TENSOR = r"(?s)tensor '(?P<source>.*?)' (?P<rest>.*)"
-_NO_TENSOR = r"(?s)expected type of '(?P<source>.*?)' to be a tensor type,?\W*but found (?P<seen>.*)"
+_NO_TENSOR = (r"(?s)expected type of '(?P<numpy>___from_numpy\()?(?P<source>.*?)(?(numpy)\))' to be a tensor type,?\W*"
+              r"but found (?P<seen>.*)")
+_MARKS = (r"_(?:dynamo|has)_(?P<kind>\w+?)(?:_indices|_marking) (?:not a subset: runtime (?P<seen>\{.*?\}) is not "
+          r"a subset of compiled (?P<expected>\{.*?\})|.*runtime tensor)")
 _STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
 #: Function attributes that torch reads (``__code__``, ``__defaults__``) of another object.
 _NO_FUNCTION = r"\w+Accessor(?:\(\))?: Not a function on (?P<source>.*)\.__\w+__"
@@ -51,6 +54,8 @@ _EXCEPTION = (
     r"(?s)'[\w.]+' object (?:has no attribute '.*|is not \w+.*)|object of type '.*' has no len\(\)"
     r"|\w+ index out of range|unsupported operand type\(s\) for .*|.* not supported between instances of .*"
     r"|name '\w+' is not defined|'[^'\n]*'|[A-Z]\w*(?:Error|Exception): .*|Dimension out of range .*")
+#: The subject of a condition on marks; torch does not say of which tensor.
+MARKED = "the marked dimensions of a tensor"
 #: The subject of a condition that raised an exception, of which torch does not say which one it is.
 NOT_EVALUATED = "a guard could not be evaluated: "
 
@@ -398,7 +403,10 @@ def _is_literal(node: ast.expr) -> bool:
 _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
     (_TENSOR, _tensor_comparison),
     (_NO_TENSOR, lambda match, seen: Comparison(
-        f"type({match['source']})", "a tensor", re.sub(r"(?s)^<class '([^']*)'>.*", r"\1", match["seen"].strip()))),
+        f"type({match['source']})", "one of NumPy's" if match["numpy"] else "a tensor",
+        re.sub(r"(?s)^<class '([^']*)'>.*", r"\1", match["seen"].strip()))),
+    (_MARKS, lambda match, seen: Comparison(
+        f"{MARKED} ({match['kind'].replace('_', ' ')})", match["expected"] or "", match["seen"] or "")),
     (_TYPE_ID, _type_comparison),
     (_DICT_TYPE, lambda match, seen: _now(f"type({match['source']})", "the same type of dict", seen)),
     (_OBJECT_ID, _object_comparison),

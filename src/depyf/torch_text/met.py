@@ -34,6 +34,7 @@ KINDS: Mapping[str, Kind] = {
     "branch": Kind("branch", "GB0170 GB0035", ("Data-dependent branching", "Data-dependent jump")),
     "branch on a symbol": Kind("symbol", "", ()),
     "assertion": Kind("assertion", "GB0034", ("Data-dependent assertion",)),
+    "failed assertion": Kind("assert", "GB0002", ("Assertion failed on symbolic shapes",)),
     "data": Kind("", "", ("Data-dependent",)),
     "item": Kind("item", "GB0124", ("Unsupported Tensor.item()",)),
     "operation": Kind("number", "GB0213", ("unimplemented builtin op",)),
@@ -117,6 +118,8 @@ _METHOD = re.compile(r"method [`'](?P<method>[^`']+)[`'] (?:of class|implemented
 _MESSAGE = re.compile(r"Message: (?P<what>.*)", re.S)
 _TYPE_ERROR = re.compile(r"\s*TypeError .*?: (?P<what>\w+\(\).*?)\s*\Z", re.S)
 _TESTED = re.compile(r"Could not guard on data-dependent expression (?P<what>.+?) \(unhinted: ")
+#: Branches on a size or number without a value, and on a constant, as only an assertion that fails has it.
+_WITHOUT_TENSOR = {"SymNodeVariable": "branch on a symbol", "ConstantVariable": "failed assertion"}
 #: A number whose value depends on the data, as torch names it.
 _UNBACKED = re.compile(r"z?uf?\d+")
 #: Longer headings are messages of errors, of which the first sentence is shown.
@@ -173,8 +176,8 @@ def met(broken: GraphBreak) -> Met:
     kind = known or next((kind for kind, of in KINDS.items() if broken.reason.startswith(of.headings)), "")
     if kind and KINDS[kind].call:
         named = {"name": KINDS[kind].call}
-    if kind == "branch" and "SymNodeVariable" in context:  # (a size or number without a value, no tensor)
-        kind = "branch on a symbol"
+    if kind == "branch":
+        kind = next((other for variable, other in _WITHOUT_TENSOR.items() if variable in context), kind)
     account = explanation.strip() or context
     method, types = _METHOD.search(explanation), _first_match(explanation, _TYPES)
     tested = _first_match(broken.reason, _TESTED)

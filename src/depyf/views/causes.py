@@ -180,6 +180,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
         found.name == "_local_scalar_dense"),
     **dict.fromkeys(("assertion", "data"),
                     "it depends on values in a tensor, and a graph has none while it is captured"),
+    "failed assertion": "the assertion fails, and a graph cannot raise an exception",
     "asked": _graph_break,
     "builtin": lambda broken, found: _filled(
         "a graph cannot `print`" if found.shown == "print" else "torch cannot trace the built-in `{shown}`", found),

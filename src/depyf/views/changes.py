@@ -117,22 +117,6 @@ class Change:
             return f"{self.subject_text()}: {was} → {now}"
         return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"
 
-    def sentence(self) -> str:
-        """Return the change as a clause: "`x.shape[0]` was 4 and is 6"."""
-        was, now = value(self.before) if self.before else "", value(self.now)
-        if not self.lasts:
-            return f"{code(self.subject)} is a new bound method at each call, so no version lasts longer than its call"
-        if self.keywords:
-            return " and ".join(f"{code(name)} was {'not ' if given else ''}passed and is {'' if given else 'not '}now"
-                                for name, given in self.keywords)
-        if was in (SAME_OBJECT, SAME_CODE) or is_not_evaluated(self.subject):
-            return self.row()
-        if is_range(self.before) and now:
-            return f"{self.subject_text()} had to be {was} and is {now}"
-        if was and now:
-            return f"{self.subject_text()} was {was} and is {now}"
-        return f"{self.subject_text()} is no longer {was}" if was else f"{self.subject_text()} changed"
-
     def subject_text(self) -> str:
         """Return the subject as Markdown; of a ``self`` that is no argument, with the object that refers to it."""
         text = code(self.subject) if _is_python(self.subject) else prose(self.subject)

@@ -98,7 +98,7 @@ class Circumstances:
     def _read(self, members: Iterable[Compilation]) -> _Versions:
         result = _Versions()
         for each in members:
-            if each.outcome in ("skipped", "limit"):
+            if each.outcome in ("skipped", "limit", "failed"):
                 continue
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
             result.fixed.update({name: decision.location for name, decision in fixed.items()})

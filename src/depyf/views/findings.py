@@ -51,7 +51,7 @@ def _breaks(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
 
 def _why_again(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
     changes, first = run.changes(compilation), not compilation.guard_failures
-    yield changes[0].sentence() if changes else "the first version" if first else "no version matched a call", 1, None
+    yield changes[0].row() if changes else "the first version" if first else "no version matched a call", 1, None
 
 
 def _skipped(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:

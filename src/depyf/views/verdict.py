@@ -239,7 +239,7 @@ def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
     """Return what the versions of a function expect the most values of, the reason for the limit, as a clause."""
     changes = run.changes(compilation)
     if changes and not changes[0].lasts:
-        return f": {changes[0].sentence()}"
+        return f" ({changes[0].row()})"
     own = {change.subject: change for change in reversed(changes)}
     values: dict[str, set[str]] = {subject: set() for subject in reversed(own)}
     times: Counter[str] = Counter()
@@ -253,7 +253,7 @@ def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
     if not values:
         return ""
     subject = max(values, key=lambda each: (len(values[each]), times[each]))  # (of two, the first of this call)
-    return f": {own[subject].sentence()}" if subject in own else f". They differ most in {code(subject)}"
+    return f" ({own[subject].row()})" if subject in own else f". They differ most in {code(subject)}"
 
 
 def _at(run: RunIndex, where: SourceLocation | None, compilation: Compilation) -> str:
