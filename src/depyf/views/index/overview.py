@@ -249,7 +249,7 @@ def _guards(run: SectionContext) -> list[str]:
 #: A run with at most so many places is read at once.
 MOST = 3
 #: What became of a function that torch gave up. (Of a failed one the call may have raised the exception.)
-_LOST = {"skipped": "runs in plain Python", "failed": "was not compiled", "limit": "reached the recompile limit"}
+_LOST = {"skipped": "runs in plain Python", "failed": "was not compiled in {}", "limit": "reached the recompile limit"}
 
 
 @frozen
@@ -293,8 +293,9 @@ def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLoc
                 (step.filename, step.line) in broken_at for step in each.stack):
             continue  # a library's, called where the program's own line breaks a graph: that line is a place
         where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
+        what = _LOST[each.outcome].format(code(str(each.compile_id)))
         for text in adviser.on_lost(each)[:1]:
-            yield _Change(1, each.seconds, 1, f"{where}{text}", f"{run.name_of(each)} {_LOST[each.outcome]}")
+            yield _Change(1, each.seconds, 1, f"{where}{text}", f"{run.name_of(each)} {what}")
 
 
 def _lost_at(compilation: Compilation) -> list[SourceLocation]:
