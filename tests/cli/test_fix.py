@@ -34,6 +34,15 @@ def test_each_run_is_a_line(program, capsys):
     assert second.startswith("depyf: run 2 of at most 5: set ") and "capture_scalar_outputs = True" in second
 
 
+def test_a_setting_that_helped_is_explained_by_what_it_does(program, capsys):
+    """Its sentence has a condition, which is no reason for taking it."""
+    assert cli.main(["fix", "--runs", "5", str(program)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("# set `torch._dynamo.config.capture_scalar_outputs = True`")
+    assert lines[at + 1].startswith("#   what it does: with `torch._dynamo.config.capture_scalar_outputs = True`")
+    assert not any("because" in line for line in lines)
+
+
 def test_a_terminal_shows_a_bar_that_goes(program, monkeypatch, capsys):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)

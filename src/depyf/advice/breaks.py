@@ -232,7 +232,7 @@ def candidates(*sites: Site) -> Iterator[Advice]:
             yield _print_after_graph(Facts(site)) or advice
         elif advice.settings:
             change = " and ".join(f"set `{line}`" for line in advice.settings)
-            yield replace(advice, change=change, why=advice.change, is_change=True)
+            yield replace(advice, change=change, cost=advice.change, is_change=True)
     moved = {(site.where.filename, site.where.line) for site, advice in advices if site.where is not None
              and advice.rule in outlines.RULES}
     for site, advice in advices:

@@ -89,6 +89,7 @@ def fix(given: argparse.Namespace) -> int:
 
 
 def _account(change: Advice) -> str:
-    """Return a change that was taken, with why and its cost, as comments."""
-    lines = [change.change, f"  because {change.why}", *([f"  cost: {change.cost}"] if change.cost else [])]
+    """Return a change that was taken, with why and its cost, or what a setting does, as comments."""
+    lines = [change.change, *([f"  because {change.why}"] if change.why else []),
+             *([f"  {'cost' if change.why else 'what it does'}: {change.cost}"] if change.cost else [])]
     return "".join(f"# {line}\n" for line in lines)
