@@ -184,6 +184,15 @@ def test_of_two_changes_the_one_that_brings_nothing_is_not_taken(program):
     assert found.best.patch.texts[str(program)] == IN_TURN.replace("x if x.all() else -x", "torch.where(x.all(), x, -x)")
 
 
+def test_what_is_left_is_tried_without_what_was_taken_in_hope(program):
+    """The setting shows two further breaks, of which nothing is known; `dynamic=True` helps where it is not set."""
+    program.write_text("import torch\n@torch.compile\ndef g(x):\n    return x\ndef f(x):\n    n = int(x)\n    return n\n")
+    found = searched(program, Pretended(
+        lambda text: ["import torch", "return n"] if "capture" in text else ["int(x)"],
+        lambda text: [] if "dynamic" in text and "capture" not in text else ["def g"]))
+    assert rules(found) == ["dynamic"]
+
+
 def test_nothing_is_run_twice(program):
     program.write_text(IN_TURN)
     trial = Pretended(in_turn, lambda text: [] if "dynamic" in text else ["def g"])

@@ -92,13 +92,17 @@ class Search:
         return self
 
     def _improve(self) -> None:
-        step: Step | None = self.best
-        ahead = 0
-        while step is not None and step.after.weight and self._left > 0 and ahead <= MOST_AHEAD:
-            step = self._round(step)
-            if step is not None and step.after.weight < self.best.after.weight:
-                self.best, ahead = step, 0
-            ahead += 1
+        step, ahead = self.best, 0
+        while step.after.weight and self._left > 0:
+            following = self._round(step) if ahead <= MOST_AHEAD else None
+            if following is not None and following.after.weight < self.best.after.weight:
+                self.best, step, ahead = following, following, 0
+            elif following is not None:
+                step, ahead = following, ahead + 1
+            elif step is self.best:
+                return
+            else:  # (nothing ahead helps: what is left is tried without it)
+                step, ahead = self.best, 0
 
     def _round(self, step: Step) -> Step | None:
         """Return the next step; ``None`` where no proposed change can be taken."""
