@@ -134,7 +134,7 @@ fix: $(VENV)/.ready
 # How much leads where: kernels to graph nodes, graph nodes to user lines.
 provenance: $(VENV)/.ready
 	$(PY) benchmarks/provenance.py --write docs/measured/kernel_mapping.md
-	$(PY) benchmarks/modules_told.py --write docs/measured/modules_told.md
+	$(PY) benchmarks/inferred_modules.py --write docs/measured/inferred_modules.md
 
 # What watching costs a fresh process, beside TORCH_TRACE and TORCH_COMPILE_DEBUG.
 bench-cold: $(VENV)/.ready

@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows.append(_row(name))
         print(*rows[-1], flush=True)
     text = table(("model", "kernel calls", "to graph nodes", "to user lines", "graph nodes", "to user lines",
-                  "of ours torch names", "of torch's we name", "time"), rows)
+                  "of depyf's torch names", "of torch's depyf names", "time"), rows)
     print(text)
     if options.write:
         with open(options.write, encoding="utf-8") as file:

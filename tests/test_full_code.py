@@ -476,7 +476,7 @@ class Recurrent(torch.nn.Module):
         return h.log_softmax(-1)
 
 
-@pytest.mark.skipif(tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14), reason="this torch resumes behind it")
+@pytest.mark.skipif(tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14), reason="this torch resumes after it")
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="without columns nothing tells the user's part")
 @pytest.mark.torch_since((2, 9), "the result of the graph is unpacked otherwise")
 def test_the_rest_of_a_function_stands_as_its_author_wrote_it(tmp_path):

@@ -32,7 +32,7 @@ def dump(tmp_path_factory):
     """``(records read back, directory, modules that torch has of the nodes)``."""
     torch = pytest.importorskip("torch")
     from decoder import Decoder
-    from modules_told import recorded
+    from inferred_modules import recorded
 
     path = tmp_path_factory.mktemp("provenance") / "dump"
     torch.manual_seed(0)
@@ -45,7 +45,7 @@ def dump(tmp_path_factory):
 def test_inferred_modules_agree_with_torchs_own(dump, stage):
     capture, _, named_by_torch = dump
     torch = pytest.importorskip("torch")
-    from modules_told import counted
+    from inferred_modules import counted
 
     compared, share = agreement(counted(capture, named_by_torch), stage)
     assert compared > 150
@@ -59,7 +59,7 @@ def test_modules_that_are_called_on_one_line_are_told_apart_by_what_they_become(
     torch = pytest.importorskip("torch")
     if tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 9):
         pytest.skip("torch has no module of many nodes")
-    from modules_told import counted, recorded
+    from inferred_modules import counted, recorded
 
     nn = torch.nn
     model = nn.Sequential(
@@ -79,7 +79,7 @@ def test_units_on_one_line_that_all_take_an_embedding(tmp_path, backend):
     torch = pytest.importorskip("torch")
     if tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 9):
         pytest.skip("torch has no module of many nodes")
-    from modules_told import UNITS, counted, recorded, step
+    from inferred_modules import UNITS, counted, recorded, step
 
     counts = counted(*recorded(step(UNITS, backend), str(tmp_path / "dump")))
     for stage in ("Forward_graph", "Backward_graph"):
@@ -93,7 +93,7 @@ def test_modules_of_one_class_side_by_side_are_told_apart_by_what_flows(tmp_path
     torch = pytest.importorskip("torch")
     if tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 9):
         pytest.skip("torch has no module of many nodes")
-    from modules_told import ADAPTERS, counted, recorded, step
+    from inferred_modules import ADAPTERS, counted, recorded, step
 
     counts = counted(*recorded(step(ADAPTERS, backend), str(tmp_path / "dump")))
     for stage, least in (("Forward_graph", 20), ("Backward_graph", 40)):
@@ -210,7 +210,7 @@ def test_a_constant_that_layers_share_says_nothing_of_the_layer(tmp_path):
     """A pass makes one ``scalar_tensor`` of those of both layers; the backward graph of the first one takes it."""
     torch = pytest.importorskip("torch")
 
-    from modules_told import counted, recorded
+    from inferred_modules import counted, recorded
 
     class Layer(torch.nn.Module):
         def __init__(self):

@@ -75,7 +75,7 @@ new_enough = pytest.mark.skipif(
 until_3_12 = pytest.mark.skipif(
     sys.version_info >= (3, 13), reason="on Python 3.13 torch 2.13 breaks elsewhere, and continues after breaks in loops")
 before_2_15 = pytest.mark.skipif(
-    not (2, 13) <= TORCH < (2, 15), reason="other torches break and guard otherwise, and 2.15 resumes behind more calls")
+    not (2, 13) <= TORCH < (2, 15), reason="other torches break and guard otherwise, and 2.15 resumes after more calls")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Counts for how many operations of later stages the inferred module is the one that torch has (``make provenance``).
 
-    python benchmarks/modules_told.py [--models bert ...] [--write docs/measured/modules_told.md]
+    python benchmarks/inferred_modules.py [--models bert ...] [--write docs/measured/inferred_modules.md]
 
 Each model (tiny, of ``architectures.py``) makes one step, forward and backward, on ``aot_eager`` and on
 ``aot_eager_decomp_partition``, whose graphs have inductor's decompositions. Torch keeps the module of a node in
@@ -211,7 +211,7 @@ def main() -> None:
         rows.append(row)
         print(*row, sep="  ", flush=True)
     text = (f"{dated()}, Python {platform.python_version()}, torch {torch.__version__}. Command: "
-            "`python benchmarks/modules_told.py`.\n\n" + table(
+            "`python benchmarks/inferred_modules.py`.\n\n" + table(
                 ("model", "forward", "backward", "forward, decomposed", "backward, decomposed"), rows))
     print(text)
     if chosen.write:
