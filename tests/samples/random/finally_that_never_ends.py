@@ -1,3 +1,4 @@
+# may fall back
 def f(a, b):
     try:
         a

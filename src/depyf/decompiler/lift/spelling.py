@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 #: From how many operands on a ``not`` before all of them is likelier than one before each.
 _MANY = 3
-#: So many spellings of a test are compared, with so many operands in all; so many operands are grouped in all ways.
-_MOST_SPELLINGS, _MOST_OPERANDS, _MOST_GROUPED = 64, 384, 6
+#: So many spellings of a test are compared, with so many operands in all.
+_MOST_SPELLINGS, _MOST_OPERANDS = 64, 384
 #: So many ways to read the text before an operand are followed.
 _MOST_STATES = 4
 #: One step of it.
@@ -136,16 +136,9 @@ def _groupings(values: list[ast.expr], is_contrary: bool) -> Iterator[list[list[
     if is_contrary or all(map(_is_shareable, values)) and _shares_mostly(values):
         yield [values]
     count = len(values)
-    if count <= _MOST_GROUPED:
-        for cuts in product((1, 0), repeat=count - 1):
-            starts = [0, *(at for at, cut in enumerate(cuts, 1) if cut), count]
-            yield [values[start:end] for start, end in zip(starts, starts[1:])]
-        return
-    alone = [[each] for each in values]
-    yield alone
-    for start in range(count):
-        for end in range(start + 2, count + 1):
-            yield [*alone[:start], values[start:end], *alone[end:]]
+    for cuts in product((1, 0), repeat=count - 1):
+        starts = [0, *(at for at, cut in enumerate(cuts, 1) if cut), count]
+        yield [values[start:end] for start, end in zip(starts, starts[1:])]
 
 
 def _is_shareable(value: ast.expr) -> bool:
@@ -596,7 +589,5 @@ def _own_span(scope: Positions, expr: ast.expr) -> tuple[Place, Place] | None:
         return None
     position = scope.position(offset_of(expr))
     if position is None or position.column is None or position.end_column is None:
-        return None
-    if isinstance(expr, ast.Name) and position.end_column - position.column != len(expr.id):
         return None
     return (position.line, position.column), (position.end_line, position.end_column)

@@ -33,11 +33,9 @@ from .arrange_tries import (
     arrange_try,
     arrange_with,
     break_after_body,
-    break_at_end,
     break_branch,
     break_in_loop,
     leave_by_break,
-    return_in_loop,
     with_finally,
 )
 from .evidence import TO_TEST, Evidence, Exit
@@ -123,7 +121,6 @@ class _Arrangement:
     def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
         self.returns_values = returns_values
-        self.words = {each.kind for each in evidence.exits if each.kind.startswith("return")}
 
     def place(self, stmt: ast.Return) -> None:
         """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
@@ -237,9 +234,6 @@ class _Arrangement:
                 stmt.orelse += stmts[at + 1:]  # (A ``break`` to the end of the function skips all that follows.)
                 del stmts[at + 1:]
                 is_last = True
-            if isinstance(stmt, LOOPS) and not stmt.orelse and end == "return" and is_last and (
-                    self.evidence.has_columns and any(breaks_of(stmt.body))):
-                return_in_loop(self.evidence, stmt.body, line_of(stmt), following)
             self._inside(stmt, end if is_last else "", following)
             if isinstance(stmt, LOOPS):
                 arrange_loop(self.evidence, stmts, at)
@@ -299,8 +293,6 @@ class _Arrangement:
             self.suite(suite, end if falls_through and suite is not finish else "", following)
         if isinstance(stmt, ast.If) and is_empty(stmt.orelse):
             stmt.orelse = []
-        if isinstance(stmt, ast.If) and stmt.orelse and is_empty(stmt.body):
-            self._empty_branch([stmt], 0, "")
 
     # --- one ``if`` -------------------------------------------------------------------------------
     def _test(self, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
@@ -314,13 +306,12 @@ class _Arrangement:
                 stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt)) and (
                 self.evidence.exit_between(self.evidence.line_after(stmts), after) is not None):
             stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
-        self._return_after(stmts, at, end)
+        self._return_after(stmts, at)
         is_word = isinstance(only, (ast.Continue, ast.Break)) or isinstance(only, ast.Return) and is_nothing(only)
         if only is not None and is_word and not folds_not(stmt.test) and stmts[at + 1:]:
             self._exit_in_else(stmts, at, after)
         is_last = at + 1 == len(stmts)
-        if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
-            break_branch(self.evidence, stmts, at, after)
+        break_branch(self.evidence, stmts, at, after)
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
@@ -337,7 +328,7 @@ class _Arrangement:
             del stmt.body[count:]
             self._drop_exit(stmts, end)
 
-    def _return_after(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+    def _return_after(self, stmts: list[ast.stmt], at: int) -> None:
         """Write the ``return`` that ends a branch but is left of it after the ``if``; what follows is its ``else``."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
@@ -345,12 +336,8 @@ class _Arrangement:
         if not isinstance(last, ast.Return) or not orelse or not stmt.body[1:] or (
                 not self.evidence.is_further_right(stmt.body[0], last) or not self._is_left_of_test(last, stmt)):
             return
-        if not never_falls(orelse):
-            if end != "return":
-                return
-            written = self.evidence.exit_between(self.evidence.line_after(orelse), line_of(last))
-            orelse.append(leave("return", None) if written is None else leave(written.kind or "return", written.line))
-        stmt.orelse, stmts[at + 1:] = orelse, [stmt.body.pop()]
+        if never_falls(orelse):
+            stmt.orelse, stmts[at + 1:] = orelse, [stmt.body.pop()]
 
     def _exit_in_else(self, stmts: list[ast.stmt], at: int, after: int | None) -> None:
         """Write ``if not a: continue`` and the rest as ``if a: (rest)`` and ``else: continue``, if that is after it."""
@@ -379,29 +366,15 @@ class _Arrangement:
         return begin is not None and column is not None and column > begin[1]
 
     def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``.
-
-        Following statements that are known to be above the ``else`` are the branch.
-        """
+        """Arrange ``if a: pass`` with an ``else`` as ``if a: continue`` and the rest, if that was written."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        if never_falls(stmt.orelse) and is_before(stmts[at + 1:], stmt.orelse):
-            stmt.body = stmts[at + 1:]
-            del stmts[at + 1:]
-            return
         written = self.evidence.exit_between(line_of(stmt), first_line(stmt.orelse))
-        if written is not None and (written.kind == "pass" or not written.kind and not end):
-            return
         if end and (written is not None and written.kind in ("", end, f"{end} None")
                     or not self.evidence.has_lines and folds_not(stmt.test)):
             stmt.body = [leave(end, None) if written is None else leave(written.kind or end, written.line)]
             stmts[at + 1:at + 1] = stmt.orelse
             stmt.orelse = []
-        elif at + 2 < len(stmts) and len(stmt.orelse) == 1 and isinstance(stmt.orelse[0], (ast.Break, ast.Continue)) \
-                and isinstance(stmts[-1], type(stmt.orelse[0])):
-            # (``if not a in b: break`` would be another test: the statements before that exit are in the branch.)
-            stmt.body, stmt.orelse = stmts[at + 1:-1], []
-            del stmts[at + 1:-1]
 
     def _rest_in_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: (rest)``: that, ``if not a: continue`` and the rest, or ``if not a: pass`` and ``else``."""
@@ -418,15 +391,8 @@ class _Arrangement:
         if end and written.kind in ("", end, f"{end} None"):
             guard: list[ast.stmt] = [leave(written.kind or end, written.line)]
             self.evidence.set_place(guard[0], written)
-            is_inside = (written.column or 0) > (self.evidence.column(first) or 0)
-            inner = self._first_inside(_operands(stmt.test), stmt.body) if is_inside else 0
-            tests = _divided(stmt.test, inner) if inner else None
-            if tests is not None:
-                stmt.test = tests[0]
-                stmt.body.insert(0, ast.copy_location(ast.If(negate(tests[1]), guard, []), stmt))
-            else:
-                stmts[at + 1:] = stmt.body
-                stmt.test, stmt.body = negate(stmt.test), guard
+            stmts[at + 1:] = stmt.body
+            stmt.test, stmt.body = negate(stmt.test), guard
         elif written.kind in ("pass", "") and (self._is_elif(stmt) or (
                 written.column == self.evidence.column(first)
                 and not isinstance(first, (ast.While, ast.Return)) and (
@@ -513,8 +479,6 @@ class _Arrangement:
             return False
         assert isinstance(both, ast.BoolOp)
         outer, inner = part_of(both, 0, at), part_of(both, at)
-        if folds_not(outer if both is stmt.test else inner):
-            return False
         outer, inner = (negate(outer), inner) if both is stmt.test else (outer, negate(inner))
         stmt.body = [ast.copy_location(ast.If(inner, stmt.body, []), stmt), *rest]
         stmt.test = outer
@@ -546,7 +510,7 @@ class _Arrangement:
             if never_falls(stmts[at + 1:]):
                 stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
                 stmt.test = negate(stmt.test)
-                self._return_after(stmts, at, end)
+                self._return_after(stmts, at)
                 if stmt.orelse:
                     return
             elif self.evidence.has_columns and not suites_of(stmts[at + 1]) or leaves_by(stmt.body[-1], end):
@@ -623,11 +587,6 @@ class _Arrangement:
                                                   or not self.evidence.has_lines and not is_last):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
-            if is_last and isinstance(stmts[at - 1], (ast.With, ast.AsyncWith)) and (
-                    self.evidence.is_further_right(stmt, stmts[0])):
-                written = ""  # (It was written inside of the ``with``, which it has to leave.)
-            if not written and not is_last and self.evidence.has_columns and self.words == {"return None"}:
-                written = "return None"  # (Its place is that of a clean-up.)
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:

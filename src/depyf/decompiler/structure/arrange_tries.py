@@ -127,7 +127,7 @@ def _way_out(evidence: Evidence, handler: ast.ExceptHandler, following: int | No
         return "" if is_word else "falls"
     if written.kind:
         return "exit" if written.kind == end else "falls"
-    return "" if is_word and evidence.copies_exits else "exit"
+    return "" if is_word else "exit"
 
 
 def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, following: int | None) -> Exit | None:
@@ -185,15 +185,10 @@ def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
     only = stmt.orelse[0]
     if isinstance(only, (ast.Break, ast.Continue)):
         written = evidence.exit_between(evidence.line_after(stmt.body), begin, word_of(only))
-        if written is None:
-            return
-        evidence.set_place(only, written)
-    elif not isinstance(only, ast.Return) or not (is_nothing(only) or isinstance(only.value, ast.Constant)):
-        return
-    line = line_of(only)
-    if line is not None and line < begin:
-        stmt.body.append(only)
-        stmt.orelse = []
+        if written is not None:
+            evidence.set_place(only, written)
+            stmt.body.append(only)
+            stmt.orelse = []
 
 
 def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, following: int | None) -> None:
@@ -225,8 +220,6 @@ def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, following: in
         last_line: the last line that is known of its last suite.
     """
     last, column = stmt.body[-1], evidence.column(stmt.body[0])
-    if evidence.exit_between(evidence.line_after(stmt.body[:-1]), begin) is not None:
-        return
     place = next((each for each in evidence.exits if max(begin, last_line) < each.line < following
                   and each.kind == word_of(last) and each.column == column), None)
     if place is not None:
@@ -391,42 +384,12 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
             _break_after(evidence, stmts, at, after)
 
 
-def break_at_end(evidence: Evidence, stmts: list[ast.stmt], after: int | None) -> bool:
-    """Arrange ``if a: break`` at the end of a loop as ``if not a: continue`` and ``break`` where that was written.
-
-    Returns:
-        Whether it was.
-    """
-    stmt = stmts[-1]
-    assert isinstance(stmt, ast.If)
-    if not is_break(stmt.body) or folds_not(stmt.test):
-        return False
-    goes_on = evidence.exit_between(line_of(stmt), after, "continue")
-    leaves = evidence.exit_between(goes_on.line + 1, after, "break") if goes_on is not None else None
-    if goes_on is None or leaves is None or goes_on.column is None or leaves.column is None \
-            or leaves.column >= goes_on.column:
-        return False
-    stmt.test = negate(stmt.test)
-    stmts.extend(stmt.body)
-    stmt.body = [ast.Continue()]
-    evidence.set_place(stmt.body[0], goes_on)
-    evidence.set_place(stmts[-1], leaves)
-    return True
-
-
 def _break_after(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
-    """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` with ``else: break`` where that was written."""
+    """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` and ``break`` where that was written."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.If)
-    rest, written = [*stmt.orelse, *stmts[at + 1:]], None
-    for count in range(1, len(rest) + 1):
-        following = line_of(rest[count]) if count < len(rest) else after
-        written = evidence.exit_between(evidence.line_after(rest[:count]), following, "break")
-        if written is not None and written.column is not None and written.column == evidence.column(rest[0]):
-            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest[:count], stmt.body
-            evidence.set_place(stmt.orelse[0], written)
-            stmts[at + 1:] = rest[count:]
-            return
+    rest = [*stmt.orelse, *stmts[at + 1:]]
+    written = evidence.exit_between(evidence.line_after(rest), after, "break") if rest else None
     if written is not None and never_falls(rest) and (written.column or 0) < (evidence.column(rest[0]) or 0):
         stmts[at + 1:] = stmt.body
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, []
@@ -498,30 +461,6 @@ def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> bool:
             for suite in suites:
                 found |= leave_by_break(evidence, suite)
     return found
-
-
-def return_in_loop(evidence: Evidence, stmts: list[ast.stmt], begin: int | None, after: int | None) -> None:
-    """Write ``return`` for each ``break`` of a loop at the end of a function whose place is that of a ``return``.
-
-    Args:
-        evidence: of the code.
-        stmts: a suite of the loop.
-        begin: a line before it.
-        after: the line of the statement after it.
-    """
-    for at, stmt in enumerate(stmts):
-        if isinstance(stmt, ast.Break):
-            written = evidence.exit_between(begin, after)
-            if written is not None and written.kind.startswith("return"):
-                stmts[at] = leave(written.kind, written.line)
-                evidence.set_place(stmts[at], written)
-        suites = [stmt.orelse] if isinstance(stmt, LOOPS) else suites_of(stmt)
-        follow = (line_of(stmts[at + 1]) if at + 1 < len(stmts) else None) or after
-        for number, suite in enumerate(suites):
-            before = evidence.line_after(suites[number - 1]) if number else line_of(stmt)
-            limit = next(filter(None, map(first_line, suites[number + 1:])), follow)
-            return_in_loop(evidence, suite, before or begin, limit)
-        begin = max(filter(None, (begin, evidence.line_after([stmts[at]]))), default=None)
 
 
 def is_break(stmts: list[ast.stmt]) -> bool:

@@ -260,9 +260,8 @@ class Evidence:
         returns = not done.isdisjoint(opcodes.returning)
         if not returns and done.isdisjoint(opcodes.jumping):
             returns = load is not None
-            if self._is_folded(position) or load is not None and (
-                    self._units[load] not in opcodes.constant or self._constant(load) is not None):
-                return ""  # (It is part of a constant, or one that is returned.)
+            if load is not None and (self._units[load] not in opcodes.constant or self._constant(load) is not None):
+                return ""  # (It is a constant that is returned.)
         if word == ("continue" if returns else "return"):
             return ""
         return "return None" if returns and word == "pass" and self._is_after_return(position) else word
@@ -271,18 +270,6 @@ class Evidence:
         """Return whether a constant is loaded for more than to be returned, or stored at the end of a handler."""
         after = self._units[at + 1:at + 2] or b"\0"
         return self._units[at] not in self._opcodes.returning and after[0] not in self._opcodes.taking
-
-    def _is_folded(self, position: Position) -> bool:
-        """Return whether the expression at a position is an item of a tuple that is a constant."""
-        return any((each.line, each.column or 0) <= (position.line, position.column or 0)
-                   and (position.end_line, position.end_column or 0) <= (each.end_line, each.end_column or 0)
-                   for each in self._tuples)
-
-    @cached_property
-    def _tuples(self) -> list[Position]:
-        """The positions of tuples that are constants."""
-        return [each for at, each in enumerate(self.positions) if each is not None
-                and self._units[at] in self._opcodes.constant and isinstance(self._constant(at), tuple)]
 
     def _load_of_constant(self, at: int) -> int | None:
         """Return the load of the constant that is returned when a construct around a code unit was left.
@@ -391,8 +378,6 @@ class Evidence:
                 break
             if not kind or found.kind in ("", kind):
                 return found
-            if self.has_columns:
-                break
         return None
 
     def exits_between(self, before: ast.expr, after: ast.expr) -> bool:
@@ -408,10 +393,7 @@ class Evidence:
             one of these; empty if it was not.
         """
         ops = ops_of(stmt)
-        if ops is None:
-            word = "return" if stmt.value is None else "return None"
-            return word if self._columns.get(stmt) is not None else ""
-        if self._left is not None and self._left.ends_by_itself(ops[1]):
+        if ops is not None and self._left is not None and self._left.ends_by_itself(ops[1]):
             return ""
         for position in self._places_of(stmt)[:None if self.has_columns else 1]:
             for each in self._exits_at.get((position.line, position.column), ()):

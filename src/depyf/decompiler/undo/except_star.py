@@ -40,8 +40,7 @@ def desugar_except_star(cfg: RegionCfg) -> None:
         if id is not None and _start(cfg.blocks[id]):
             _Statement(cfg, id).rewrite()
             cfg.groups.add(id)
-    if cfg.groups:
-        cfg.prune()
+    cfg.prune()
 
 
 def _start(block: Block) -> int:
