@@ -101,7 +101,7 @@ def find(code: Code) -> Code | None:
     return None
 
 
-def of_body(code: Code, parent: CodeScope) -> list[Annotation]:
+def body_annotations(code: Code, parent: CodeScope) -> list[Annotation]:
     """Return the annotations that the function of a class or module body makes, in order."""
     program = deferred(code)
     if program is None:

@@ -154,7 +154,7 @@ def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     if not scope.annotates:
         return []
     if scope.code.version >= (3, 14):
-        captured = {name for held in codes_in(scope.code) for name in held.freevars}
+        captured = {name for inner in codes_in(scope.code) for name in inner.freevars}
         if not set(scope.code.cellvars) & _CELLS_OF_ANNOTATIONS - captured:
             return []
     elif scope.program is None or not any(op.kind == "SETUP_ANNOTATIONS" for op in scope.program.ops):
@@ -354,7 +354,7 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
 
     Such a scope sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c).
     """
-    pending = [held for held in codes_in(code) if held.name.startswith(HIDDEN)] + lazy(code)
+    pending = [inner for inner in codes_in(code) if inner.name.startswith(HIDDEN)] + lazy(code)
     while pending:
         current = pending.pop()
         pending += lazy(current)

@@ -334,19 +334,19 @@ def _described(value: Any) -> ObjectConstant:
     if type(value) is slice and is_literal(value):
         return ObjectConstant("slice", repr(value), repr(value))
     if type(value) is tuple:
-        text = _of_items(value)
+        text = _tuple_text(value)
         return ObjectConstant("tuple", text, f"tuple {text}") if text else ObjectConstant.of(value)
     return ObjectConstant.of(value)
 
 
-def _of_items(value: tuple[Any, ...]) -> str:
+def _tuple_text(value: tuple[Any, ...]) -> str:
     """Return a tuple of literals, and of objects whose text is their meaning, as Python; ``""`` for any other."""
     texts = []
     for item in value:
         if type(item) in _LITERALS or type(item) is tuple and is_literal(item):
             text = repr(item)
         elif type(item) is tuple:
-            text = _of_items(item)
+            text = _tuple_text(item)
         else:
             described = _described(item)
             text = described.text if described.meaning == f"{described.kind} {described.text}" else ""

@@ -188,9 +188,9 @@ def _tree(code: Code) -> list[tuple[Code, bool]]:
         inside = mangles
         if not current.flags & (CO_OPTIMIZED | CO_NEWLOCALS) and current.name != "<module>":
             inside = bool(current.name.strip("_"))
-        held = [(c, inside) for c in current.consts if type(c) is Code and (c, inside) not in done]
-        if held:
-            pending += held
+        inner = [(c, inside) for c in current.consts if type(c) is Code and (c, inside) not in done]
+        if inner:
+            pending += inner
         else:
             done[pending.pop()] = None
     return list(done)

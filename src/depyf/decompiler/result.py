@@ -80,9 +80,9 @@ def codes_in(code: Code) -> list[Code]:
 
 def inside(code: Code) -> Iterator[Code]:
     """Yield the code objects nested in a code object, at any depth, each before those nested in it."""
-    for held in codes_in(code):
-        yield held
-        yield from inside(held)
+    for inner in codes_in(code):
+        yield inner
+        yield from inside(inner)
 
 
 class Tiers:
@@ -110,12 +110,12 @@ class Tiers:
             current = pending.pop()
             self.names[current] = current.qualname
             called_later = lazy(current)
-            for held in reversed(codes_in(current)):
-                self.parents[held] = current
-                if (held.name in _EXPRESSIONS or held.name.startswith(HIDDEN) or held in called_later
-                        or deferred(held) is not None):
-                    self.parts.add(held)
-                pending.append(held)
+            for inner in reversed(codes_in(current)):
+                self.parents[inner] = current
+                if (inner.name in _EXPRESSIONS or inner.name.startswith(HIDDEN) or inner in called_later
+                        or deferred(inner) is not None):
+                    self.parts.add(inner)
+                pending.append(inner)
 
     def of(self, code: Code) -> Tier:
         """Return the tier of a code object."""

@@ -231,7 +231,7 @@ class CodeScope:
     def structured(self) -> list[ast.stmt]:
         """Write the body with statements, in the first form that can be written."""
         if self.annotate is not None and not self.annotations:
-            self.annotations = deferred.of_body(self.annotate, self)
+            self.annotations = deferred.body_annotations(self.annotate, self)
         search = self.options.search(self.code)
         while True:
             body = self.restructured()

@@ -120,11 +120,11 @@ def _blocks(
         blocks.setdefault(owner, []).append(statement)
         names.update([owner] if owner in elements else [])
         last = owner
-    blocks = _of_one_length(blocks)
+    blocks = _equally_long(blocks)
     return blocks, Counter({name: len(block) for name, block in blocks.items() if name in names})
 
 
-def _of_one_length(blocks: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
+def _equally_long(blocks: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
     """Return the leading blocks that are as long as the first."""
     size = len(next(iter(blocks.values()), ()))
     same: dict[str, list[ast.stmt]] = {}

@@ -22,7 +22,7 @@ from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW
 from .live_paths import LivePaths, root_name
-from .written_out import SET_ENTRY, says_sizes, written_out
+from .written_out import SET_ENTRY, has_size_calls, written_out
 
 #: A constant that is a slice of numbers.
 _SLICE = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)")
@@ -68,7 +68,7 @@ class Readable:
         self._meanings = constants
         #: Whether Dynamo's code has the function that makes entries in an object's dictionary.
         self._sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in program.ops)
-        self._sizes = says_sizes(program.code, program.ops)
+        self._sizes = has_size_calls(program.code, program.ops)
         self._real = {shown: name for name, shown in rename.items()}
         function = tree.body[0]
         assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))

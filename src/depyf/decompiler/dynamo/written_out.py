@@ -41,7 +41,7 @@ from .live_paths import LivePaths, attribute_asked, root_name
 SET_ENTRY = "object_setattr_ignore_descriptor"
 
 
-def says_sizes(code: Code, ops: Iterable[Op]) -> bool:
+def has_size_calls(code: Code, ops: Iterable[Op]) -> bool:
     """Return whether texts have ``x.size(1)`` for ``call_size(x, 1)``: the program has no method of that name."""
     attributes = {op.arg for op in ops if op.kind in (o.LOAD_ATTR, o.STORE_ATTR, o.DELETE_ATTR)}
     return "call_size" in attributes and "size" not in attributes and all(
@@ -154,10 +154,10 @@ class _Writer(Transformer):
                 self.paths.bind(name)
                 path = self.paths.of(element)
                 if path is not None:
-                    held = self.fresh()
-                    self.paths.bind(held, path)
-                    reads += self.statement(_placed(ast.Assign([ast.Name(held, ast.Store())], element), node))
-                    element = ast.Name(held, ast.Load())
+                    element_name = self.fresh()
+                    self.paths.bind(element_name, path)
+                    reads += self.statement(_placed(ast.Assign([ast.Name(element_name, ast.Store())], element), node))
+                    element = ast.Name(element_name, ast.Load())
                     self.paths.meanwhile[name] = path
                 turned += self.statement(_placed(ast.Assign([ast.Name(name, ast.Store())], element), node))
             turned += [inner for each in node.body for inner in self.statement(copied(each))]

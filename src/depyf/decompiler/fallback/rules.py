@@ -167,16 +167,16 @@ class SlotExecutor(SymbolicExecutor):
         if kind not in TEXTS:
             return True
         if kind in (o.LOAD_ATTR, o.STORE_ATTR, o.DELETE_ATTR, o.LOAD_NAME, o.STORE_NAME, o.DELETE_NAME):
-            return self.can_say(op.arg)
+            return self.is_writable_name(op.arg)
         if kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL):
-            return self.can_say(op.arg) and (self.namespace or op.arg not in self.variables)
+            return self.is_writable_name(op.arg) and (self.namespace or op.arg not in self.variables)
         if kind in UPDATES:
             return not isinstance(state.stack[-effect(op)[0] - op.arg], ast.Name)
         if kind is o.LIST_TO_TUPLE:
             return isinstance(state.stack[-1], ast.List)
         return kind is o.INTRINSIC_1 and op.arg != "print"
 
-    def can_say(self, name: str) -> bool:
+    def is_writable_name(self, name: str) -> bool:
         """Return whether a name can be written and means itself here: as a global, an attribute, a keyword."""
         return is_name(name) and not (self.scope.prefix and is_private(name))
 

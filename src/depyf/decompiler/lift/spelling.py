@@ -101,7 +101,7 @@ def _spellings(test: ast.expr) -> Iterator[tuple[float, ast.expr]]:
         return
     outer = FoldedBool(ast.Or() if isinstance(inner.op, ast.And) else ast.And(), []) if is_contrary else inner
     for groups in _groupings(inner.values, is_contrary):
-        of_each = [list(islice(_of_group(inner, group, is_contrary), _MOST_SPELLINGS)) for group in groups]
+        of_each = [list(islice(_group_spellings(inner, group, is_contrary), _MOST_SPELLINGS)) for group in groups]
         for chosen in product(*of_each):
             values = [value for _, value in chosen]
             yield sum(cost for cost, _ in chosen), values[0] if len(values) == 1 else with_operands(outer, values)
@@ -112,7 +112,7 @@ def _spellings(test: ast.expr) -> Iterator[tuple[float, ast.expr]]:
                     yield _NOT_NEEDED, with_operands(inner, [*inner.values[:at], enclosed])
 
 
-def _of_group(test: FoldedBool, group: list[ast.expr], is_contrary: bool) -> Iterator[tuple[float, ast.expr]]:
+def _group_spellings(test: FoldedBool, group: list[ast.expr], is_contrary: bool) -> Iterator[tuple[float, ast.expr]]:
     """Yield the spellings of neighbouring operands of a test that share a ``not``, or of one operand.
 
     Nothing where there is none: ``not a is b`` would be another program. ``is_contrary``: of the contrary of the test.

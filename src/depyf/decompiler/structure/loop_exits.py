@@ -294,7 +294,7 @@ def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
         return loop.follow
     ends = outer_ends(loop.frame, loop.follow)
     candidates = [target for target in edges.targets if target not in ends]
-    return _of_endless(walker, loop, candidates, ends) if candidates else edges.targets[0]
+    return _endless_exit(walker, loop, candidates, ends) if candidates else edges.targets[0]
 
 
 def _first_common(
@@ -363,7 +363,7 @@ def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) ->
     return lone[0] if loop.frame.jump(lone[0]) is None else normal_exit
 
 
-def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
+def _endless_exit(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
     """Return the exit of a loop that never ends normally: the place after it that most leads to."""
     analysis, blocks = walker.analysis, walker.cfg.blocks
     if len(candidates) == 1 and _dominates_rest(analysis, loop, candidates[0]) and (

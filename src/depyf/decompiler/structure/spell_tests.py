@@ -72,7 +72,7 @@ class _Speller:
                 for case in statement.cases:
                     case.guard = case.guard and spelled(self.scope, case.guard)
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):
-                statements[at] = outer = self._apart(statement)
+                statements[at] = outer = self._by_columns(statement)
                 self._spell(outer)
 
     def _if_in_case(self, case: ast.match_case) -> None:
@@ -100,7 +100,7 @@ class _Speller:
         column, begin = facts.column(first), line_of_first(self.scope, statement.test)
         return column - INDENTATION if column is not None and (facts.first_line(first) or 0) > (begin or 0) else None
 
-    def _apart(self, statement: _Tested) -> _Tested:
+    def _by_columns(self, statement: _Tested) -> _Tested:
         """Return the statement with others in it, if their tests are in its own."""
         test = statement.test
         if isinstance(statement, ast.Assert):

@@ -28,7 +28,7 @@ from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg, entry_depths, reachable
 from ..facts import ALWAYS, EPOCHS, Facts
 from ..global_names import NEW
-from ..written_out import says_sizes
+from ..written_out import has_size_calls
 from .cleanups import forget_under_cleanups
 from .evaluate import PartialEvaluator
 from .filling import as_calls, as_loops
@@ -165,7 +165,7 @@ class _Simplifier:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
                           if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
         self.arguments = set(graph.code.arguments)
-        self.says_sizes = says_sizes(graph.code, [op for block in graph.blocks.values() for op in block.ops])
+        self.has_size_calls = has_size_calls(graph.code, [op for block in graph.blocks.values() for op in block.ops])
         #: Attributes that the code stores itself.
         self.stores = {op.arg for block in graph.blocks.values() for op in block.ops if op.kind is o.STORE_ATTR}
         self.stored = {op.arg for b in graph.blocks.values() for op in b.ops

@@ -194,7 +194,7 @@ class PartialEvaluator:
         if not self.reads(op, (), (("local", op.arg),)):
             self.generic(op)
 
-    def of_cell(self, op: Op, kind: str) -> Op | None:
+    def cell_operation(self, op: Op, kind: str) -> Op | None:
         """Return ``cell.cell_contents`` of a variable's own cell as an operation of ``kind`` on the variable.
 
         The cell is popped. ``None`` for any other attribute.
@@ -214,7 +214,7 @@ class PartialEvaluator:
         elif objects.store_plainly(self, owner, op.arg, value, op):
             self.pop(2)
         else:
-            self.generic(self.of_cell(op, o.STORE_DEREF) or op)
+            self.generic(self.cell_operation(op, o.STORE_DEREF) or op)
 
     def op_STORE_FAST(self, op: Op) -> None:
         """Note the value of a local; the store is left only where code reads it that is not followed."""
@@ -438,7 +438,7 @@ class PartialEvaluator:
         It is a variable if the owner is its cell, an unobservable read where the facts know it, and optional if it is a
         flag of the profiler.
         """
-        variable = self.of_cell(op, o.LOAD_DEREF)
+        variable = self.cell_operation(op, o.LOAD_DEREF)
         if variable is not None:
             self.op_LOAD_DEREF(variable)
             return
@@ -451,7 +451,7 @@ class PartialEvaluator:
         self.generic(op)
         result = self.stack[-1]
         assert isinstance(result, SsaValue)
-        result.optional = op.arg == UPDATE or _of_torch(result, PROFILER_FLAGS)
+        result.optional = op.arg == UPDATE or _is_in_table(result, PROFILER_FLAGS)
 
     def op_INPLACE(self, op: Op) -> None:
         """Leave ``a += b`` as a statement: ``a`` is a variable, whatever it was read from."""
@@ -495,7 +495,7 @@ class PartialEvaluator:
             if known is not None:
                 self.stack.append(known)
                 return
-        marks = _of_torch(function, PROFILER_MARKERS)
+        marks = _is_in_table(function, PROFILER_MARKERS)
         result = self.define(op, operands, unobservable=marks)
         self.stack.append(result)
         if marks and isinstance(function, SsaValue):
@@ -510,10 +510,10 @@ def known_truth(value: Value) -> bool | None:
     """Return the truth of a constant, and False for a flag of the profiler; ``None`` where it is not known."""
     if isinstance(value, Const):
         return bool(value.value)
-    return False if _of_torch(value, PROFILER_FLAGS) else None
+    return False if _is_in_table(value, PROFILER_FLAGS) else None
 
 
-def _of_torch(value: Value, table: Mapping[str, frozenset[str]]) -> bool:
+def _is_in_table(value: Value, table: Mapping[str, frozenset[str]]) -> bool:
     """Return whether a value is an attribute that a table has of one of torch's modules."""
     return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR \
         and value.op.arg in table.get(global_name(value.operands[0]), ())

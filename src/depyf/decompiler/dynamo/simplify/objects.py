@@ -118,7 +118,7 @@ def _call_known(evaluator: PartialEvaluator, op: Op, function: SsaValue, operand
             and isinstance(_constant(operands[1]), str):
         return _set_entry(evaluator, op, first, _constant(operands[1]), operands[2])
     if known == facts.SIZE and len(operands) == 2:
-        if evaluator.owner.says_sizes:
+        if evaluator.owner.has_size_calls:
             read = evaluator.made(o.LOAD_ATTR, "size")
             function, operands = evaluator.define(read, operands[:1], unobservable=True), operands[1:]
             op = evaluator.made(o.CALL, (1, ()))
