@@ -151,6 +151,8 @@ def growth(bodies: Sequence[str], times_larger: int, pool: ThreadPoolExecutor) -
 
 def of_trees(trees: Sequence[str], pool: ThreadPoolExecutor) -> str:
     """Return the table of what decompiling takes in each checkout, and the ratios to the first."""
+    for tree in trees:  # (else the first run of a checkout compiles it)
+        compileall.compile_dir(os.path.join(tree, "src"), quiet=2)
     waiting = [[pool.submit(counted, ["-c", DECOMPILE, os.path.abspath(tree), str(number)]) for number in (0, 30)]
                for tree in trees]
     counts = [often.result() - never.result() for never, often in waiting]
