@@ -201,13 +201,15 @@ def test_what_is_detached_again_is_said_to_be_in_another_place(capture_program):
     def program(compiled):
         model = Adapted("lora", False)
         function = compiled(model)
-        for adapter in (model.lora, torch.nn.Linear(2, 2), None):
+        for adapter in (model.lora, torch.nn.Linear(2, 2), None, torch.nn.Identity()):
             model.lora = adapter
             function(torch.ones(1, 2))
 
     run = RunIndex(capture_program(program))
     rows = [change.row() for each in run.capture.compilations for change in run.changes(each)]
     assert "`self.lora`: there → stored elsewhere in its object" in rows
+    text = index(run.capture)
+    assert "`self.lora`: `None` → an object of type Identity (of `[0/2]`, `[0/0]`)" in text
 
 
 class Items(list):
@@ -252,6 +254,18 @@ def test_a_size_that_each_version_leaves_open_in_a_range_of_its_own_is_not_calle
 
     assert advised(capture_program(program)) == [
         "`x.shape[0]`: versions that leave it open are for a range of its values each: 12 to 15, 16 to 19"]
+
+
+@new_enough
+def test_one_range_that_a_version_leaves_open_is_not_said_to_be_several(capture_program):
+    def program(compiled):
+        function = compiled(lambda table, i: table[i])
+        for i in (3, 2, 1):
+            function(torch.ones(4), i)
+
+    assert advised(capture_program(program)) == [
+        "`i`: a later version leaves it open; whether `dynamic=True` in `torch.compile` spares a version, a trial shows "
+        "(`depyf fix`)"]
 
 
 class Holder:
