@@ -895,7 +895,20 @@ def test_a_limit_is_put_down_to_what_most_versions_are_for(capture_program):
     assert first.endswith("run in plain Python (`len(log)`: 3 → 4).")
     text = index(capture_program(told_programs.method_of_a_list_that_grows))
     assert "from line" in text and "`log.append` is a new bound method at each call, so `[1/0]`, `[1/1]`, `[1/2]`" in text
-    assert "They differ most in" not in text
+
+
+@new_enough
+def test_a_limit_is_put_down_to_what_most_versions_refused_the_call_for(capture_program):
+    def program(compiled):
+        function = compiled(lambda x, mode: x + 1 if mode else x - 1)
+        with torch._dynamo.config.patch(recompile_limit=2):
+            for x, mode in ((torch.ones(2, 2), "a"), (torch.ones(2, 2, dtype=torch.float64), "b")):
+                function(x, mode)
+            with torch.no_grad():
+                function(torch.ones(2, 2), "a")
+
+    first, *_ = verdict(RunIndex(capture_program(program)))
+    assert first.endswith("run in plain Python (`torch.is_grad_enabled()`: `True` → `False`).")
 
 
 def test_a_constant_is_no_name_of_an_open_number(capture_program):
