@@ -141,6 +141,24 @@ def test_transformed_code_says_what_it_is_given_from_the_stack(tmp_path):
     assert "# computed up to the graph break: ___stack0: log.append, ___stack1: x.sum().item()\n" in code.read_text()
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
+def test_two_functions_that_break_at_one_place_name_what_they_pass_on_alike(tmp_path):
+    """They call the same resume function, whose name has an offset of the first of them."""
+    def f(x, first):
+        if first:
+            print()
+        y = torch.repeat_interleave(torch.arange(x.numel()), x)
+        return y + 1
+
+    with depyf.prepare_debug(str(tmp_path / "d")):
+        compiled = torch.compile(f, backend="eager")
+        compiled(torch.tensor([1, 2]), True)
+        compiled(torch.tensor([1, 2]), False)
+    texts = [file.read_text() for file in (tmp_path / "d").glob("__transformed_code_*_resume_in_f_at_*.py")]
+    given = {line for text in texts for line in text.splitlines() if line.startswith("# computed up to")}
+    assert given == {"# computed up to the graph break: ___stack0: torch.repeat_interleave(torch.arange(x.numel()), x)"}
+
+
 def test_what_differs_between_versions_is_said(tmp_path):
     def f(x, n):
         return x * n

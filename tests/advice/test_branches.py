@@ -88,7 +88,7 @@ def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own(test):
 @pytest.mark.parametrize(("body", "said"), [
     ("if x.sum() > 0: return x + 1\nreturn x - 1", "that is the same only where"),
     ("if x.sum() > 0: y = y * 2", "that is the same only where"),
-    ("if x.sum() > 0: assert k", "not the same here: its sides do more than choose one value"),
+    ("if x.sum() > 0: assert k", "something else: its sides do more than choose one value"),
     ("if x.sum() > 0: raise ValueError(k)", "`torch._assert_async(condition, 'text')`"),
     ("for each in w:\n    if x.sum() > 0: break", "whether a turn of the loop at line 2 runs, or runs to its end"),
     ("for each in w:\n    if x.sum() > 0: continue", "whether a turn of the loop at line 2 runs, or runs to its end"),
@@ -110,16 +110,16 @@ def test_a_number_is_changed_in_place_by_nobody():
 
 
 @pytest.mark.parametrize(("body", "why"), [
-    ("if x.sum() > 0:\n    x[0] = 1", "a side sets `x[0]`, which may happen only where that side is taken"),
-    ("g = y.view(-1)\nif x.sum() > 0:\n    y[0] = 1", "a side sets `y[0]`, which may happen only where that side is"),
+    ("if x.sum() > 0:\n    x[0] = 1", "a side sets `x[0]`"),
+    ("g = y.view(-1)\nif x.sum() > 0:\n    y[0] = 1", "a side sets `y[0]`"),
     ("if int(n) % 2 == 0:\n    y = x * 2\nelse:\n    y = x", "`int(n) % 2` is computed as a number of Python's"),
     ("if n.item() % 2 == 0:\n    y = x * 2\nelse:\n    y = x", "`n.item() % 2` is computed as a number of Python's"),
     ("if x.sum() > 0:\n    x /= 2", "changes the caller's tensor in place"),
     ("if x.sum() > 0:\n    x.add_(1)", "in place on one side only"),
     ("k = 3 if x.sum() > 0 else 1", "`3` is a value of Python's"),
     ("if x.sum() > 0:\n    self.seen.append(x)", "`self.seen` is changed on one side only"),
-    ("if x.sum() > 0:\n    out['a'] = x", "a side sets `out['a']`, which may happen only"),
-    ("if x.sum() > 0:\n    out['a'] = x\nelse:\n    out['b'] = x", "a side sets `out['a']`, which may happen only"),
+    ("if x.sum() > 0:\n    out['a'] = x", "a side sets `out['a']`"),
+    ("if x.sum() > 0:\n    out['a'] = x\nelse:\n    out['b'] = x", "a side sets `out['a']`"),
     ("if x.sum() > 0:\n    out['a'] = 'yes'\nelse:\n    out['a'] = 'no'", "`'yes'` is a value of Python's"),
     ("if x.sum() > 0:\n    print('x')", "`print('x')` has to happen on one side only"),
     ("if x.sum() > 0:\n    return None\nreturn x", "`None`, which is no tensor"),
@@ -148,7 +148,7 @@ def test_a_number_is_changed_in_place_by_nobody():
 ])
 def test_what_prevents_a_rewriting_is_said(body, why):
     advice = on_break(site(body))
-    assert "which is not the same here: " in advice.change and why in advice.change
+    assert "; this statement does something else: " in advice.change and why in advice.change
     assert not advice.is_change and not candidates(site(body))
 
 

@@ -303,6 +303,14 @@ def test_what_fails_at_a_branch_is_a_place_to_begin_and_nothing_tries_its_rewrit
     assert all(re.match(r"`m\.py:\d`: `torch\.where`, .* have finite gradients \(`?f`? was not compiled in `\[\d/0\]`\)$", each) for each in texts)
 
 
+def test_a_function_that_failed_is_a_place_to_begin_without_any_advice():
+    failed = [Compilation(CompileId(frame, 0), function=f"f{frame}", outcome="failed",
+                          failure=Failure("BackendCompilerFailed", "no `sort`")) for frame in range(4)]
+    run = SectionContext(Capture(compilations=tuple(failed)))
+    texts, places = first_changes(run, run.advice, run.place)
+    assert places == 4 and texts[0] == "`f0` was not compiled: `BackendCompilerFailed`: no `sort` (`[0/0]`)"
+
+
 def test_a_warning_gives_no_setting_to_try():
     """With `reorderable_logging_functions` torch 2.13 loses warnings of functions that the compiled one calls."""
     site = broken_at("def f(x):\n    warnings.warn('a')\n    return x\n", 2, "GB0007", "Attempted to call function marked as skipped",

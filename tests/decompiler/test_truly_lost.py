@@ -20,7 +20,7 @@ LOST = [
     ("brackets of targets", "[x, y] = y", "(x, y) = y"),
     ("annotations of a function's variables", "x: int = y", "x      = y"),
     ("`global` for what is only read", "global g; return g", "          return g"),
-    ("what stands behind `return` and `raise`", "return x; return y", "return x"),
+    ("what comes after `return` and `raise`", "return x; return y", "return x"),
 ]
 #: The same where only lines are known (before 3.11).
 LOST_WITHOUT_COLUMNS = [

@@ -201,13 +201,15 @@ def test_what_is_detached_again_is_said_to_be_in_another_place(capture_program):
     def program(compiled):
         model = Adapted("lora", False)
         function = compiled(model)
-        for adapter in (model.lora, torch.nn.Linear(2, 2), None):
+        for adapter in (model.lora, torch.nn.Linear(2, 2), None, torch.nn.Identity()):
             model.lora = adapter
             function(torch.ones(1, 2))
 
     run = RunIndex(capture_program(program))
     rows = [change.row() for each in run.capture.compilations for change in run.changes(each)]
     assert "`self.lora`: there → stored elsewhere in its object" in rows
+    text = index(run.capture)
+    assert "`self.lora`: `None` → an object of type Identity (of `[0/2]`, `[0/0]`)" in text
 
 
 class Items(list):
@@ -252,6 +254,18 @@ def test_a_size_that_each_version_leaves_open_in_a_range_of_its_own_is_not_calle
 
     assert advised(capture_program(program)) == [
         "`x.shape[0]`: versions that leave it open are for a range of its values each: 12 to 15, 16 to 19"]
+
+
+@new_enough
+def test_one_range_that_a_version_leaves_open_is_not_said_to_be_several(capture_program):
+    def program(compiled):
+        function = compiled(lambda table, i: table[i])
+        for i in (3, 2, 1):
+            function(torch.ones(4), i)
+
+    assert advised(capture_program(program)) == [
+        "`i`: a later version leaves it open; whether `dynamic=True` in `torch.compile` spares a version, a trial shows "
+        "(`depyf fix`)"]
 
 
 class Holder:
@@ -881,7 +895,20 @@ def test_a_limit_is_put_down_to_what_most_versions_are_for(capture_program):
     assert first.endswith("run in plain Python (`len(log)`: 3 → 4).")
     text = index(capture_program(told_programs.method_of_a_list_that_grows))
     assert "from line" in text and "`log.append` is a new bound method at each call, so `[1/0]`, `[1/1]`, `[1/2]`" in text
-    assert "They differ most in" not in text
+
+
+@new_enough
+def test_a_limit_is_put_down_to_what_most_versions_refused_the_call_for(capture_program):
+    def program(compiled):
+        function = compiled(lambda x, mode: x + 1 if mode else x - 1)
+        with torch._dynamo.config.patch(recompile_limit=2):
+            for x, mode in ((torch.ones(2, 2), "a"), (torch.ones(2, 2, dtype=torch.float64), "b")):
+                function(x, mode)
+            with torch.no_grad():
+                function(torch.ones(2, 2), "a")
+
+    first, *_ = verdict(RunIndex(capture_program(program)))
+    assert first.endswith("run in plain Python (`torch.is_grad_enabled()`: `True` → `False`).")
 
 
 def test_a_constant_is_no_name_of_an_open_number(capture_program):

@@ -71,7 +71,8 @@ def on_branch(site: Site) -> Advice | None:
     if found is None:
         return None
     if isinstance(found, str):
-        return Advice("branch", f"{_BOTH}, which is not the same here: {found}", is_change=False)
+        return Advice("branch", f"{_BOTH} and gives one of two values; this statement does something else: {found}",
+                      is_change=False)
     is_tried = found.edits and site.broken.depth  # (not where it made a compilation fail, which has no depth)
     text = (_MAY_BE_SAME if found.why == _WHY else found.why) + " (`depyf fix` tries it)" * bool(is_tried)
     return Advice("branch", text, is_change=False)
@@ -89,7 +90,8 @@ def _rewritten(site: Site, node: ast.stmt) -> Advice | str | None:
         case ast.If(test, [ast.Assign([ast.Subscript(_, at)]) | ast.AugAssign(ast.Subscript(_, at)) as only], []) if (
                 Values(site.values).dtype(at) == "bool" and ast.unparse(test) in (
                     form.format(ast.unparse(at)) for form in ("{}.any()", "torch.any({})", "{}.sum() > 0"))):
-            return with_lines(site, "branch", [unparsed(only, site.text)], _MASKED.format(ast.unparse(at)), _COST)
+            return with_lines(site, "branch", [unparsed(only, site.text)], _MASKED.format(ast.unparse(at)),
+                              "what is assigned is computed at each call")
     choice = _choice(site, node)
     if choice is None and not isinstance(node, ast.If):
         filters = [each for each in own_parts(node) if isinstance(each, ast.comprehension) and each.ifs]
@@ -207,11 +209,11 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
                 return f"`{unparsed(statement, site.text)}` {whose} in place, and `torch.where` makes a new one"
             case ast.Assign([ast.Subscript() | ast.Attribute() as target]) | ast.AugAssign(
                     ast.Subscript() | ast.Attribute() as target) if ast.unparse(target) != both:
-                return f"a side sets `{unparsed(target, site.text)}`, which may happen only where that side is taken"
+                return f"a side sets `{unparsed(target, site.text)}`"
             case ast.Return(None):
                 return "one side leaves the function, so what comes after it has to run on the other side only"
             case ast.Return(ast.Constant(value)) if not isinstance(value, float):
-                return f"one side returns `{value!r}`, which is no tensor, so the result has no single type"
+                return f"one side returns `{value!r}`, which is no tensor"
             case ast.Return(ast.Tuple() | ast.List() | ast.Dict()):
                 return "what the sides return is no single tensor"
             case ast.Raise():

@@ -177,8 +177,9 @@ RULES: tuple[Rule, ...] = (
     Rule("iterator", "iterator", "torch did not trace this iterator; values that were taken from it outside the "
          "compiled function can be passed, also in a list (`next` does not take a list)",
          facts=lambda at: at.where and at.is_in_program and not at.where.function.startswith("<")),
-    Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers "
-         "of it; drawn outside of what is compiled, they can be passed to it", facts=lambda at: at.met.is_generator),
+    Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor what "
+         "draws from it; numbers drawn outside of what is compiled can be passed to it",
+         facts=lambda at: at.met.is_generator),
 
     # Exceptions.
     Rule("text", "exception", "the text needs the value of a number that torch leaves open; that of `.format(...)` "

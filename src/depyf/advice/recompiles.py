@@ -71,7 +71,7 @@ class Facts:
         of_parameter: the size is one of an ``nn.Parameter``.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
         numbers: the whole numbers or lengths that versions are for, in their order.
-        ranges: where no version leaves the size or number open without a greatest value: the ranges that they leave.
+        ranges: those that versions leave open, where they are several and each has a greatest value.
     """
 
     fixed_at: str = ""
@@ -227,7 +227,8 @@ ROWS = (
         lambda change, at: at.is_open and bool(at.fixed_at)),
     Row("size number", "what is computed with it, or tested of it, at {fixed_at} fixes it: that version is for one "
         "value alone", lambda change, at: bool(at.fixed_at)),
-    Row("size", "`dynamic=False` is set, so a version is for one size", lambda change, at: at.dynamic == "False"),
+    Row("size", "`dynamic=False` is set, so a version is for one size",
+        lambda change, at: at.dynamic == "False" and not at.is_open),
     Row("size number", "versions that leave it open are for a range of its values each: {ranges}",
         lambda change, at: _is_opened(change, at) and bool(at.ranges)),
     Row("size number", "a version is for some of its values only, and calls have others",
@@ -253,7 +254,7 @@ ROWS = (
         lambda change, at: _has_three(change, at) and list(at.numbers) == sorted(set(at.numbers))),
     Row("length", _LOOKING + "one length, or for whether there is any"),
     # What a tensor is like, and the state of torch.
-    Row("view", _LOOKING + "views of other tensors, or for tensors that are none"),
+    Row("view", _LOOKING + "views of other tensors, or for tensors that are no views"),
     Row("layout", _LOOKING + "one layout, or for some strides of it"),
     Row("state", "a version serves calls with the same marks or fewer", lambda change, at: MARKED in change.subject),
     Row("state", "a version is for one state of torch when the function is called; calls of the program that set it: "

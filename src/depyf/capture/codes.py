@@ -120,7 +120,7 @@ class Codes:
             MeantFunction(meant.name, self._number(meant.code), wrappers), packed(transformed), shown, graph_names,
             tuple(ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code), resume.parameters,
                                    meant_by_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
-            facts, self._traced_code(original, [shown.get(called, called) for called in resumes]))
+            facts, self._traced_code(original, {shown.get(called, called): called for called in resumes}))
         builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
         self._of.setdefault((id(original), id(meant.code)), []).append(builder)
         builder.recorded = self._log.append(bytecode)
@@ -135,8 +135,12 @@ class Codes:
             known = self._numbered[id(code)] = code, number, record
         return known[1]
 
-    def _traced_code(self, original: CodeType, resumes: list[str]) -> TracedCode | None:
-        """Return what Dynamo traced of a function in which graphs break."""
+    def _traced_code(self, original: CodeType, resumes: dict[str, str]) -> TracedCode | None:
+        """Return what Dynamo traced of a function in which graphs break.
+
+        Args:
+            resumes: the shown names of its resume functions, with the names by which this code calls them.
+        """
         if not resumes:
             return None
         if id(original) not in self._traced:
@@ -144,7 +148,7 @@ class Codes:
         traced = self._traced[id(original)]
         if traced is None:
             return None
-        return TracedCode(packed(traced.code), {name: traced.name(name) for name in resumes})
+        return TracedCode(packed(traced.code), {name: traced.name(called) for name, called in resumes.items()})
 
     def guarded_by(self, ids: CompileId, text: str) -> None:
         """Record torch's printed guard tree, while the frame is being compiled."""

@@ -113,10 +113,10 @@ class Circumstances:
         return tuple(int(fact.text) for fact in facts if fact is not None and fact.text.isdigit())
 
     def _ranges(self, opened: Sequence[tuple[Compilation, str]]) -> str:
-        """Return the ranges that versions leave open, as text; ``""`` where one has no greatest value."""
+        """Return the ranges that versions leave open, as text; ``""`` for one, or where one has no greatest value."""
         ranges = [self.run.range_of(compilation, source) for compilation, source in opened]
-        return some(list(dict.fromkeys(each.in_words() for each in ranges)), MOST) if ranges and all(
-            each.high is not None for each in ranges) else ""
+        texts = list(dict.fromkeys(each.in_words() for each in ranges))
+        return some(texts, MOST) if len(texts) > 1 and all(each.high is not None for each in ranges) else ""
 
     def _set_at(self, setters: tuple[str, ...]) -> str:
         """Return the places of the program that call one of some functions, as Markdown."""

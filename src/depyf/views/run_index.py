@@ -224,6 +224,8 @@ class RunIndex:
                 return replace(change, was=was, now=now)
         if change.before == "there":
             change = self._moved(compilation, change)
+        elif "there" in change.was:
+            change = replace(change, was=self._expected(change))
         if not change.now and change.before and is_literal(change.before):
             now = self._value(compilation.compile_id, change.subject) or self._opened_at(compilation, change.subject)
             if now not in ("", change.before):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import math
-from collections import Counter
 from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
@@ -236,24 +235,9 @@ def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
 
 
 def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
-    """Return what the versions of a function expect the most values of, the reason for the limit, as a clause."""
+    """Return why the most versions of a function did not match the call at the limit, as a clause."""
     changes = run.changes(compilation)
-    if changes and not changes[0].lasts:
-        return f" ({changes[0].row()})"
-    own = {change.subject: change for change in reversed(changes)}
-    values: dict[str, set[str]] = {subject: set() for subject in reversed(own)}
-    times: Counter[str] = Counter()
-    for each in run.capture.compilations:
-        if each.compile_id.frame_key == compilation.compile_id.frame_key:
-            for change in run.changes(each):
-                times[change.subject] += 1
-                values.setdefault(change.subject, set()).update(change.was)
-            for difference in run.differences(each):
-                values.setdefault(difference.subject, set()).update((difference.was.text, difference.now.text))
-    if not values:
-        return ""
-    subject = max(values, key=lambda each: (len(values[each]), times[each]))  # (of two, the first of this call)
-    return f" ({own[subject].row()})" if subject in own else f". They differ most in {code(subject)}"
+    return f" ({max(changes, key=lambda each: len(each.failures)).row()})" if changes else ""
 
 
 def _at(run: RunIndex, where: SourceLocation | None, compilation: Compilation) -> str:

@@ -267,8 +267,8 @@ def not_compiled(run: SectionContext) -> list[str]:
     left_alone = [frame for frame in run.frames.values() if frame.without_tensors]
     if not groups and not left_alone:
         return []
-    lines = ["## Not compiled", "", "These run in plain Python, as if there were no `torch.compile`, unless an "
-             "exception is named.", ""]
+    lines = ["## Not compiled", "", "These run in plain Python, as if there were no `torch.compile`. Where an "
+             "exception is named, the call raised it, unless `torch._dynamo.config.suppress_errors` was set.", ""]
     for members in groups[:ROWS]:
         lines += _not_compiled(run, members)
     lines += left_out(len(groups) - ROWS, "reason")

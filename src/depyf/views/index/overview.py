@@ -20,7 +20,7 @@ from ..formatting import NOT_LOST, OUTCOMES, is_from_file, remarks, seconds, tot
 from ..function_summary import FunctionSummary
 from ..markdown import code, count, link, prose, some
 from ..run_index import RunIndex
-from ..verdict import verdict
+from ..verdict import verdict, why_plain
 from .written import BROWSER, START, WORDS
 
 #: How many of a kind are listed one by one.
@@ -294,8 +294,10 @@ def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLoc
             continue  # a library's, called where the program's own line breaks a graph: that line is a place
         where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
         what = _LOST[each.outcome].format(code(str(each.compile_id)))
-        for text in adviser.on_lost(each)[:1]:
-            yield _Change(1, each.seconds, 1, f"{where}{text}", f"{run.name_of(each)} {what}")
+        if texts := adviser.on_lost(each):
+            yield _Change(1, each.seconds, 1, f"{where}{texts[0]}", f"{run.name_of(each)} {what}")
+        elif each.outcome == "failed":
+            yield _Change(1, each.seconds, 1, why_plain(run, each), code(str(each.compile_id)))
 
 
 def _lost_at(compilation: Compilation) -> list[SourceLocation]:
