@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 #: From how many operands on a ``not`` before all of them is likelier than one before each.
 _MANY = 3
-#: So many spellings of a test are compared, with so many operands in all.
-_MOST_SPELLINGS, _MOST_OPERANDS = 64, 384
+#: So many spellings of a test are compared, with so many operands in all; so many operands are grouped in all ways.
+_MOST_SPELLINGS, _MOST_OPERANDS, _MOST_GROUPED = 64, 384, 6
 #: So many ways to read the text before an operand are followed.
 _MOST_STATES = 4
 #: One step of it.
@@ -136,9 +136,16 @@ def _groupings(values: list[ast.expr], is_contrary: bool) -> Iterator[list[list[
     if is_contrary or all(map(_is_shareable, values)) and _shares_mostly(values):
         yield [values]
     count = len(values)
-    for cuts in product((1, 0), repeat=count - 1):
-        starts = [0, *(at for at, cut in enumerate(cuts, 1) if cut), count]
-        yield [values[start:end] for start, end in zip(starts, starts[1:])]
+    if count <= _MOST_GROUPED:
+        for cuts in product((1, 0), repeat=count - 1):
+            starts = [0, *(at for at, cut in enumerate(cuts, 1) if cut), count]
+            yield [values[start:end] for start, end in zip(starts, starts[1:])]
+        return
+    alone = [[each] for each in values]
+    yield alone
+    for start in range(count):
+        for end in range(start + 2, count + 1):
+            yield [*alone[:start], values[start:end], *alone[end:]]
 
 
 def _is_shareable(value: ast.expr) -> bool:

@@ -121,6 +121,7 @@ class _Arrangement:
     def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
         self.returns_values = returns_values
+        self.words = {each.kind for each in evidence.exits if each.kind.startswith("return")}
 
     def place(self, stmt: ast.Return) -> None:
         """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
@@ -587,6 +588,8 @@ class _Arrangement:
                                                   or not self.evidence.has_lines and not is_last):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
+            if not written and not is_last and self.evidence.has_columns and self.words == {"return None"}:
+                written = "return None"  # (Its place is that of a clean-up.)
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:
