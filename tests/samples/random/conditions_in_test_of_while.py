@@ -1,4 +1,3 @@
-# may fall back
 def f(a, b, c, d):
     while 3 > (b and a.c or a):
         a.x(b)

@@ -1,4 +1,3 @@
-# may fall back
 def f(a, b):
     try:
         a

@@ -151,6 +151,8 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     owner = collector(state, depth, ast.List)
     if isinstance(owner, Accumulator):
         owner.element = value
+    elif state.element is None and any(isinstance(e, Iter) for e in state.stack[-depth:]):
+        state.element = value
     else:
         owner.elts.append(value)
 
@@ -324,9 +326,13 @@ def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
     field = executor.scope.position(executor.offset)
     if field is None or field.column is None or field.end_column is None:
         return None
+    if isinstance(value, ast.Name):
+        return field.end_column - field.column == len(value.id)
     start = start_of(executor.scope, value)
     if start is None or start < (field.line, field.column):
         return None
+    if isinstance(value, (ast.BoolOp, ast.IfExp, ast.Compare)):  # their first part may be in parentheses
+        return True if start == (field.line, field.column) else None
     return start == (field.line, field.column)
 
 

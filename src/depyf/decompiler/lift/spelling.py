@@ -597,4 +597,6 @@ def _own_span(scope: Positions, expr: ast.expr) -> tuple[Place, Place] | None:
     position = scope.position(offset_of(expr))
     if position is None or position.column is None or position.end_column is None:
         return None
+    if isinstance(expr, ast.Name) and position.end_column - position.column != len(expr.id):
+        return None
     return (position.line, position.column), (position.end_line, position.end_column)

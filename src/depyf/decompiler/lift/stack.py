@@ -268,6 +268,7 @@ class State:
     stmts: list[ast.stmt] = field(default_factory=list)
     queue: list[tuple[ast.expr, ast.expr | Assigning]] = field(default_factory=list)
     queued: set[int] = field(default_factory=set)
+    element: ast.expr | None = None
 
     def pop(self) -> Entry:
         """Pop the top entry; below the block's own stack, a new stack parameter if those are allowed."""

@@ -49,6 +49,13 @@ class RegionCfg(Cfg):
         self.nowhere: dict[int, int] = {}
         self.in_loops: dict[int, set[int]] = {}
 
+    def redirect(self, old: int, new: int) -> None:
+        """Lead all edges to ``old`` to ``new``, and remove ``old``."""
+        super().redirect(old, new)
+        for region, resume in self.resumes.items():
+            if resume == old:
+                self.resumes[region] = new
+
     def is_duplicate(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
         """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations.
 
@@ -271,3 +278,14 @@ class Analysis:
             if block.handler not in around and block.handler is not None:
                 work.append((block.handler, 0))
         return body
+
+    def handler_of(self, id: int) -> int | None:
+        """Return the running handler that a ``POP_EXCEPT`` ends."""
+        at = id
+        while True:
+            if self.cfg.kinds.get(at) in ("except", "except*", "finally"):
+                return at
+            up = self.tree.parent[at]
+            if up == at:
+                return None
+            at = up

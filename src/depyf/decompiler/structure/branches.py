@@ -248,6 +248,8 @@ def body_without_return(walker: Walker, head: int) -> set[int]:
 
 def is_else(walker: Walker, normal_exit: int, exit_: int, body: set[int], frame: Frame) -> bool:
     """Return whether the statements at ``normal_exit`` can only be an ``else`` clause: they go on in a loop around."""
+    if normal_exit == exit_:
+        return False
     ends = outer_ends(frame, None) - {exit_}
     return bool(ends) and bool(first_of(walker, ends, [normal_exit], body | {exit_}))
 

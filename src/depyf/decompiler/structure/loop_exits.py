@@ -168,6 +168,10 @@ def skip_unwinding(walker: Walker, id: int, head: int) -> int:
                 continue
             if op.kind == "LEAVE" and op.target not in around:
                 continue
+            if op.kind == "POP_EXCEPT":
+                handler = walker.analysis.handler_of(id)
+                if handler is not None and not walker.analysis.dominates(handler, head):
+                    continue
             return id
         id = block.successors[0]
     return id
@@ -357,6 +361,8 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
 
 def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) -> int:
     """Return the target of a break out of the loop that skips the ``else`` clause."""
+    if loop.follow is not None and loop.follow in lone:
+        return loop.follow
     sure = [target for target in lone if target in edges.strong]
     if sure:
         return sure[0]

@@ -74,6 +74,8 @@ class _Speller:
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):
                 statements[at] = outer = self._by_columns(statement)
                 self._spell(outer)
+                if len(statements) > at + 1 and isinstance(statement, ast.Assert):
+                    _join_asserts(statements, at)
 
     def _if_in_case(self, case: ast.match_case) -> None:
         """Make ``case x if a:`` with ``if b:`` in it of ``case x if a and b:``, if that is where ``b`` is."""
@@ -231,6 +233,18 @@ def _is_inside(outer: ast.expr, inner: ast.expr, test: ast.expr, scope: CodeScop
         return True
     column = start[1] - before - len("assert ") - INDENTATION
     return best_spelling(scope, outer, column)[0] <= best_spelling(scope, test, None, keyword="assert ")[0]
+
+
+def _join_asserts(statements: list[ast.stmt], at: int) -> None:
+    """Make ``assert a and b`` of two in one line."""
+    one, other = statements[at:at + 2]
+    if not isinstance(one, ast.Assert) or not isinstance(other, ast.Assert) or line_of(one) != line_of(other):
+        return
+    if line_of(one) is not None and (
+        one.msg is other.msg is None or one.msg and other.msg and ast.dump(one.msg) == ast.dump(other.msg)
+    ):
+        one.test = ast.BoolOp(ast.And(), [one.test, other.test])
+        del statements[at + 1]
 
 
 def _contrary(test: ast.expr) -> ast.expr:

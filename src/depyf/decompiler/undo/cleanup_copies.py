@@ -322,6 +322,8 @@ class _Copy:
         self.around = cfg.blocks[region].handler
         self.ends: list[tuple[int, int]] = []
         self.leaves = False
+        #: ``with`` statements in the clean-up and in its copy: if nothing else ends it, what they swallow may
+        self._withs: set[tuple[int, int]] = set()
         self._pending: list[tuple[int, int, int, int]] = []
         self._steps = 0
 
@@ -333,7 +335,10 @@ class _Copy:
         """
         self._pending.append((self.region, 1, start, 0))
         seen: set[tuple[int, int, int, int]] = set()
-        while self._pending:
+        while self._pending or (self._withs and not self.ends):
+            if not self._pending:
+                self._pending = [(one, 0, other, 0) for one, other in self._withs]
+                self._withs = set()
             places = self._pending.pop()
             if places not in seen:
                 seen.add(places)
@@ -354,6 +359,7 @@ class _Copy:
             self._steps += 1
             if self._steps > 20000:
                 raise CannotDecompile(STRUCTURE, "a finally that is too large")
+            self._note_with(self.blocks[h].handler, self.blocks[c].handler)
             h, i = self._over_jumps(h, i)
             handling = self.blocks[h]
             if i >= len(handling.ops) and handling.end == "reraise" and handling.handler == self.around:
@@ -364,7 +370,7 @@ class _Copy:
             skip = _unwinding(_ahead(self.cfg, h, i, 4))
             if skip:
                 h, i = _further(self.cfg, h, i, skip)
-                j += _dropping(copied.ops, j)
+                j += _dropping(copied.ops, j, self.blocks[h].ops, i)
             elif i < len(handling.ops) and j < len(copied.ops) and same_op(handling.ops[i], copied.ops[j]):
                 i, j = i + 1, j + 1
             elif i < len(handling.ops) or j < len(copied.ops):
@@ -384,6 +390,11 @@ class _Copy:
                 self.leaves = True
             else:
                 self._pending.append((one, 0, other, 0))
+
+    def _note_with(self, one: int | None, other: int | None) -> None:
+        if one is not None and other is not None and one != other and one in self.cfg.resumes \
+                and other in self.cfg.resumes:
+            self._withs.add((one, other))
 
     def _over_jumps(self, id: int, index: int) -> tuple[int, int]:
         block = self.blocks[id]
@@ -423,9 +434,12 @@ def _unwinding(ops: list[Op]) -> int:
     return 0
 
 
-def _dropping(ops: list[Op], index: int) -> int:
+def _dropping(ops: list[Op], index: int, others: list[Op], other: int) -> int:
     """Count the operations that take off the value that was to be returned, where ``finally`` goes elsewhere."""
     kinds = [op.kind for op in ops[index : index + 2]]
     if kinds == ["SWAP", "POP"]:
         return 2
-    return int(kinds[:1] == ["POP"])
+    if kinds[:1] == ["POP"] and ops[index].arg is None:
+        if other >= len(others) or others[other].kind != "POP" or others[other].arg is not None:
+            return 1
+    return 0

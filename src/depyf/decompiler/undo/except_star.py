@@ -40,7 +40,8 @@ def desugar_except_star(cfg: RegionCfg) -> None:
         if id is not None and _start(cfg.blocks[id]):
             _Statement(cfg, id).rewrite()
             cfg.groups.add(id)
-    cfg.prune()
+    if cfg.groups:
+        cfg.prune()
 
 
 def _start(block: Block) -> int:

@@ -278,6 +278,8 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
         elif block.end == "jump":
             if not _UNWINDS.issuperset([op.kind for op in block.ops]):
                 continue
+            if block.successors[0] in cfg.nowhere.values():
+                continue  # (one of them may be a ``return``, with its value on the stack)
             if all(op.kind == "POP" and op.line is None for op in block.ops):
                 continue  # no copy, which would have the line of its statement (3.12 and later)
         elif block.end != "return" or not _is_statement(block):
