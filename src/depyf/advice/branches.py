@@ -74,7 +74,7 @@ def on_branch(site: Site) -> Advice | None:
         return Advice("branch", f"{_BOTH} and gives one of two values; this statement does something else: {found}",
                       is_change=False)
     is_tried = found.edits and site.broken.depth  # (not where it made a compilation fail, which has no depth)
-    text = (_MAY_BE_SAME if found.why == _WHY else found.why) + " (`depyf fix` tries it)" * bool(is_tried)
+    text = (_MAY_BE_SAME if found.condition else found.why) + " (`depyf fix` tries it)" * bool(is_tried)
     return Advice("branch", text, is_change=False)
 
 

@@ -31,7 +31,7 @@ class Advice:
         rule: name of the rule, ``"print"``.
         change: what to do, as the end of a sentence, or a sentence on why the graph breaks; code in backticks.
         why: why a change helps.
-        cost: what it costs, or when it is not the same.
+        cost: what it costs, or when it is not the same; of a setting, what it does.
         edits: the change, where it is mechanical.
         settings: lines that set options of torch, to be inserted before the first compiled call.
         condition: the test that chose between two sides, as the old and as the new lines have it.

@@ -116,7 +116,7 @@ class RunningResult:
         served: the versions that ran: ``"forward [0/1]"``, resume functions with the line that they continue.
         missed: functions that no version fits. Torch would compile them.
         nothing_fits: no version of the function itself fits the call; what torch would compile was judged, compiled
-            apart as the program would do it (with its compile caches).
+            separately as the program would do it (with its compile caches).
         differing: each place that is different, and how, in words.
         not_judged: each place that was not compared, and why, in words.
         remade: what was judged in a compilation made afresh, and why; empty where it was the versions that exist.

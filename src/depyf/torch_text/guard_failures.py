@@ -277,7 +277,7 @@ def _tensor_comparison(tensor: re.Match[str], seen: Seen) -> Comparison:
         return Comparison(source)
     expected, actual = ([key.strip() for key in keys[name].split(",") if key.strip()] for name in ("expected", "seen"))
     return _dispatch_key_comparison(source, [key for key in expected if key not in actual],
-                             [key for key in actual if key not in expected])
+                                    [key for key in actual if key not in expected])
 
 
 def _dispatch_key_comparison(source: str, lost: list[str], new: list[str]) -> Comparison:
