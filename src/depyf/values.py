@@ -38,13 +38,14 @@ def frozen(cls: type[T]) -> type[T]:
             return NotImplemented
         return bool(state(self) == state(other))
 
-    @reprlib.recursive_repr()
-    def text(self: object) -> str:
-        shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr]  # type: ignore[arg-type]
-        return f"{type(self).__qualname__}({', '.join(shown)})"
-
-    made.__eq__, made.__hash__, made.__repr__ = same, lambda self: hash(state(self)), text
+    made.__eq__, made.__hash__, made.__repr__ = same, lambda self: hash(state(self)), _text
     return cls
+
+
+@reprlib.recursive_repr()
+def _text(self: Any) -> str:
+    shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr]
+    return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
 # --- results that several views of one run need, made once while they are written -------------------

@@ -26,6 +26,8 @@ from .user_expressions import FROM_NUMPY
 
 #: (Managers of a dictionary's keys and values have no ``accessed_by``.)
 _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
+#: What is before the comment: a comment sign inside of a string begins none.
+_CONDITION = re.compile(r"""(?:[^'" ]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?!  # ).)*""", re.DOTALL)
 _IDENTITY = re.compile(r"___check_(?P<what>type|obj)_id\((?P<subject>.*), \d+\)")
 _TYPE = re.compile(r"type=<class '(?P<type>[^']*)'>")
 _CAUSE = re.compile(r"  # (?P<code>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
@@ -150,12 +152,10 @@ def _marked_tensor(guard: Guard) -> tuple[str, SourceLocation | None] | None:
 
 def _split_comment(rest: str) -> tuple[str, str]:
     """Return ``(condition, comment)``; the comment says which line made torch ask."""
-    # A comment sign may be inside a string of the condition: the comment begins where Python ends.
-    first = cut = rest.find("  # ")
-    while cut >= 0 and not is_expression(rest[:cut].strip()):
-        cut = rest.find("  # ", cut + 1)
-    cut = first if cut < 0 else cut
-    return (rest[:cut].rstrip(), rest[cut:]) if cut >= 0 else (rest.rstrip(), "")
+    first, end = rest.find("  # "), _CONDITION.match(rest).end()  # type: ignore[union-attr]  # (matches any text)
+    if 0 <= first < end and not is_expression(rest[:end].strip()):  # (an odd quote in what is no Python)
+        end = first
+    return rest[:end].rstrip(), rest[end:]
 
 
 def _cause(comment: str, full_path: Callable[[str], str]) -> SourceLocation | None:

@@ -125,7 +125,7 @@ class PrivateApi:
         for place in self.places:
             module, _, path = place.partition(":")
             try:
-                owner, value = None, importlib.import_module(module)
+                owner, value = None, sys.modules.get(module) or importlib.import_module(module)
                 for part in path.split(".") if path else ():
                     owner, value = value, getattr(value, part)
             except AttributeError as error:
