@@ -77,3 +77,11 @@ def test_a_difference_in_a_condition_is_in_brackets():
     texts = [condition_in_words(symbol(each, "", "guarded"), compilation, names)
              for each in ("Ne(s3 - s84, 1)", "s84 + s3 <= s5", "s5 <= 4096")]
     assert texts == ["x1 - (x0 - int(box[0])) != 1", "x1 + (x0 - int(box[0])) <= x.shape[0]", "x.shape[0] <= 4096"]
+
+
+@pytest.mark.parametrize("source, size", [
+    ("dict.__getitem__(L['out'], list(dict.keys(L['out']))[0]).size()[1]", "list(out.values())[0].shape[1]"),
+    ("L['a, b'].size()[1]", "L['a, b'].shape[1]")])
+def test_a_source_with_a_comma_is_whole_in_a_condition(source, size):
+    compilation = Compilation(CompileId(0, 0), symbols=(symbol("s1", f"{source}, L['y'].size()[1]"),))
+    assert condition_in_words(symbol("Ne(s1, 4)", "", "guarded"), compilation, {}) == f"{size} != 4"

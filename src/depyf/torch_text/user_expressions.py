@@ -179,7 +179,7 @@ def with_sizes(expression: str) -> str:
 
 def sources_of(sources: str) -> list[str]:
     """Return the values that a symbol of torch's is; ``sources`` lists them (one may be ``list.__getitem__(x, 0)``)."""
-    tree = parsed_expression(f"[{sources}]") if "__getitem__(" in sources else None
+    tree = parsed_expression(f"[{sources}]") if ", " in sources else None
     return [ast.unparse(each) for each in tree.elts] if isinstance(tree, ast.List) else [
         each for each in sources.split(", ") if each]
 

@@ -28,7 +28,7 @@ from ..torch_text.guard_failures import number
 from ..torch_text.libraries import is_from_cache, is_of_backend, short_path_of_torch
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import bound_of_symbol, is_float, symbols_in, with_symbols
-from ..torch_text.user_expressions import sources_in_words, with_stack_names
+from ..torch_text.user_expressions import sources_in_words, sources_of, with_stack_names
 from .changes import in_words
 from .formatting import place_in_torch
 
@@ -61,7 +61,7 @@ def condition_of_inductor(
     """Return the condition of Inductor's for which a version did not fit a call; ``None`` if unknown."""
     if compilation is None:
         return None
-    known = {each.symbol: in_words(each.source.partition(", ")[0], names)
+    known = {each.symbol: in_words(sources_of(each.source)[0], names)
              for each in compilation.symbols if each.kind == "created" and each.source}
     subject, text = in_words(failure.subject, names), in_words(failure.text.partition(" # ")[0], names)
     failed = [each for each in compilation.symbols if each.kind == "guarded" and (
@@ -72,7 +72,7 @@ def condition_of_inductor(
 
 def condition_in_words(decision: SymbolDecision, compilation: Compilation, names: Mapping[str, str]) -> str:
     """Return a condition with sizes in place of their symbols: ``x.shape[0] <= 4096``; of equal sizes the first."""
-    known = {each.symbol: in_words(each.source.partition(", ")[0], {}) for each in compilation.symbols if each.source}
+    known = {each.symbol: in_words(sources_of(each.source)[0], {}) for each in compilation.symbols if each.source}
     integers = not any(map(is_float, symbols_in(decision.symbol)))
     return with_stack_names(
         plain(with_symbols(decision.symbol, lambda symbol: known.get(symbol, symbol)), integers), names)
