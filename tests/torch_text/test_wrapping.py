@@ -41,6 +41,13 @@ def test_after_a_long_key_is_broken():
     assert ast.dump(ast.parse("(" + "\n".join(lines) + ")")) == ast.dump(ast.parse(text))
 
 
+def test_lines_are_indented_by_the_brackets_that_are_open():
+    layer = f"self.{LONG}[i]"
+    lines = broken(f"all(check_type({layer}.cache, '{LONG}') and {layer}.is_on is False for i in range(2))", 8)
+    assert lines == ["        all(", f"            check_type({layer}.cache,", f"                '{LONG}')",
+                     f"            and {layer}.is_on is False for i in range(2))"]
+
+
 def test_what_fits_is_left_alone():
     assert wrapped("x = 1", 4) == ["    x = 1"]
     assert wrapped("y" * 200, 0) == ["y" * 200]

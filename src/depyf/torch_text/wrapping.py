@@ -163,7 +163,7 @@ def broken(text: str, indent: int) -> list[str]:
     """Return an expression as lines of at most ``WIDTH`` columns, where the fewest brackets are open.
 
     They are inside of brackets, so that it may be broken between any two tokens. All but the first line are four
-    columns further to the right.
+    columns further to the right, for each bracket that is open there.
     """
     if len(text) + indent <= WIDTH:
         return [" " * indent + text]
@@ -173,6 +173,7 @@ def broken(text: str, indent: int) -> list[str]:
     rest = _LONG_STRING.sub(lambda match: match[0] if len(match[0]) <= longest else _parts(match[0], longest), text)
     breaks = _breaks(rest) if len(rest) > room else ()
     begin = following = 0
+    margins = [indent]
     while len(rest) - begin > room:
         points = []
         while following < len(breaks) and len(rest[begin : breaks[following][1]].rstrip()) <= room:
@@ -181,13 +182,15 @@ def broken(text: str, indent: int) -> list[str]:
             following += 1
         if not points:
             break
-        at = -min(points)[1]
+        cost, place = min(points)
+        at = -place
         lines.append(rest[begin:at].rstrip())
         begin = len(rest) - len(rest[at:].lstrip())
         following = bisect.bisect_right(breaks, begin, key=lambda each: each[1])
-        room = WIDTH - indent - INDENT
+        margins.append(indent + INDENT * max(1, cost % _AT_ARITHMETIC))
+        room = WIDTH - margins[-1]
     lines.append(rest[begin:])
-    return [" " * (indent + INDENT * (number > 0)) + line for number, line in enumerate(lines)]
+    return [" " * margin + line for margin, line in zip(margins, lines)]
 
 
 @lru_cache(maxsize=4096)
