@@ -47,7 +47,7 @@ OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "constant"),
     (("type(x)", ("the same type of dict",), "int"), "constant"),
     (("cfg", ("the same object",), "another object"), "object"), (("p.grad", ("the same object",), "gone"), "object"),
-    (("the marked dimensions of a tensor (dynamic)", ("{0}",), "{1}"), "state"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
+    (("the marked dimensions of a tensor (dynamic)", ("{0}",), "{1}"), "marks"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "constant"),
     (("n % 2", ("not 0",), "0"), "condition"), (("n >= 0 and n <= 4", ("True",), "False"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),
     (("self.best", ("inf",), "an object of type Tensor"), "constant"),
@@ -61,7 +61,7 @@ def test_events(change, event):
 def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
     known = {"bound-method", "size", "number", "constant", "condition", "none", "key", "keywords", "attribute", "function",
-             "object", "length", "layout", "view", "state"}
+             "object", "length", "layout", "view", "state", "marks"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
 

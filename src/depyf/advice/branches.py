@@ -73,9 +73,8 @@ def on_branch(site: Site) -> Advice | None:
     if isinstance(found, str):
         return Advice("branch", f"{_BOTH} and gives one of two values; this statement does something else: {found}",
                       is_change=False)
-    is_tried = found.edits and site.broken.depth  # (not where it made a compilation fail, which has no depth)
-    text = (_MAY_BE_SAME if found.condition else found.why) + " (`depyf fix` tries it)" * bool(is_tried)
-    return Advice("branch", text, is_change=False)
+    tried = " (`depyf fix` tries it)" if found.edits and site.is_tried else ""
+    return Advice("branch", (_MAY_BE_SAME if found.condition else found.why) + tried, is_change=False)
 
 
 def candidates(site: Site) -> list[Advice]:

@@ -116,7 +116,9 @@ def event_of(change: ValueChange) -> str:
     first = change.subject.partition(", ")[0]
     if not change.lasts:
         return "bound-method"
-    if is_autocast(first) or first in STATES or first.startswith(MARKED):
+    if first.startswith(MARKED):
+        return "marks"
+    if is_autocast(first) or first in STATES:
         return "state"
     by_subject = _by_subject(change.subject, set(values) <= set(PRESENCE))
     return ("keywords" if change.keywords else by_subject) or _by_values(change, values)
@@ -256,7 +258,7 @@ ROWS = (
     # What a tensor is like, and the state of torch.
     Row("view", _LOOKING + "views of other tensors, or for tensors that are no views"),
     Row("layout", _LOOKING + "one layout, or for some strides of it"),
-    Row("state", "a version serves calls with the same marks or fewer", lambda change, at: MARKED in change.subject),
+    Row("marks", "a version serves calls with the same marks or fewer"),
     Row("state", "a version is for one state of torch when the function is called; calls of the program that set it: "
         "{set_at}", lambda change, at: bool(at.set_at)),
     Row("state", "a version is for one state of torch when the function is called"),

@@ -31,6 +31,7 @@ class Site:
         editable: the file is the user's own: not installed.
         compiled_site: the site in the compiled function itself, from which the one around the statement may have been
             called; ``None`` where torch's stack does not say.
+        is_tried: ``depyf fix`` tries changes of it: the break is in a compilation's list, and made none fail.
     """
 
     broken: GraphBreak
@@ -42,6 +43,7 @@ class Site:
     module: ast.Module | None = None
     editable: bool = False
     compiled_site: Site | None = None
+    is_tried: bool = True
 
     @property
     def values(self) -> tuple[NamedValue, ...]:

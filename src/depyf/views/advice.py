@@ -38,8 +38,10 @@ class Adviser:
         """
         if broken not in self._of_breaks:
             cause = self._reconstructed_for(broken) if met(broken).kind == "reconstruction" else None
+            site = self.run.source.site(self._from_outermost(broken))
+            known = self.run.capture.by_id.get(broken.compile_id.key)
             advice = self.on_break(cause) if cause is not None else on_break(
-                self.run.source.site(self._from_outermost(broken)))
+                replace(site, is_tried=known is not None and broken in known.breaks))
             if advice and cause and cause.location and not cause.location.is_at(broken.location):
                 place = code(self.run.short_place(cause.location))
                 advice = replace(advice, change=f"it follows from the graph break at {place}: {advice.change}")
@@ -75,7 +77,7 @@ class Adviser:
             return list(filter(None, [self._circumstances.constraint(compilation)]))
         if failure is not None and failure.reason and not causes:
             inner = [failure.location] if failure.location is not None else []
-            causes = [replace(graph_break(compilation.compile_id, failure.reason, inner), depth=0)]
+            causes = [graph_break(compilation.compile_id, failure.reason, inner)]
         texts = list(filter(None, map(self.change_on, causes)))
         if not texts and any(met(broken).kind == "next" for broken in causes):
             # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)
