@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..advice.source import called, parsed, parsed_statement
 from ..model.folding import fold
 from ..records.model import Compilation, GraphBreak, GuardFailure, SourceLocation
+from ..torch_text.events import graph_break
 from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_library
 from ..torch_text.met import Met, bound_method, is_step_of_scheduler, met
@@ -277,13 +278,15 @@ def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]
 
 
 def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]:
-    """Group compilations that gave no code by function and reason."""
+    """Group compilations that gave no code by function and by what torch raised, and where; values left out."""
     groups: dict[object, list[Compilation]] = {}
     for compilation in compilations:
         if compilation.outcome in NOT_LOST:
             continue
-        place = compilation.location
-        reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""
-        groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line),
-                           without_values(reason)), []).append(compilation)
+        place, failure = compilation.location, compilation.failure
+        account = failure and graph_break(compilation.compile_id, failure.reason)
+        raised = failure and account and (
+            failure.kind, failure.location, without_values(account.reason), without_values(account.explanation))
+        groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line), raised),
+                          []).append(compilation)
     return list(groups.values())
