@@ -265,6 +265,20 @@ def test_at_the_recompile_limit_what_differs_is_not_known():
     assert said == "`self.step`: each version that looks at it is for one of its values, or for one type"
 
 
+@pytest.mark.parametrize(("modes", "more"), [
+    ("abc", "; each of these versions is for another value of `mode`, too: to spare one, that has to stay the same or to "
+     "be left open as well"),
+    ("aba", "")])  # (the third version differs from the second, and not from the first)
+def test_what_else_each_version_is_for_is_said_with_the_advice(modes, more):
+    """Torch names the guard that failed first."""
+    versions = [((Guard(f"L['step'] == {n}", "L['step']", "EQUALS_MATCH", ""), guards("4,", "1,", mode)[1]),
+                 tuple(GuardFailure(CompileId(0, other), "", "L['step']", str(other), str(n), subject="step")
+                       for other in range(n - 1, -1, -1)), ()) for n, mode in enumerate(modes)]
+    run = run_of(*versions)
+    assert Adviser(run).on(run.capture.compilations) == [
+        f"`step`: each version that looks at it is for one of its values, or for one type{more}"]
+
+
 def test_a_global_of_torchs_is_no_argument_of_the_function():
     members = again(("G['__import_torch_dot_nn']._cache_enabled", "torch.nn._cache_enabled", "0", "1"))
     assert Adviser(RunIndex(Capture(compilations=members))).on(members) == [

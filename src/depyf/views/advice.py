@@ -173,8 +173,15 @@ class Adviser:
             said = self._on_change(change, each)
             if said is not None and said.rule not in self._tried:
                 advised.setdefault(said, []).append((_subject_text(change), each))
-        return {replace(said, change=f"{some(list(dict(of)), MOST)}: {prose(said.change)}"): [each for _, each in of]
+        return {replace(said, change=f"{some(list(dict(of)), MOST)}: {prose(said.change)}{self._besides(of)}"): [
+                    each for _, each in of]
                 for said, of in sorted(advised.items(), key=lambda item: (not item[0].is_change, -len(item[1])))}
+
+    def _besides(self, advised: Iterable[tuple[str, Compilation]]) -> str:
+        """Return what else makes for each of some versions, as a clause in Markdown; ``""`` for nothing."""
+        others = self.run.new_in_each(each for _, each in advised)
+        return f"; each of these versions is for another value of {some(list(map(code, others)), MOST)}, too: to " \
+               "spare one, that has to stay the same or to be left open as well" if others else ""
 
     def _on_change(self, change: Change, compilation: Compilation) -> Advice | None:
         return on_change(value_change(change), self._circumstances.facts(compilation, change))

@@ -313,16 +313,29 @@ class RunIndex:
         compared = self._compared(compilation)
         return compared[2] if compared else []
 
-    def besides(self, compilation: Compilation) -> str:
-        """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
-        compared, names = self._compared(compilation), self.stack_names(compilation)
-        if compared is None:
-            return ""
+    def _others(self, compilation: Compilation) -> list[VersionChange]:
+        """Return in what a version differs from the earlier one most like it, besides what failed."""
+        names = self.stack_names(compilation)
         # (A variable of a closure has its name in a change, and its place in the guards.)
         reported = {subject for change in self.changes(compilation) for subject in (
             change.subject, *(in_words(failure.subject, names) for failure in change.failures))}
-        old, new, differences = compared
-        return as_row(old, new, [each for each in differences if each.subject not in reported])
+        return [each for each in self.differences(compilation) if each.subject not in reported]
+
+    def besides(self, compilation: Compilation) -> str:
+        """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
+        compared = self._compared(compilation)
+        return as_row(*compared[:2], self._others(compilation)) if compared is not None else ""
+
+    def new_in_each(self, compilations: Iterable[Compilation]) -> list[str]:
+        """Return what each of several versions wants another value of than all before it, besides what failed."""
+        found = [[each.subject for each in self._others(new.compilation) if self._is_new(new, each.subject)]
+                 for each in compilations if (new := self.version(each)) is not None and new.compilation is not None]
+        return [each for each in found[0] if all(each in others for others in found)] if len(found) > 1 else []
+
+    def _is_new(self, new: Version, subject: str) -> bool:
+        known = [each.facts.get(subject) for each in self._versions_of(new.frame)[: new.number + 1] if not each.failed]
+        texts = [each.text for each in known if each is not None and each.kind == "value"]
+        return len(texts) == len(known) and texts.index(texts[-1]) == len(texts) - 1
 
     def range_of(self, compilation: Compilation, source: str) -> Interval:
         """Return the range that the guards of the compiled code leave for something open."""
