@@ -199,6 +199,21 @@ def test_a_constraint_that_is_violated():
     assert "`torch._dynamo.maybe_mark_dynamic`" in text and "change that line" not in text
 
 
+@pytest.mark.parametrize(("condition", "said"), [
+    ("s1 > 6", "`ids.shape[0] > 6` at `m.py:13` is not true of all of these: without `min` and `max` in"),
+    ("Eq(Mod(s1, 2), 0)", "`ids.shape[0] % 2 == 0` at `m.py:13` is not true of all of these"),
+    ("s1 > 2", "")])  # (which excludes none)
+def test_a_mark_with_a_range_that_a_condition_narrows(condition, said):
+    at = SourceLocation("m.py", 13, "forward", "if ids.shape[0] > 6:")
+    failed = Compilation(
+        CompileId(0, 0), "f", PLACE, outcome="failed", failure=Failure("ConstraintViolationError", "Constraints ..."),
+        symbols=(SymbolDecision("created", "s1", "L['ids'].size()[0]", "8", "[4, 8]"),
+                 SymbolDecision("guarded", condition, location=at)))
+    texts = Adviser(RunIndex(Capture(compilations=(failed,)))).on_lost(failed)
+    assert bool(texts) == bool(said) and all(
+        text.startswith(f"`ids.shape[0]` is marked as dynamic from 4 to 8, and {said}") for text in texts)
+
+
 def again(*failures):
     """Return recompiles of one function, with the first compilation before them."""
     first = Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled")
