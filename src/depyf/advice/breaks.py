@@ -19,7 +19,7 @@ from . import branches, outlines
 from .branches import unparsed, with_lines
 from .facts import NAMED, Facts
 from .model import Advice
-from .source import Site
+from .source import Site, called, parsed_statement
 
 SCALARS = "torch._dynamo.config.capture_scalar_outputs = True"
 SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
@@ -27,6 +27,7 @@ _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 _CLASS = "torch._dynamo.config.enable_trace_load_build_class = True"
 _PARAMETER = "torch._dynamo.config.graph_break_on_nn_param_ctor = False"
+_ONCE = "torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True"
 #: The rule on a function that torch compiles by itself in any case.
 OPTIMIZER = "optimizer"
 
@@ -122,7 +123,21 @@ def _is_at_optimizer(at: Facts) -> bool:
 
 def _makes_symbol(at: Facts) -> bool:
     """Return whether torch may have a symbol there; in a function of ``torch.autograd`` that is an error (2.13)."""
-    return not at.met.is_in_autograd_function
+    return at.met.operator != "autograd.Function"
+
+
+def _is_checkpointed(at: Facts) -> bool:
+    """Return whether a function of a checkpoint breaks the graph; torch names none where it gives up the caller."""
+    calls = (node for place in at.broken.stack for node in ast.walk(parsed_statement(place.text) or ast.Pass())
+             if isinstance(node, ast.Call))
+    return at.met.operator.endswith(".checkpoint") or not at.met.operator and "checkpoint" in map(called, calls)
+
+
+def _is_at_cached_property(at: Facts) -> bool:
+    """Return whether the graph ends in ``functools.cached_property``, which has a lock up to Python 3.11."""
+    where = at.broken.location
+    return where is not None and where.function == "__get__" and where.filename.replace("\\", "/").endswith(
+        "/functools.py")
 
 
 RULES: tuple[Rule, ...] = (
@@ -151,7 +166,7 @@ RULES: tuple[Rule, ...] = (
          f"the line needs a value that is known only from the data, and {_NO_VALUES}"),
 
     # Output, and what the program asks for.
-    Rule("print", "builtin reordered", facts=lambda at: not at.met.is_in_operator, edit=_printed),
+    Rule("print", "builtin reordered", facts=lambda at: not at.met.operator, edit=_printed),
     Rule("print out", "builtin reordered", "a graph cannot print; what the compiled function returns can be printed "
          "outside of it", facts=lambda at: at.calls("print")),
     Rule("logger", "logger", "a graph cannot log; what the function returns can be logged outside of it, and compiled "
@@ -171,6 +186,9 @@ RULES: tuple[Rule, ...] = (
     Rule("returned", "returned", f"a graph has no operation that returns what this call returns; {_OUTSIDE}",
          facts=lambda at: at.is_in_program),
     Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
+    Rule("cached", "context", "`functools.cached_property` computes a first value under a lock (up to Python 3.11), "
+         "which torch does not trace; where the attribute is read before the compiled function is called, the object "
+         "has the value, and no lock is taken", facts=_is_at_cached_property),
     Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
          "compiled function it breaks no graph",  # (One that a library enters cannot be moved there.)
          facts=lambda at: at.is_in_program and isinstance(at.statement, (ast.With, ast.AsyncWith))),
@@ -202,6 +220,9 @@ RULES: tuple[Rule, ...] = (
          f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, unless the graph has "
          "to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, without an "
          "error"),
+    Rule("checkpoint", "effect", "plain Python runs what is checkpointed again in the backward pass, where it changes "
+         f"this again; with `{_ONCE}` torch traces it, and it is changed once",
+         facts=_is_checkpointed),
     Rule("leaked", "leaked", "a tensor made here with `requires_grad_()`, or computed from one, leaves the graph "
          "undetached (by a `return` or a later break), and as output of a compiled graph it would lose its gradients"),
     Rule("sparse", "sparse", "torch traces no sparse tensor, and gives up a function for all calls when one comes: "

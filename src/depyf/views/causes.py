@@ -201,6 +201,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "running generator": "a generator is at work where the graph breaks, and torch cannot make it anew for the code "
                          "after the break",
     **dict.fromkeys(("string", "exception"), _text),
+    "effect": "what `{operator}` runs changes something outside of it",
     "backend": "the backend could not compile the graph",
 }
 
