@@ -150,11 +150,12 @@ def test_where_an_iterator_is(reason, begins):
 
 
 @pytest.mark.parametrize(("reason", "subject", "was", "now"), [
-    ("_dynamo_dynamic_indices not a subset: runtime {1} is not a subset of compiled {0}", "(dynamic)", "{0}", "{1}"),
-    ("_dynamo_weak_dynamic_indices should be absent but is present on runtime tensor", "(weak dynamic)", "", "")])
+    ("_dynamo_dynamic_indices not a subset: runtime {1} is not a subset of compiled {0}", " (dynamic)", "{0}", "{1}"),
+    ("_dynamo_weak_dynamic_indices should be absent but is present on runtime tensor", " (weak dynamic)", "no dimension", "at least one"),
+    ("_has_dynamo_dim_marking is present on runtime tensor but was absent at compile time", "", "no dimension", "at least one")])
 def test_marks_that_a_version_was_not_compiled_with(reason, subject, was, now):
     (failure,) = guard_failures(f"0/0: {reason}")
-    assert (failure.subject, failure.expected, failure.seen) == (f"the marked dimensions of a tensor {subject}", was, now)
+    assert (failure.subject, failure.expected, failure.seen) == (f"the marked dimensions of a tensor{subject}", was, now)
     said = on_change(ValueChange(failure.subject, (failure.expected,), failure.seen), Facts()).change
     assert said == "a version serves calls with the same marks or fewer"
 

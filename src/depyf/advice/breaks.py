@@ -155,8 +155,9 @@ RULES: tuple[Rule, ...] = (
 
     # Numbers out of tensors, shapes that depend on the data.
     Rule("capture_scalar_outputs", "item operator", f"with `{SCALARS}` the number is a symbol in "
-         "the graph, which helps only if nothing needs its value: a branch, loop, key, text or search in a list does, "
-         "an index, a call, or a size that must equal another one can, and torch may then raise an exception",
+         "the graph, as long as nothing needs its value: a branch, a loop, a key, a text and a search in a list do, "
+         "and an index, a call, and a size that must equal another one may; where it is needed, torch may break the "
+         "graph there, or raise an exception",
          setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
     Rule("capture_dynamic_output_shape_ops", "size", f"with `{SHAPES}` the size of the result is "
          "a symbol in the graph, which helps only if torch can run the operator without values, and no branch, loop "

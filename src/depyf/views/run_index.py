@@ -27,7 +27,7 @@ from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
-from .changes import Change, changes, in_words, viewed
+from .changes import ELSEWHERE, Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
@@ -248,7 +248,7 @@ class RunIndex:
         now = now or change.now
         was = self._expected(change)
         if set(was) == {now}:
-            return replace(change, now="stored elsewhere in its object")
+            return replace(change, now=ELSEWHERE)
         return change if now == "missing" else replace(change, was=was, now=now)
 
     def _expected(self, change: Change) -> tuple[str, ...]:
