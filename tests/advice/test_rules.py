@@ -106,7 +106,7 @@ def test_nothing_is_taken_that_changes_results(name, tmp_path):
 
 def test_each_setting_has_a_program():
     for setting in ("capture_scalar_outputs", "capture_dynamic_output_shape_ops", "trace_autograd_ops", "allow_rnn",
-                    "enable_trace_load_build_class", "graph_break_on_nn_param_ctor"):
+                    "enable_trace_load_build_class"):
         assert setting in OF_RULE
 
 

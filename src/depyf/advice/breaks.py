@@ -26,7 +26,6 @@ SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 _CLASS = "torch._dynamo.config.enable_trace_load_build_class = True"
-_PARAMETER = "torch._dynamo.config.graph_break_on_nn_param_ctor = False"
 _ONCE = "torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True"
 #: The rule on a function that torch compiles by itself in any case.
 OPTIMIZER = "optimizer"
@@ -114,11 +113,10 @@ class Rule:
         return Advice(self.name, self.text.format(**known), settings=settings, is_change=False)
 
 
-def _is_at_optimizer(at: Facts) -> bool:
-    """Return whether the graph ends before the ``step`` of one of torch's optimizers, or of a scheduler around it."""
+def _is_in(at: Facts, path: str) -> bool:
+    """Return whether the graph ends in the file with this end of a path."""
     where = at.broken.location
-    return where is not None and where.filename.replace("\\", "/").endswith("torch/optim/optimizer.py") or (
-        is_step_of_scheduler(at.broken))
+    return where is not None and where.filename.replace("\\", "/").endswith(path)
 
 
 def _makes_symbol(at: Facts) -> bool:
@@ -131,13 +129,6 @@ def _is_checkpointed(at: Facts) -> bool:
     calls = (node for place in at.broken.stack for node in ast.walk(parsed_statement(place.text) or ast.Pass())
              if isinstance(node, ast.Call))
     return at.met.operator.endswith(".checkpoint") or not at.met.operator and "checkpoint" in map(called, calls)
-
-
-def _is_at_cached_property(at: Facts) -> bool:
-    """Return whether the graph ends in ``functools.cached_property``, which has a lock up to Python 3.11."""
-    where = at.broken.location
-    return where is not None and where.function == "__get__" and where.filename.replace("\\", "/").endswith(
-        "/functools.py")
 
 
 RULES: tuple[Rule, ...] = (
@@ -176,7 +167,8 @@ RULES: tuple[Rule, ...] = (
     Rule("warning", "skipped", "a graph cannot warn; outside of the compiled function a warning breaks no graph",
          facts=lambda at: at.met.last == "warn"),  # (no setting: with it torch 2.13 loses warnings of called functions)
     Rule(OPTIMIZER, "asked skipped", "torch compiles `step` separately and ends the graph before it: a step runs "
-         "without gradients and changes parameters in place", facts=_is_at_optimizer),
+         "without gradients and changes parameters in place",
+         facts=lambda at: _is_in(at, "torch/optim/optimizer.py") or is_step_of_scheduler(at.broken)),
 
     # Calls that torch does not trace.
     Rule("follows", "skipped", "torch does not trace a tensor's method that was looked up before the graph began: in a "
@@ -189,7 +181,8 @@ RULES: tuple[Rule, ...] = (
     Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
     Rule("cached", "context", "`functools.cached_property` computes a first value under a lock (up to Python 3.11), "
          "which torch does not trace; where the attribute is read before the compiled function is called, the object "
-         "has the value, and no lock is taken", facts=_is_at_cached_property),
+         "has the value, and no lock is taken",
+         facts=lambda at: _is_in(at, "/functools.py") and at.broken.stack[-1].function == "__get__"),
     Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
          "compiled function it breaks no graph",  # (One that a library enters cannot be moved there.)
          facts=lambda at: at.is_in_program and isinstance(at.statement, (ast.With, ast.AsyncWith))),
@@ -232,9 +225,6 @@ RULES: tuple[Rule, ...] = (
          "packed sequence breaks the graph), step by step: each length has its own version", setting=_RNN),
     Rule("enable_trace_load_build_class", "class", "a class outside of the function is made once only; with "
          f"`{_CLASS}` torch traces its definition", setting=_CLASS),
-    Rule("graph_break_on_nn_param_ctor", "parameter", "a parameter outside of what is compiled is made once only; with "
-         f"`{_PARAMETER}` torch makes it in the graph", setting=_PARAMETER,
-         facts=lambda at: at.met.kind != "no parameters"),
 )
 
 

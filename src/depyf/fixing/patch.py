@@ -13,8 +13,10 @@ from .. import budgets, reading
 from ..advice import Advice, candidates
 from ..advice.model import Edit, edited
 from ..advice.recompiles import DYNAMIC
-from ..advice.source import is_own, parsed
+from ..advice.source import is_own
+from ..model.folding import fold
 from ..records.model import Capture
+from ..torch_text.parsed import parsed_file
 from ..values import frozen
 from ..views.advice import Adviser
 from ..views.causes import breaks_by_place, cause, statement
@@ -47,28 +49,24 @@ class Patch:
 
     def with_advice(self, advice: Advice) -> Patch | None:
         """Return the patch with a further change; ``None`` where it cannot be made."""
-        by_file: dict[str, list[Edit]] = {}
-        for edit in advice.edits:
-            by_file.setdefault(os.path.realpath(edit.filename), []).append(edit)
         texts = dict(self.texts)
-        for path, edits in by_file.items():
+        for path, edits in fold(advice.edits, lambda edit: os.path.realpath(edit.filename)).items():
             new = edited(self.text(path), edits)
             if new is None or not is_own(path):
                 return None
             texts[path] = new
         if advice.settings:
             texts[self.program] = with_settings(texts.get(self.program) or _written(self.program), advice.settings)
-        return Patch(self.program, (*self.taken, advice), texts, self) if all(map(parsed, texts.values())) else None
+        is_python = all(map(parsed_file, texts.values()))
+        return Patch(self.program, (*self.taken, advice), texts, self) if is_python else None
 
     def without(self, number: int) -> Patch | None:
         """Return the patch without one of its changes; ``None`` where a later one is of lines that it made."""
         if self.before is None or number == len(self.taken) - 1:
             return self.before
         rest, last = self.before.without(number), self.taken[-1]
-        if rest is None:
-            return None
-        edits = tuple(filter(None, (_moved(edit, self.before, rest) for edit in last.edits)))
-        return rest.with_advice(replace(last, edits=edits)) if len(edits) == len(last.edits) else None
+        edits = tuple(filter(None, (_moved(edit, self.before, rest or self) for edit in last.edits)))
+        return rest and rest.with_advice(replace(last, edits=edits)) if len(edits) == len(last.edits) else None
 
 
 def _moved(edit: Edit, of: Patch, to: Patch) -> Edit | None:

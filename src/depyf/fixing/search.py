@@ -107,9 +107,6 @@ class Search:
 
     def _round(self, step: Step) -> Step | None:
         """Return the next step; ``None`` where no proposed change can be taken."""
-        def is_hopeful(after: Outcome) -> bool:
-            return after.weight < step.after.weight + MOST_SHOWN * (after.broken_at != step.after.broken_at)
-
         opening = None
         fresh = self._fresh(step)
         for each in fresh:
@@ -119,7 +116,9 @@ class Search:
             patch = step.patch.with_advice(each)
             lines = ", ".join(str(edit.first) for edit in each.edits)  # (variants of a change differ in them)
             what = f"{each.change} (line{'s' * (',' in lines)} {lines})" if lines else each.change
-            found = self._judged(patch, what, is_hopeful) if patch is not None else "its lines are changed already"
+            found = "its lines are changed already" if patch is None else self._judged(
+                patch, what, lambda after: after.weight < step.after.weight + MOST_SHOWN * (
+                    after.broken_at != step.after.broken_at))
             if isinstance(found, str):
                 self.rejected[each] = found
             elif found.after.weight < step.after.weight:

@@ -83,8 +83,6 @@ KINDS: Mapping[str, Kind] = {
     "leaked": Kind("leaked", "GB8985", ("requires_grad_() intermediate leaked",)),
     "sparse": Kind("sparse", "GB0015", ("Attempted to wrap sparse Tensor",)),
     "class": Kind("class", "GB8977", ("Invalid call to __build_class__",)),
-    "parameter": Kind("parameter", "GB0264", ("Attempted to use `torch.nn.Parameter()`",)),
-    "no parameters": Kind("parameter", "GB0119", ("Uninitialized nn",)),
     "effect": Kind("effect", "GB0067 GB4413", ("HOP: Unsafe side effect", "HOP: Non-nullified side effect")),
     "backend": Kind("", "", ("Backend compiler exception", "Backend compiler failed")),
 }

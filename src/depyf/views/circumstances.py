@@ -54,11 +54,11 @@ class Circumstances:
         # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
         place = versions.fixed.get(subject)
-        besides = [each for each in self.run.differences(compilation) if not each.is_open and each.subject != subject]
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            others=any(each.was.kind != "none" for each in besides),
+            others=any(not each.is_open and each.subject != subject and each.was.kind != "none"
+                       for each in self.run.differences(compilation)),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject),
@@ -139,7 +139,7 @@ class Circumstances:
     def _set_at(self, setters: tuple[str, ...]) -> str:
         """Return the places of the program that call one of some functions, as Markdown."""
         places = [code(self.run.short_place(SourceLocation(path, node.lineno)))
-                  for path in (self.run.source.files() if setters else ()) if is_own(path)
+                  for path in ([file.path for file in self.run.capture.sources] if setters else ()) if is_own(path)
                   for node in ast.walk(self.run.source.tree(path) or ast.Module([], []))
                   if isinstance(node, ast.Call) and last_name(node.func) in setters]
         return some(list(dict.fromkeys(places)), MOST) if places else ""

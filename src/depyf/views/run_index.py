@@ -328,8 +328,8 @@ class RunIndex:
 
     def new_in_each(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return what each of several versions wants another value of than all before it, besides what failed."""
-        found = [[each.subject for each in self._others(new.compilation) if self._is_new(new, each.subject)]
-                 for each in compilations if (new := self.version(each)) is not None and new.compilation is not None]
+        found = [[other.subject for other in self._others(each) if self._is_new(new, other.subject)]
+                 for each in compilations if (new := self.version(each)) is not None]
         return [each for each in found[0] if all(each in others for others in found)] if len(found) > 1 else []
 
     def _is_new(self, new: Version, subject: str) -> bool:
