@@ -47,7 +47,7 @@ OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "constant"),
     (("type(x)", ("the same type of dict",), "int"), "constant"),
     (("cfg", ("the same object",), "another object"), "object"), (("p.grad", ("the same object",), "gone"), "object"),
-    (("the marked dimensions of a tensor (dynamic)", ("{0}",), "{1}"), "state"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
+    (("the marked dimensions of a tensor (dynamic)", ("{0}",), "{1}"), "marks"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "constant"),
     (("n % 2", ("not 0",), "0"), "condition"), (("n >= 0 and n <= 4", ("True",), "False"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),
     (("self.best", ("inf",), "an object of type Tensor"), "constant"),
@@ -61,7 +61,7 @@ def test_events(change, event):
 def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
     known = {"bound-method", "size", "number", "constant", "condition", "none", "key", "keywords", "attribute", "function",
-             "object", "length", "layout", "view", "state"}
+             "object", "length", "layout", "view", "state", "marks"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
 
@@ -150,11 +150,12 @@ def test_where_an_iterator_is(reason, begins):
 
 
 @pytest.mark.parametrize(("reason", "subject", "was", "now"), [
-    ("_dynamo_dynamic_indices not a subset: runtime {1} is not a subset of compiled {0}", "(dynamic)", "{0}", "{1}"),
-    ("_dynamo_weak_dynamic_indices should be absent but is present on runtime tensor", "(weak dynamic)", "", "")])
+    ("_dynamo_dynamic_indices not a subset: runtime {1} is not a subset of compiled {0}", " (dynamic)", "{0}", "{1}"),
+    ("_dynamo_weak_dynamic_indices should be absent but is present on runtime tensor", " (weak dynamic)", "no dimension", "at least one"),
+    ("_has_dynamo_dim_marking is present on runtime tensor but was absent at compile time", "", "no dimension", "at least one")])
 def test_marks_that_a_version_was_not_compiled_with(reason, subject, was, now):
     (failure,) = guard_failures(f"0/0: {reason}")
-    assert (failure.subject, failure.expected, failure.seen) == (f"the marked dimensions of a tensor {subject}", was, now)
+    assert (failure.subject, failure.expected, failure.seen) == (f"the marked dimensions of a tensor{subject}", was, now)
     said = on_change(ValueChange(failure.subject, (failure.expected,), failure.seen), Facts()).change
     assert said == "a version serves calls with the same marks or fewer"
 
@@ -197,6 +198,21 @@ def test_a_constraint_that_is_violated():
     (text,) = Adviser(RunIndex(Capture(compilations=(failed,)))).on_lost(failed)
     assert text.startswith("`ids.shape[0]` is marked as dynamic, and what is computed with it at `m.py:13` fixes it at 8")
     assert "`torch._dynamo.maybe_mark_dynamic`" in text and "change that line" not in text
+
+
+@pytest.mark.parametrize(("condition", "said"), [
+    ("s1 > 6", "`ids.shape[0] > 6` at `m.py:13` is not true of all of these: without `min` and `max` in"),
+    ("Eq(Mod(s1, 2), 0)", "`ids.shape[0] % 2 == 0` at `m.py:13` is not true of all of these"),
+    ("s1 > 2", "")])  # (which excludes none)
+def test_a_mark_with_a_range_that_a_condition_narrows(condition, said):
+    at = SourceLocation("m.py", 13, "forward", "if ids.shape[0] > 6:")
+    failed = Compilation(
+        CompileId(0, 0), "f", PLACE, outcome="failed", failure=Failure("ConstraintViolationError", "Constraints ..."),
+        symbols=(SymbolDecision("created", "s1", "L['ids'].size()[0]", "8", "[4, 8]"),
+                 SymbolDecision("guarded", condition, location=at)))
+    texts = Adviser(RunIndex(Capture(compilations=(failed,)))).on_lost(failed)
+    assert bool(texts) == bool(said) and all(
+        text.startswith(f"`ids.shape[0]` is marked as dynamic from 4 to 8, and {said}") for text in texts)
 
 
 def again(*failures):
@@ -263,6 +279,20 @@ def test_at_the_recompile_limit_what_differs_is_not_known():
     assert not Adviser(run).on_limit([limit])
     (said,) = Adviser(run).on(run.capture.compilations)
     assert said == "`self.step`: each version that looks at it is for one of its values, or for one type"
+
+
+@pytest.mark.parametrize(("modes", "more"), [
+    ("abc", "; each of these versions is for another value of `mode`, too: to spare one, that has to stay the same or to "
+     "be left open as well"),
+    ("aba", "")])  # (the third version differs from the second, and not from the first)
+def test_what_else_each_version_is_for_is_said_with_the_advice(modes, more):
+    """Torch names the guard that failed first."""
+    versions = [((Guard(f"L['step'] == {n}", "L['step']", "EQUALS_MATCH", ""), guards("4,", "1,", mode)[1]),
+                 tuple(GuardFailure(CompileId(0, other), "", "L['step']", str(other), str(n), subject="step")
+                       for other in range(n - 1, -1, -1)), ()) for n, mode in enumerate(modes)]
+    run = run_of(*versions)
+    assert Adviser(run).on(run.capture.compilations) == [
+        f"`step`: each version that looks at it is for one of its values, or for one type{more}"]
 
 
 def test_a_global_of_torchs_is_no_argument_of_the_function():

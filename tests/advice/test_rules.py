@@ -106,7 +106,7 @@ def test_nothing_is_taken_that_changes_results(name, tmp_path):
 
 def test_each_setting_has_a_program():
     for setting in ("capture_scalar_outputs", "capture_dynamic_output_shape_ops", "trace_autograd_ops", "allow_rnn",
-                    "enable_trace_load_build_class", "graph_break_on_nn_param_ctor"):
+                    "enable_trace_load_build_class"):
         assert setting in OF_RULE
 
 
@@ -205,6 +205,26 @@ def test_the_break_of_an_optimizer_is_left():
         context="module: torch.optim.sgd, qualname: SGD.step, skip", registry_id="GB0007", stack=(own,))
     for broken in (asked, wrapped):
         assert on_break(Sources([SourceFile(own.filename, text)]).site(broken)).rule == "optimizer"
+
+
+@pytest.mark.parametrize(("line", "operator", "registry_id", "has_advice"), [
+    ("x = checkpoint(self.block, x)", "", "GB0067", True), ("y = self.run(x)", "torch.utils.checkpoint.checkpoint", "GB4413", True),
+    ("y = torch.cond(p, checkpoint(f), g)", "cond", "GB0067", False), ("y = torch.cond(p, f, g)", "", "GB0067", False)])
+def test_a_side_effect_of_what_is_checkpointed(line, operator, registry_id, has_advice):
+    reason = "HOP: Unsafe side effect" + f"\nHigher Order Operator: {operator}" * bool(operator)
+    advice = on_break(site := broken_at(f"def f(self, x):\n    {line}\n", 2, registry_id, reason))
+    assert (advice is not None) == has_advice
+    assert advice is None or advice.change.startswith("plain Python runs what is checkpointed again") and not advice.settings
+    assert cause(site.broken) == (f"what `{operator}` runs changes something outside of it" if operator else reason)
+
+
+def test_the_lock_of_a_cached_property():
+    """Python 3.11 has one, in a line of the standard library."""
+    stack = (SourceLocation("m.py", 2, "f", "return x * c.k"),
+             SourceLocation("/lib/python3.11/functools.py", 997, "__get__", "with self.lock:"))
+    broken = GraphBreak(CompileId(0, 0), "Unsupported context manager", registry_id="GB0142", stack=stack, depth=2)
+    advice = on_break(Sources([SourceFile("m.py", "def f(x, c):\n    return x * c.k\n")]).site(broken))
+    assert advice.change.startswith("`functools.cached_property` computes a first value under a lock (up to Python 3.11)")
 
 
 def test_no_change_is_given_for_a_print_in_a_generator():

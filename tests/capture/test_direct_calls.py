@@ -64,7 +64,7 @@ def test_aot_autograd_called_directly(tmp_path):
     assert head[:2] == ["# aot_module_simplified_1: forward graph",
                         f"# given to aot_module_simplified at {HERE}:{first.call.line}"]
     index = (tmp_path / "index.md").read_text()
-    assert "3 graphs by direct calls of a compiler; no function was compiled." in index
+    assert "3 graphs given to a compiler directly; no function was compiled." in index
     assert "Nothing was compiled" not in index and "not finished" not in index
     assert f"Given to `aot_module_simplified` at `test_direct_calls.py:{first.call.line}`" in index
     (run,) = explain_document({"": store.read(str(tmp_path))}, "")["runs"]
@@ -100,7 +100,7 @@ def test_compile_fx_called_directly_several_times(tmp_path, monkeypatch):
         assert graphs["compile_fx_4"].kernels == ()
         assert stages_of(graphs["__compiled_fn_N"]) == ["Captured_Graph"]
     index = (tmp_path / "cold" / "index.md").read_text()
-    assert "Compiled by `compile_fx` at" in index and "1 graph, 4 graphs by direct calls of a compiler" in index
+    assert "Compiled by `compile_fx` at" in index and "1 graph, 4 graphs given to a compiler directly" in index
     assert index.count("Given to `compile_fx` at") == 1, "the one that failed"
 
 
@@ -189,7 +189,7 @@ def test_a_program_that_is_run(tmp_path):
     done = subprocess.run([*torch_python(), "-m", "depyf", "run", "-o", str(tmp_path / "d"), str(script)], check=True,
                           capture_output=True, text=True)
     assert "tensor([0.8415])" in done.stdout
-    assert "0 graphs of 0 functions, 1 graph by direct calls of a compiler" in done.stdout + done.stderr
+    assert "0 graphs of 0 functions, 1 graph given to a compiler directly" in done.stdout + done.stderr
     assert (tmp_path / "d" / "aot_function_1.Forward_graph.0.py").exists()
 
 
@@ -212,7 +212,7 @@ def test_a_call_through_a_private_decorator_has_the_name_of_the_function(tmp_pat
     exported, graph = store.read(str(tmp_path)).graphs
     assert exported.name == "export_1"
     assert (graph.name, graph.call.function) == ("run_decompositions_1", "run_decompositions")
-    assert "1 graph by direct calls of a compiler, 1 exported program; no function" in (tmp_path / "index.md").read_text()
+    assert "1 graph given to a compiler directly, 1 exported program; no function" in (tmp_path / "index.md").read_text()
 
 
 @pytest.mark.torch_since((2, 10), "a strict export compiles a frame, which has its own graph")

@@ -91,7 +91,7 @@ def test_aot_inductor_is_a_graph_of_the_call(tmp_path):
         (of_call(7, compilation_metrics={"inductor_cumulative_compile_time_us": 2_000_000}), None),
         (of_call(8, aot_inference_graph={}), GRAPH)])
     text = index_of(log, tmp_path)
-    assert "2 graphs by direct calls of a compiler; no function was compiled." in text
+    assert "2 graphs given to a compiler directly; no function was compiled." in text
     assert "| `aoti_compile_and_package_1` | Compiled by `aoti_compile_and_package` at `app.py:7` |" in text
     assert "inductor 2.00 s" in text
     assert "| `aoti_compile_and_package_2` | Given to `aoti_compile_and_package` at `app.py:8` |" in text

@@ -200,14 +200,48 @@ def test_nothing_is_run_twice(program):
     assert all(run not in trial.seen[:n] for n, run in enumerate(trial.seen))
 
 
+@pytest.mark.parametrize(("runs", "taken"), [
+    (20, ["branch"]), (6, ["capture_scalar_outputs", "branch"]), (5, ["capture_scalar_outputs", "branch"])])
+def test_a_change_that_a_later_one_makes_needless_is_no_part_of_the_patch(program, runs, taken):
+    """Where runs are left to try the patch without it."""
+    program.write_text("import torch\ndef f(x):\n    n = int(x)\n    y = x if x.all() else -x\n    return y\n")
+    found = searched(program, Pretended(
+        lambda text: ["x if x.all()", *on_number(text)] if "where" not in text else []), runs)
+    assert rules(found) == taken and found.best.after.totals.breaks == 0 and found.runs <= runs
+    assert ("capture" in found.best.patch.texts[str(program)]) == (len(taken) == 2)
+
+
+def test_variants_of_one_change_are_named_with_their_lines(program):
+    program.write_text("import torch\ndef f(x):\n    return x\na = torch.compile(f)\nb = torch.compile(f)\n")
+    trial, tried = Pretended(lambda text: [], lambda text: ["def f"]), []
+    trial.path, trial.text = str(program), program.read_text()
+    Search(str(program), trial, on_run=lambda number, what: tried.append(what)).run()
+    change = "write `torch.compile(f, dynamic=True)`"
+    assert tried[1:3] == [f"{change} (line 4)", f"{change} (line 5)"]
+
+
+def test_a_patch_without_one_of_its_changes(program):
+    program.write_text("import torch\na = 1\nb = 2\nc = 3\n")
+    path = str(program)
+    changes = (Advice("first", "", "", "", (Edit(path, 2, 2, ("A", "AA")),), ("torch.first = 1",)),
+               Advice("second", "", "", "", (Edit(path, 5, 5, ("B",)),)),
+               Advice("third", "", "", "", (Edit(path, 5, 5, ("BB",)), Edit(path, 7, 6, ("d",)))))
+    patch = Patch(path)
+    for each in changes:
+        patch = patch.with_advice(each)
+    assert patch.texts[path] == "import torch\ntorch.first = 1\nA\nAA\nBB\nc = 3\nd\n"
+    assert patch.without(0).texts[path] == "import torch\na = 1\nBB\nc = 3\nd\n"
+    assert patch.without(1) is None and patch.without(2) is patch.before
+
+
 def test_changes_of_a_file_are_those_of_its_present_lines(program):
     program.write_text("import torch\na = 1\nb = 2\nc = 3\n")
     path = str(program)
     first = Advice("first", "", "", "", (Edit(path, 3, 3, ("B", "BB")),), ("torch.first = 1",))
     second = Advice("second", "", "", "", (Edit(path, 6, 6, ("C",)),))
-    patch = Patch(path).with_advice([first]).with_advice([second])
+    patch = Patch(path).with_advice(first).with_advice(second)
     assert patch.texts[path] == "import torch\ntorch.first = 1\na = 1\nB\nBB\nC\n"
-    assert Patch(path).with_advice([Advice("", "", "", "", (Edit(path, 2, 2, ("(",)),))]) is None
+    assert Patch(path).with_advice(Advice("", "", "", "", (Edit(path, 2, 2, ("(",)),))) is None
 
 
 def test_settings_come_after_the_imports():

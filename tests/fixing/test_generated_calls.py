@@ -30,7 +30,7 @@ def verdict(folder, old, new, args, *condition, head=FUNCTION):
     lines = tuple(new.splitlines())
     first = text[: text.index(old)].count("\n") + 1
     edit = Edit(str(path), first, text.count("\n"), lines)
-    patch = Patch(str(path)).with_advice([Advice("branch", "write", "", "", (edit,), condition=tuple(filter(None, condition)))])
+    patch = Patch(str(path)).with_advice(Advice("branch", "write", "", "", (edit,), condition=tuple(filter(None, condition))))
     conditions = conditions_of(patch.taken)
     runs = []
     for each in (text, patch.text(str(path))):

@@ -230,6 +230,18 @@ def test_what_was_not_compiled(outcome, more, part):
     assert part in text and "](#not-compiled)" in text
 
 
+def test_two_errors_of_one_heading_are_two_reasons():
+    def failed(number, explanation, line):
+        reason = f"Attempted to call function marked as skipped\n  Explanation: {explanation}"
+        return compilation(0, number, outcome="failed",
+                           failure=Failure("Unsupported", reason, SourceLocation(FILE, line)))
+
+    text = index(capture_of(failed(0, "Called `time.sleep` 3 times.", 4), failed(1, "Called `getpid`.", 4),
+                            failed(2, "Called `time.sleep` 5 times.", 4), failed(3, "Called `getpid`.", 9)))
+    for part in ("`[0/0]`, 2 times: **", "torch explains: Called `time.sleep` 3 times.", "`[0/1]`: **", "`[0/3]`: **"):
+        assert part in text, part
+
+
 def test_dynamic_shapes_and_caches():
     symbols = (
         SymbolDecision("created", "s0", "L['x'].size()[0]", "11", "[2, int_oo]", "", SourceLocation(FILE, 4)),

@@ -207,7 +207,8 @@ def test_what_is_detached_again_is_said_to_be_in_another_place(capture_program):
 
     run = RunIndex(capture_program(program))
     rows = [change.row() for each in run.capture.compilations for change in run.changes(each)]
-    assert "`self.lora`: there → stored elsewhere in its object" in rows
+    assert ("`self.lora` is in another dictionary of its object (`__dict__`, `_modules`, ...) than when the version was "
+            "compiled") in rows
     text = index(run.capture)
     assert "`self.lora`: `None` → an object of type Identity (of `[0/2]`, `[0/0]`)" in text
 

@@ -73,9 +73,8 @@ def on_branch(site: Site) -> Advice | None:
     if isinstance(found, str):
         return Advice("branch", f"{_BOTH} and gives one of two values; this statement does something else: {found}",
                       is_change=False)
-    is_tried = found.edits and site.broken.depth  # (not where it made a compilation fail, which has no depth)
-    text = (_MAY_BE_SAME if found.condition else found.why) + " (`depyf fix` tries it)" * bool(is_tried)
-    return Advice("branch", text, is_change=False)
+    tried = " (`depyf fix` tries it)" if found.edits and site.is_tried else ""
+    return Advice("branch", (_MAY_BE_SAME if found.condition else found.why) + tried, is_change=False)
 
 
 def candidates(site: Site) -> list[Advice]:
@@ -268,10 +267,6 @@ def _as_where(site: Site, choice: Choice) -> Advice:
     for side in _sides(choice):
         if values.is_python(side):
             raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
-    for side in _sides(choice):
-        for shorter in (each for each in _sides(choice) if _is_joined_to(side, each)):
-            raise Unproven(f"`{unparsed(side, site.text)}` is longer than `{unparsed(shorter, site.text)}`, unless "
-                           "what it adds is empty")
     for part in _evaluated_sometimes(choice):
         if what := effect(part):
             raise Unproven(f"`{unparsed(part, site.text)}` {what}, which not every call does")
@@ -288,15 +283,6 @@ def _sides(choice: Choice) -> Iterator[ast.expr]:
             yield from _sides(side)
         else:
             yield side
-
-
-def _is_joined_to(side: ast.expr, other: ast.expr) -> bool:
-    """Return whether an expression joins another one, a tensor, with more."""
-    match side:
-        case ast.Call(func, [ast.List(parts) | ast.Tuple(parts), *_]) if ast.unparse(func) in (
-                "torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack"):
-            return len(parts) > 1 and ast.unparse(other) in map(ast.unparse, parts)
-    return False
 
 
 def _evaluated_sometimes(choice: Choice) -> Iterator[ast.expr]:
@@ -346,8 +332,9 @@ def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str,
     node = site.statement
     edits: tuple[Edit, ...] = ()
     if node is not None and site.editable and site.where is not None and stands_alone(site, node):
+        blanks = site.lines[node.lineno - 1][: node.col_offset]
         edits = (Edit(site.where.filename, node.lineno, last or node.end_lineno or node.lineno,
-                      indented(lines, site.indentation())),)
+                      indented(lines, blanks)),)
     shown = "; ".join(f"`{line.strip()}`" for line in lines)
     return Advice(rule, f"write {shown}", why, cost, edits)
 

@@ -19,14 +19,14 @@ from . import branches, outlines
 from .branches import unparsed, with_lines
 from .facts import NAMED, Facts
 from .model import Advice
-from .source import Site
+from .source import Site, called, parsed_statement
 
 SCALARS = "torch._dynamo.config.capture_scalar_outputs = True"
 SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 _CLASS = "torch._dynamo.config.enable_trace_load_build_class = True"
-_PARAMETER = "torch._dynamo.config.graph_break_on_nn_param_ctor = False"
+_ONCE = "torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True"
 #: The rule on a function that torch compiles by itself in any case.
 OPTIMIZER = "optimizer"
 
@@ -113,16 +113,22 @@ class Rule:
         return Advice(self.name, self.text.format(**known), settings=settings, is_change=False)
 
 
-def _is_at_optimizer(at: Facts) -> bool:
-    """Return whether the graph ends before the ``step`` of one of torch's optimizers, or of a scheduler around it."""
+def _is_in(at: Facts, path: str) -> bool:
+    """Return whether the graph ends in the file with this end of a path."""
     where = at.broken.location
-    return where is not None and where.filename.replace("\\", "/").endswith("torch/optim/optimizer.py") or (
-        is_step_of_scheduler(at.broken))
+    return where is not None and where.filename.replace("\\", "/").endswith(path)
 
 
 def _makes_symbol(at: Facts) -> bool:
     """Return whether torch may have a symbol there; in a function of ``torch.autograd`` that is an error (2.13)."""
-    return not at.met.is_in_autograd_function
+    return at.met.operator != "autograd.Function"
+
+
+def _is_checkpointed(at: Facts) -> bool:
+    """Return whether a function of a checkpoint breaks the graph; torch names none where it gives up the caller."""
+    calls = (node for place in at.broken.stack for node in ast.walk(parsed_statement(place.text) or ast.Pass())
+             if isinstance(node, ast.Call))
+    return at.met.operator.endswith(".checkpoint") or not at.met.operator and "checkpoint" in map(called, calls)
 
 
 RULES: tuple[Rule, ...] = (
@@ -140,8 +146,9 @@ RULES: tuple[Rule, ...] = (
 
     # Numbers out of tensors, shapes that depend on the data.
     Rule("capture_scalar_outputs", "item operator", f"with `{SCALARS}` the number is a symbol in "
-         "the graph, which helps only if nothing needs its value: a branch, loop, key, text or search in a list does, "
-         "an index, a call, or a size that must equal another one can, and torch may then raise an exception",
+         "the graph, as long as nothing needs its value: a branch, a loop, a key, a text and a search in a list do, "
+         "and an index, a call, and a size that must equal another one may; where it is needed, torch may break the "
+         "graph there, or raise an exception",
          setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
     Rule("capture_dynamic_output_shape_ops", "size", f"with `{SHAPES}` the size of the result is "
          "a symbol in the graph, which helps only if torch can run the operator without values, and no branch, loop "
@@ -151,7 +158,7 @@ RULES: tuple[Rule, ...] = (
          f"the line needs a value that is known only from the data, and {_NO_VALUES}"),
 
     # Output, and what the program asks for.
-    Rule("print", "builtin reordered", facts=lambda at: not at.met.is_in_operator, edit=_printed),
+    Rule("print", "builtin reordered", facts=lambda at: not at.met.operator, edit=_printed),
     Rule("print out", "builtin reordered", "a graph cannot print; what the compiled function returns can be printed "
          "outside of it", facts=lambda at: at.calls("print")),
     Rule("logger", "logger", "a graph cannot log; what the function returns can be logged outside of it, and compiled "
@@ -160,7 +167,8 @@ RULES: tuple[Rule, ...] = (
     Rule("warning", "skipped", "a graph cannot warn; outside of the compiled function a warning breaks no graph",
          facts=lambda at: at.met.last == "warn"),  # (no setting: with it torch 2.13 loses warnings of called functions)
     Rule(OPTIMIZER, "asked skipped", "torch compiles `step` separately and ends the graph before it: a step runs "
-         "without gradients and changes parameters in place", facts=_is_at_optimizer),
+         "without gradients and changes parameters in place",
+         facts=lambda at: _is_in(at, "torch/optim/optimizer.py") or is_step_of_scheduler(at.broken)),
 
     # Calls that torch does not trace.
     Rule("follows", "skipped", "torch does not trace a tensor's method that was looked up before the graph began: in a "
@@ -171,6 +179,10 @@ RULES: tuple[Rule, ...] = (
     Rule("returned", "returned", f"a graph has no operation that returns what this call returns; {_OUTSIDE}",
          facts=lambda at: at.is_in_program),
     Rule("disabled", "disabled", "what is called here is excluded from compilation, by `torch.compiler.disable`"),
+    Rule("cached", "context", "`functools.cached_property` computes a first value under a lock (up to Python 3.11), "
+         "which torch does not trace; where the attribute is read before the compiled function is called, the object "
+         "has the value, and no lock is taken",
+         facts=lambda at: _is_in(at, "/functools.py") and at.broken.stack[-1].function == "__get__"),
     Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
          "compiled function it breaks no graph",  # (One that a library enters cannot be moved there.)
          facts=lambda at: at.is_in_program and isinstance(at.statement, (ast.With, ast.AsyncWith))),
@@ -202,6 +214,9 @@ RULES: tuple[Rule, ...] = (
          f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, unless the graph has "
          "to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, without an "
          "error"),
+    Rule("checkpoint", "effect", "plain Python runs what is checkpointed again in the backward pass, where it changes "
+         f"this again; with `{_ONCE}` torch traces it, and it is changed once",
+         facts=_is_checkpointed),
     Rule("leaked", "leaked", "a tensor made here with `requires_grad_()`, or computed from one, leaves the graph "
          "undetached (by a `return` or a later break), and as output of a compiled graph it would lose its gradients"),
     Rule("sparse", "sparse", "torch traces no sparse tensor, and gives up a function for all calls when one comes: "
@@ -210,9 +225,6 @@ RULES: tuple[Rule, ...] = (
          "packed sequence breaks the graph), step by step: each length has its own version", setting=_RNN),
     Rule("enable_trace_load_build_class", "class", "a class outside of the function is made once only; with "
          f"`{_CLASS}` torch traces its definition", setting=_CLASS),
-    Rule("graph_break_on_nn_param_ctor", "parameter", "a parameter outside of what is compiled is made once only; with "
-         f"`{_PARAMETER}` torch makes it in the graph", setting=_PARAMETER,
-         facts=lambda at: at.met.kind != "no parameters"),
 )
 
 

@@ -10,9 +10,10 @@ import ast
 import functools
 from collections.abc import Callable, Mapping
 
+from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.met import is_drawn, met
 from .branches import unparsed
-from .source import Loop, Site, called, loops_around, own_parts, variables
+from .source import Loop, Site, called, function_at, loops_around, own_parts, variables
 from .tensor_values import Values
 
 _NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
@@ -35,7 +36,10 @@ class Facts:
     @property
     def is_of_compiled(self) -> bool:
         """Whether the line is in the function that torch compiled, as far as is known."""
-        return self.site.compiled_site is None or self.site.compiled_site.function is self.function
+        inside = self.broken.stack[-self.broken.depth :] if self.broken.depth else ()
+        first = next((place for place in inside if not is_of_dynamo(place.filename)), self.where)
+        return self.where is not None and first is not None and self.where.filename == first.filename and (
+            function_at(self.site.module or ast.Module([], []), first.line) is self.function)
 
     @property
     def is_in_program(self) -> bool:

@@ -22,7 +22,7 @@ from .branches import stands_alone
 from .facts import Facts
 from .model import Advice, Edit, indented
 from .recompile_edits import is_compile
-from .source import Function, names_set, parameters, path_to, qualified_name, stored_names, variables
+from .source import Function, names_set, parameters, path_to, stored_names, variables
 
 #: The rules on what torch can compile nowhere, or only with a setting, so that the code around it is to be moved.
 RULES = frozenset({"turn", "drawn", "skipped", "context", "generator", "iterator", "number",
@@ -49,7 +49,8 @@ def outlined(at: Facts, rule: str, setting: str, broken: Collection[int] = ()) -
     function, statement = at.function, at.statement
     if (rule not in RULES or not isinstance(function, ast.FunctionDef) or at.site.statement is None or at.where is None
             or not at.site.editable or not at.is_of_compiled or not _may_be_divided(function.decorator_list)
-            or function.name.endswith(_SUFFIX) or "." in qualified_name(at.site.module, function)):
+            or function.name.endswith(_SUFFIX) or any(isinstance(each, ast.ClassDef) and function in each.body
+                                                      for each in ast.walk(at.site.module or ast.Pass()))):
         return
     loop = at.loops[-1] if at.loops else statement if isinstance(statement, (ast.For, ast.While)) else None
     top = next((each for _, block, each in path_to(function, statement.lineno) if block is function.body), None)

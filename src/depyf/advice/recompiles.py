@@ -114,21 +114,14 @@ def event_of(change: ValueChange) -> str:
     """Return what kind of thing changed, the name of an event of the table; ``""`` for none of these."""
     values = (object_type(change.now) or change.now, *change.was)
     first = change.subject.partition(", ")[0]
-    if not change.lasts:
-        return "bound-method"
-    if is_autocast(first) or first in STATES or first.startswith(MARKED):
-        return "state"
-    by_subject = _by_subject(change.subject, set(values) <= set(PRESENCE))
-    return ("keywords" if change.keywords else by_subject) or _by_values(change, values)
+    by_name = (("bound-method", not change.lasts), ("marks", first.startswith(MARKED)),
+               ("state", is_autocast(first) or first in STATES), ("keywords", bool(change.keywords)))
+    return next((event for event, holds in by_name if holds), "") or _by_subject(
+        change.subject, set(values) <= set(PRESENCE)) or _by_values(change, values)
 
 
 def _by_subject(subject: str, is_there: bool) -> str:
-    """Return the event for the form of a subject: ``size`` for ``x.shape[0]``.
-
-    Args:
-        subject: what changed.
-        is_there: from being there to being missing, or back.
-    """
+    """Return the event for the form of a subject, ``size`` for ``x.shape[0]``; ``is_there``: it came, or went."""
     match parsed_expression(subject):
         case ast.Subscript(ast.Attribute(_, "shape")):
             return "size"
@@ -256,7 +249,7 @@ ROWS = (
     # What a tensor is like, and the state of torch.
     Row("view", _LOOKING + "views of other tensors, or for tensors that are no views"),
     Row("layout", _LOOKING + "one layout, or for some strides of it"),
-    Row("state", "a version serves calls with the same marks or fewer", lambda change, at: MARKED in change.subject),
+    Row("marks", "a version serves calls with the same marks or fewer"),
     Row("state", "a version is for one state of torch when the function is called; calls of the program that set it: "
         "{set_at}", lambda change, at: bool(at.set_at)),
     Row("state", "a version is for one state of torch when the function is called"),

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
-from ..torch_text.libraries import is_library, is_of_dynamo
+from ..torch_text.libraries import is_library
 from ..torch_text.met import met
+from ..torch_text.parsed import parsed_file
 from ..values import frozen
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
-_BLOCKS = ("body", "orelse", "finalbody")
 
 
 @frozen
@@ -29,8 +29,7 @@ class Site:
         text: the text of the file, ``""`` where it is not known.
         module: the syntax tree of the file.
         editable: the file is the user's own: not installed.
-        compiled_site: the site in the compiled function itself, from which the one around the statement may have been
-            called; ``None`` where torch's stack does not say.
+        is_tried: ``depyf fix`` tries changes of it: the break is in a compilation's list, and made none fail.
     """
 
     broken: GraphBreak
@@ -41,7 +40,7 @@ class Site:
     text: str = ""
     module: ast.Module | None = None
     editable: bool = False
-    compiled_site: Site | None = None
+    is_tried: bool = True
 
     @property
     def values(self) -> tuple[NamedValue, ...]:
@@ -52,11 +51,6 @@ class Site:
     def lines(self) -> list[str]:
         """The lines of the file."""
         return self.text.splitlines()
-
-    def indentation(self) -> str:
-        """Return the blanks that the statement begins with."""
-        line = self.lines[self.statement.lineno - 1] if self.statement is not None else ""
-        return line[: len(line) - len(line.lstrip())]
 
 
 def last_name(node: ast.AST) -> str:
@@ -71,10 +65,6 @@ class Sources:
         self._texts = {file.path: file.text for file in files}
         self._trees: dict[str, ast.Module | None] = {}
 
-    def files(self) -> list[str]:
-        """Return the paths of the files whose text is known."""
-        return list(self._texts)
-
     def text(self, filename: str) -> str:
         """Return the text of a file; ``""`` where it is not known."""
         return self._texts.get(filename, "")
@@ -82,24 +72,16 @@ class Sources:
     def tree(self, filename: str) -> ast.Module | None:
         """Return the syntax tree of a file; ``None`` where there is none."""
         if filename not in self._trees:
-            self._trees[filename] = parsed(self.text(filename))
+            text = self.text(filename)
+            self._trees[filename] = parsed_file(text) if text else None
         return self._trees[filename]
 
     def site(self, broken: GraphBreak) -> Site:
         """Return the statement that a break is in, as far as the text is known."""
-        users = [place for place in broken.stack if not is_library(place.filename)]
-        # (The frames before it called the compiled function.)
-        known = 0 < broken.depth <= len(broken.stack)
-        inside = [place for place in broken.stack[len(broken.stack) - broken.depth if known else len(broken.stack):]
-                  if not is_of_dynamo(place.filename)]
-        compiled = self._place(broken, inside[0]) if inside else None
-        return self._place(broken, users[-1] if users else None, compiled)
-
-    def _place(self, broken: GraphBreak, where: SourceLocation | None, compiled: Site | None = None) -> Site:
+        where = next((place for place in reversed(broken.stack) if not is_library(place.filename)), None)
         tree = self.tree(where.filename) if where is not None else None
         if where is None or tree is None:  # (the line is all that is known)
-            statement = parsed_statement(where.text) if where is not None else None
-            return Site(broken, where, statement, compiled_site=compiled)
+            return Site(broken, where, parsed_statement(where.text) if where is not None else None)
         steps = [(block, each) for _, block, each in path_to(tree, where.line)]
         # (Of `if x.any(): break` both statements are on the line.)
         tests = [(block, each) for block, each in steps if isinstance(each, (ast.If, ast.While))
@@ -108,7 +90,7 @@ class Sources:
         for block, statement in tests[:1] or steps[-1:]:
             following = next(iter(block[block.index(statement) + 1:]), None)
         return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
-                    is_own(where.filename), compiled)
+                    is_own(where.filename))
 
 
 def is_own(filename: str) -> bool:
@@ -117,28 +99,18 @@ def is_own(filename: str) -> bool:
         and not filename.startswith("<")
 
 
-def parsed(text: str) -> ast.Module | None:
-    """Return the syntax tree of a file; ``None`` where this Python cannot read it, or there is nothing to read."""
-    try:
-        return ast.parse(text) if text else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
 def parsed_statement(line: str) -> ast.stmt | None:
     """Return the statement that a line is, or begins; ``None`` where it is none."""
-    tree = parsed(line.strip()) or parsed(f"{line.strip()} pass")
+    tree = parsed_file(line.strip()) or parsed_file(f"{line.strip()} pass")
     return tree.body[0] if tree is not None and len(tree.body) == 1 else None
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """Yield the blocks of statements of a node."""
-    for name in _BLOCKS:
+    """Yield the blocks of statements of a node, in order."""
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
         block = getattr(node, name, None)
-        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-            yield block
-    for handler in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        yield handler.body
+        if isinstance(block, list) and block:
+            yield from [block] if isinstance(block[0], ast.stmt) else (each.body for each in block)
 
 
 def path_to(tree: ast.AST, line: int) -> Iterator[tuple[ast.AST, list[ast.stmt], ast.stmt]]:
@@ -156,13 +128,6 @@ def path_to(tree: ast.AST, line: int) -> Iterator[tuple[ast.AST, list[ast.stmt],
 def function_at(tree: ast.Module, line: int) -> Function | None:
     """Return the innermost function around a line."""
     return next((inner for *_, inner in reversed(list(path_to(tree, line))) if isinstance(inner, Function)), None)
-
-
-def qualified_name(module: ast.Module | None, function: Function) -> str:
-    """Return a function's name, that of a method with its class: ``Buffer.extend``."""
-    owners = [each.name for each in ast.walk(module or ast.Pass()) if isinstance(each, ast.ClassDef)
-              and function in each.body]
-    return ".".join((*owners, function.name))
 
 
 def parameters(function: Function) -> list[str]:

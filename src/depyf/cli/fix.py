@@ -70,7 +70,8 @@ def fix(given: argparse.Namespace) -> int:
           f"# recompiles: {old.recompiles} -> {new.recompiles}\n"
           f"# compile time: {old.seconds:.1f} s -> {new.seconds:.1f} s; {found.runs} runs of the program")
     if patch.taken:
-        print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.best.verdict}")
+        print("# the recorded run: the same results and standard output (not compared: standard error, with warnings)\n"
+              f"# other calls, in plain Python: {found.best.verdict}")
     print("".join(dict.fromkeys(_account(each) for each in patch.taken)), end="")  # (made at several places)
     remaining = remaining_problems(after.capture, found.rejected) if after.capture is not None else []
     if remaining:

@@ -178,10 +178,8 @@ class Given:
                      {**self.state, **state}, self._look)
 
 
-@functools.lru_cache(maxsize=16384)
-def parsed(expression: str) -> ast.expr | None:
-    """Return the syntax tree of a condition, which is shared and must not be changed."""
-    return parsed_expression(expression)
+#: Returns the syntax tree of a condition, which is shared and must not be changed.
+parsed = functools.lru_cache(maxsize=16384)(parsed_expression)
 
 
 def words(node: ast.expr) -> str:

@@ -6,15 +6,17 @@ import ast
 import difflib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
 from .. import budgets, reading
 from ..advice import Advice, candidates
 from ..advice.model import Edit, edited
 from ..advice.recompiles import DYNAMIC
-from ..advice.source import is_own, parsed
+from ..advice.source import is_own
+from ..model.folding import fold
 from ..records.model import Capture
+from ..torch_text.parsed import parsed_file
 from ..values import frozen
 from ..views.advice import Adviser
 from ..views.causes import breaks_by_place, cause, statement
@@ -33,32 +35,46 @@ class Patch:
         program: its file; settings go there.
         taken: the changes, in order.
         texts: the new texts of files, by real path.
+        before: the patch without the last change; ``None`` where there is none.
     """
 
     program: str
     taken: tuple[Advice, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    before: Patch | None = None
 
     def text(self, path: str) -> str:
         """Return the text of a file with the patch."""
         return self.texts[path] if path in self.texts else _written(path)
 
-    def with_advice(self, advices: Iterable[Advice]) -> Patch | None:
-        """Return the patch with further changes; ``None`` where they cannot be made."""
-        advices = tuple(dict.fromkeys(advices))
-        by_file: dict[str, list[Edit]] = {}
-        for edit in [edit for advice in advices for edit in advice.edits]:
-            by_file.setdefault(os.path.realpath(edit.filename), []).append(edit)
+    def with_advice(self, advice: Advice) -> Patch | None:
+        """Return the patch with a further change; ``None`` where it cannot be made."""
         texts = dict(self.texts)
-        for path, edits in by_file.items():
+        for path, edits in fold(advice.edits, lambda edit: os.path.realpath(edit.filename)).items():
             new = edited(self.text(path), edits)
             if new is None or not is_own(path):
                 return None
             texts[path] = new
-        settings = [line for advice in advices for line in advice.settings]
-        if settings:
-            texts[self.program] = with_settings(texts.get(self.program) or _written(self.program), settings)
-        return Patch(self.program, (*self.taken, *advices), texts) if all(map(parsed, texts.values())) else None
+        if advice.settings:
+            texts[self.program] = with_settings(texts.get(self.program) or _written(self.program), advice.settings)
+        is_python = all(map(parsed_file, texts.values()))
+        return Patch(self.program, (*self.taken, advice), texts, self) if is_python else None
+
+    def without(self, number: int) -> Patch | None:
+        """Return the patch without one of its changes; ``None`` where a later one is of lines that it made."""
+        if self.before is None or number == len(self.taken) - 1:
+            return self.before
+        rest, last = self.before.without(number), self.taken[-1]
+        edits = tuple(filter(None, (_moved(edit, self.before, rest or self) for edit in last.edits)))
+        return rest and rest.with_advice(replace(last, edits=edits)) if len(edits) == len(last.edits) else None
+
+
+def _moved(edit: Edit, of: Patch, to: Patch) -> Edit | None:
+    """Return an edit of the text of one patch as one of that of another; ``None`` where its lines are not there."""
+    old, new = (each.text(os.path.realpath(edit.filename)).splitlines() for each in (of, to))
+    return next((replace(edit, first=edit.first + b - a, last=edit.last + b - a)
+                 for a, b, size in difflib.SequenceMatcher(None, old, new, False).get_matching_blocks()
+                 if a < edit.first and edit.last <= a + size), None)
 
 
 def with_settings(text: str, settings: Sequence[str]) -> str:

@@ -84,6 +84,7 @@ class Search:
             self.refused = "torch compiled nothing in the program's own process; others that it starts are not watched"
         else:
             self._improve()
+            self._spare()
             if before.weight and not self.best.patch.taken and self._left > 0 and self._run(
                     Patch(self.program), "the program as it is, again").difference(before):
                 self.refused = "two runs of the program as it is do not give the same, so no change can be judged"
@@ -112,8 +113,12 @@ class Search:
             if self._left <= 0:
                 return opening
             self.tried.add(each)
-            patch = step.patch.with_advice([each])
-            found = self._judged(step, patch, each.change) if patch is not None else "its lines are changed already"
+            patch = step.patch.with_advice(each)
+            lines = ", ".join(str(edit.first) for edit in each.edits)  # (variants of a change differ in them)
+            what = f"{each.change} (line{'s' * (',' in lines)} {lines})" if lines else each.change
+            found = "its lines are changed already" if patch is None else self._judged(
+                patch, what, lambda after: after.weight < step.after.weight + MOST_SHOWN * (
+                    after.broken_at != step.after.broken_at))
             if isinstance(found, str):
                 self.rejected[each] = found
             elif found.after.weight < step.after.weight:
@@ -126,12 +131,23 @@ class Search:
             return self._round(step)
         return opening
 
-    def _judged(self, step: Step, patch: Patch, what: str) -> Step | str:
-        """Return a patch as a step, or why it cannot be taken: nothing weighs less, or something differs."""
+    def _spare(self) -> None:
+        """Take out the changes that a later one made needless: without one of these nothing is compiled worse."""
+        number = 0
+        while number < len(self.best.patch.taken) - 1 and self._left > 0:
+            patch, what = self.best.patch.without(number), f"without: {self.best.patch.taken[number].change}"
+            found = self._judged(patch, what, lambda after: after.weight <= self.best.after.weight) if patch else ""
+            if isinstance(found, Step):
+                self.best = found
+            else:
+                number += 1
+
+    def _judged(self, patch: Patch, what: str, is_worth: Callable[[Outcome], bool]) -> Step | str:
+        """Return a patch as a step, or why it cannot be taken: it is not worth it, or something differs."""
         after = self._run(patch, what)
         if after.status != 0:
             return "the program fails with it" if after.status else "the program takes too long with it"
-        if after.weight >= step.after.weight + (MOST_SHOWN if after.broken_at != step.after.broken_at else 0):
+        if not is_worth(after):
             return "nothing is compiled better with it"
         if self.before.operations and not after.operations:  # (what is not compiled has no breaks)
             return "nothing is compiled with it"

@@ -25,9 +25,9 @@ from typing import Any
 
 from .. import budgets, reading
 from ..advice.recompile_edits import is_compile
-from ..advice.source import parsed
 from ..recorded_runs import captures_of
 from ..records.store import RecordsError
+from ..torch_text.parsed import parsed_file
 from .forced import Conditions, Forcing
 from .outcome import Call, Outcome
 
@@ -144,7 +144,7 @@ def take_texts(texts: Mapping[str, str], forcing: Forcing) -> None:
 
 def code_of(text: str, path: str, forcing: Forcing) -> types.CodeType:
     """Return the code of a text; calls of functions that are compiled only with the file's own text are watched."""
-    tree, before = ast.parse(text), parsed(reading.text(path, budgets.CODE)) or ast.Module([], [])
+    tree, before = ast.parse(text), parsed_file(reading.text(path, budgets.CODE)) or ast.Module([], [])
     compiled = {node.name for node in ast.walk(before) if isinstance(node, ast.FunctionDef)
                 and any(map(is_compile, node.decorator_list))}
     for node in ast.walk(tree):

@@ -84,7 +84,8 @@ def _changes(leaves: Sequence[tuple[_Place, Any]]) -> Iterator[tuple[str, _Chang
     for size in list(dict.fromkeys(size for _, value in tensors for size in value.shape))[:MOST_ALONE]:
         for other in dict.fromkeys((0, 1, size + 1, 2 * size, size - 1)):
             if other not in (size, -1):
-                yield f"size {other} in the place of {size}", _resized(functools.partial(_with_size, size, other)), None
+                yield f"size {other} in the place of {size}", _resized(functools.partial(
+                    lambda old, new, shape: [new if each == old else each for each in shape], size, other)), None
     for place, _ in tensors[:MOST_ALONE] if len(tensors) > 1 else ():
         for name, change in (*_VALUES[:4], *_TYPES, *_SHAPES):
             yield f"only {_in_words(place)}: {name}", change, place
@@ -93,15 +94,7 @@ def _changes(leaves: Sequence[tuple[_Place, Any]]) -> Iterator[tuple[str, _Chang
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
         for new in dict.fromkeys(others):
-            yield f"{_in_words(place)} is {new!r}", functools.partial(_replaced_by, new), place
-
-
-def _replaced_by(new: Any, value: Any) -> Any:
-    return new
-
-
-def _with_size(size: int, other: int, shape: Sequence[int]) -> list[int]:
-    return [other if each == size else each for each in shape]
+            yield f"{_in_words(place)} is {new!r}", functools.partial(lambda new, _: new, new), place
 
 
 # --- tensors --------------------------------------------------------------------------------------

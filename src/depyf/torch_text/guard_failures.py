@@ -35,7 +35,7 @@ _OBJECT_ID = r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>
 _TENSOR = r"(?s)tensor '(?P<source>.*?)' (?P<rest>.*)"
 _NO_TENSOR = (r"(?s)expected type of '(?P<numpy>___from_numpy\()?(?P<source>.*?)(?(numpy)\))' to be a tensor type,?\W*"
               r"but found (?P<seen>.*)")
-_MARKS = (r"_(?:dynamo|has)_(?P<kind>\w+?)(?:_indices|_marking) (?:not a subset: runtime (?P<seen>\{.*?\}) is not "
+_MARKS = (r"_(?:has_)?dynamo_(?:dim_marking|(?P<kind>\w+?)_indices) (?:not a subset: runtime (?P<seen>\{.*?\}) is not "
           r"a subset of compiled (?P<expected>\{.*?\})|.*runtime tensor)")
 _STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
 #: Function attributes that torch reads (``__code__``, ``__defaults__``) of another object.
@@ -406,7 +406,8 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
         f"type({match['source']})", "one of NumPy's" if match["numpy"] else "a tensor",
         re.sub(r"(?s)^<class '([^']*)'>.*", r"\1", match["seen"].strip()))),
     (_MARKS, lambda match, seen: Comparison(
-        f"{MARKED} ({match['kind'].replace('_', ' ')})", match["expected"] or "", match["seen"] or "")),
+        MARKED + (f" ({match['kind'].replace('_', ' ')})" if match["kind"] else ""),
+        match["expected"] or "no dimension", match["seen"] or "at least one")),
     (_TYPE_ID, _type_comparison),
     (_DICT_TYPE, lambda match, seen: _now(f"type({match['source']})", "the same type of dict", seen)),
     (_OBJECT_ID, _object_comparison),

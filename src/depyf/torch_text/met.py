@@ -83,8 +83,7 @@ KINDS: Mapping[str, Kind] = {
     "leaked": Kind("leaked", "GB8985", ("requires_grad_() intermediate leaked",)),
     "sparse": Kind("sparse", "GB0015", ("Attempted to wrap sparse Tensor",)),
     "class": Kind("class", "GB8977", ("Invalid call to __build_class__",)),
-    "parameter": Kind("parameter", "GB0264", ("Attempted to use `torch.nn.Parameter()`",)),
-    "no parameters": Kind("parameter", "GB0119", ("Uninitialized nn",)),
+    "effect": Kind("effect", "GB0067 GB4413", ("HOP: Unsafe side effect", "HOP: Non-nullified side effect")),
     "backend": Kind("", "", ("Backend compiler exception", "Backend compiler failed")),
 }
 _BY_ID = {each: kind for kind, of in KINDS.items() for each in of.ids.split()}
@@ -125,6 +124,7 @@ _UNBACKED = re.compile(r"z?uf?\d+")
 #: Longer headings are messages of errors, of which the first sentence is shown.
 _LONG = 200
 _TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
+_OPERATOR = re.compile(r"Higher Order Operator: (?P<what>\S+)")
 _RAISED = re.compile(r"raised exception (?P<what>\w+)\(")
 #: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
@@ -156,8 +156,7 @@ class Met:
     is_number: bool = False  # a Python number that torch represents as a tensor
     needs_text: bool = False  # a text needs the value of a number that torch leaves open
     is_generator: bool = False  # a ``torch.Generator``
-    is_in_operator: bool = False  # a function that an operator calls (``torch.cond``) would do it
-    is_in_autograd_function: bool = False  # in the ``forward`` of a ``torch.autograd.Function``
+    operator: str = ""  # the higher-order operator of which a function would do it: "autograd.Function"
     fails_on_symbol: bool = False  # an error: a size that torch leaves open is no number
 
     @property
@@ -196,8 +195,7 @@ def met(broken: GraphBreak) -> Met:
         needs_text=kind == "string" and context.startswith("SymNodeVariable")
         or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)
         is_generator=any(each in context for each in _GENERATOR),
-        is_in_operator="Higher Order" in broken.reason,
-        is_in_autograd_function="Operator: autograd.Function" in broken.reason,
+        operator=_first_match(broken.reason, _OPERATOR),
         fails_on_symbol="not Sym" in context)
 
 

@@ -37,9 +37,13 @@ class Adviser:
         What torch cannot reconstruct after a break goes with that break.
         """
         if broken not in self._of_breaks:
-            cause = self._reconstructed_for(broken) if met(broken).kind == "reconstruction" else None
-            advice = self.on_break(cause) if cause is not None else on_break(
-                self.run.source.site(self._from_outermost(broken)))
+            known = self.run.capture.by_id.get(broken.compile_id.key)
+            breaks = known.breaks if known is not None else ()
+            # (the last break in the same line after which torch could not reconstruct a value)
+            cause = next((each for each in reversed(breaks) if met(broken).kind == "reconstruction" != met(each).kind
+                          and any(place.is_at(broken.location) for place in each.stack)), None)
+            site = self.run.source.site(self._from_outermost(broken))
+            advice = self.on_break(cause) if cause is not None else on_break(replace(site, is_tried=broken in breaks))
             if advice and cause and cause.location and not cause.location.is_at(broken.location):
                 place = code(self.run.short_place(cause.location))
                 advice = replace(advice, change=f"it follows from the graph break at {place}: {advice.change}")
@@ -58,13 +62,6 @@ class Adviser:
                     if (each.location, each.registry_id) == (broken.location, broken.registry_id)),
                    key=lambda each: each.depth, default=broken)  # (that of a failure is in no list)
 
-    def _reconstructed_for(self, broken: GraphBreak) -> GraphBreak | None:
-        """Return the break in the same line after which torch could not reconstruct a value."""
-        known = self.run.capture.by_id.get(broken.compile_id.key)
-        of_line = [each for each in (known.breaks if known is not None else ()) if met(each).kind != "reconstruction"
-                   and any(place.is_at(broken.location) for place in each.stack)]
-        return of_line[-1] if of_line else None
-
     def on_lost(self, compilation: Compilation) -> list[str]:
         """Return advice, as Markdown, on a function that torch gave up; none where no rule fits."""
         if compilation.outcome == "limit":
@@ -75,7 +72,7 @@ class Adviser:
             return list(filter(None, [self._circumstances.constraint(compilation)]))
         if failure is not None and failure.reason and not causes:
             inner = [failure.location] if failure.location is not None else []
-            causes = [replace(graph_break(compilation.compile_id, failure.reason, inner), depth=0)]
+            causes = [graph_break(compilation.compile_id, failure.reason, inner)]
         texts = list(filter(None, map(self.change_on, causes)))
         if not texts and any(met(broken).kind == "next" for broken in causes):
             # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)
@@ -168,14 +165,18 @@ class Adviser:
         changes = [(change, each) for change, each in changes if each.outcome != "limit" or change.subject not in known]
         advised: dict[Advice, list[tuple[str, Compilation]]] = {}
         for change, each in changes:
-            said = self._on_change(change, each)
+            said = on_change(value_change(change), self._circumstances.facts(each, change))
             if said is not None and said.rule not in self._tried:
                 advised.setdefault(said, []).append((_subject_text(change), each))
-        return {replace(said, change=f"{some(list(dict(of)), MOST)}: {prose(said.change)}"): [each for _, each in of]
-                for said, of in sorted(advised.items(), key=lambda item: (not item[0].is_change, -len(item[1])))}
-
-    def _on_change(self, change: Change, compilation: Compilation) -> Advice | None:
-        return on_change(value_change(change), self._circumstances.facts(compilation, change))
+        result: dict[Advice, list[Compilation]] = {}
+        for said, of in sorted(advised.items(), key=lambda item: (not item[0].is_change, -len(item[1]))):
+            subjects, compilations = zip(*of)
+            others = some([code(each) for each in self.run.new_in_each(compilations)], MOST)
+            besides = f"; each of these versions is for another value of {others}, too: to spare one, that has to " \
+                      "stay the same or to be left open as well" if others else ""
+            text = f"{some(list(dict.fromkeys(subjects)), MOST)}: {prose(said.change)}{besides}"
+            result[replace(said, change=text)] = list(compilations)
+        return result
 
 
 def _subject_text(change: Change) -> str:

@@ -61,10 +61,8 @@ def between(before: Capture, after: Capture, of_ranks: bool = False) -> list[str
 
 
 def _lookups(capture: Capture) -> Iterator[_Lookup]:
-    for compilation in capture.compilations:
-        for lookup in compilation.caches:
-            if lookup.key:
-                yield compilation.compile_id, lookup
+    return ((compilation.compile_id, lookup) for compilation in capture.compilations for lookup in compilation.caches
+            if lookup.key)
 
 
 def _digest(lookup: CacheLookup) -> str:

@@ -13,12 +13,14 @@ import os
 import string
 from collections.abc import Callable, Iterable, Mapping
 
-from ..advice.source import called, parsed, parsed_statement
+from ..advice.source import called, parsed_statement
 from ..model.folding import fold
 from ..records.model import Compilation, GraphBreak, GuardFailure, SourceLocation
+from ..torch_text.events import graph_break
 from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_library
 from ..torch_text.met import Met, bound_method, is_step_of_scheduler, met
+from ..torch_text.parsed import parsed_file
 from ..torch_text.run_ids import without_values
 from .formatting import NOT_LOST
 from .markdown import code, one_line
@@ -102,7 +104,7 @@ def _parsed(broken: GraphBreak, whole_statement: str = "") -> tuple[str, ast.Mod
     """Return the user's line and what it says, where it is a statement by itself."""
     text = whole_statement or (broken.location.text.strip() if broken.location else "")
     for each in (text, f"{text} pass"):
-        if (tree := parsed(each)) is not None:
+        if (tree := parsed_file(each)) is not None:
             return each, tree
     return text, ast.Module([], [])
 
@@ -200,6 +202,7 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "running generator": "a generator is at work where the graph breaks, and torch cannot make it anew for the code "
                          "after the break",
     **dict.fromkeys(("string", "exception"), _text),
+    "effect": "what `{operator}` runs changes something outside of it",
     "backend": "the backend could not compile the graph",
 }
 
@@ -223,15 +226,14 @@ def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[Gra
 
 def breaks_by_place(group: Iterable[tuple[GraphBreak, Compilation]]) -> list[list[tuple[GraphBreak, Compilation]]]:
     """Group the graph breaks of one reason by place and cause, by function, and by what was given up."""
-    result: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
-    for broken, compilation in group:
-        where, meant = broken.location, compilation.user_function
+    def key(pair: tuple[GraphBreak, Compilation]) -> tuple[object, ...]:
+        where, meant = pair[0].location, pair[1].user_function
         # (One wrapper's name is that of many functions.)
-        function = (meant.name, meant.wrappers[:1]) if meant is not None else plain_name(compilation.function)
+        function = (meant.name, meant.wrappers[:1]) if meant is not None else plain_name(pair[1].function)
         # (At one place torch may meet several calls that it does not trace.)
-        key = where and (where.filename, where.line), cause(broken), function, broken.skips_function
-        result.setdefault(key, []).append((broken, compilation))
-    return list(result.values())
+        return where and (where.filename, where.line), cause(pair[0]), function, pair[0].skips_function
+
+    return list(fold(group, key).values())
 
 
 def path_to(broken: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
@@ -265,11 +267,6 @@ def kind_of_failure(failure: GuardFailure) -> str:
     return without_values(text, failure.source)
 
 
-def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
-    """Return the compilations because no version matched; at the limit nothing is compiled any more."""
-    return [c for c in compilations if c.guard_failures and c.outcome != "limit"]
-
-
 def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]:
     """Group the failures of guards: those that differ in values only are one kind."""
     failures = (failure for compilation in members for failure in compilation.guard_failures)
@@ -277,13 +274,11 @@ def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]
 
 
 def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]:
-    """Group compilations that gave no code by function and reason."""
-    groups: dict[object, list[Compilation]] = {}
-    for compilation in compilations:
-        if compilation.outcome in NOT_LOST:
-            continue
-        place = compilation.location
-        reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""
-        groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line),
-                           without_values(reason)), []).append(compilation)
-    return list(groups.values())
+    """Group compilations that gave no code by function and by what torch raised, and where; values left out."""
+    def key(lost: Compilation) -> tuple[object, ...]:
+        place, failure = lost.location, lost.failure
+        account = graph_break(lost.compile_id, failure.reason if failure is not None else "")
+        return (lost.outcome, lost.function, place and (place.filename, place.line), failure and failure.kind,
+                failure and failure.location, without_values(account.reason), without_values(account.explanation))
+
+    return list(fold((each for each in compilations if each.outcome not in NOT_LOST), key).values())

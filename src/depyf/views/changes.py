@@ -34,6 +34,8 @@ from .markdown import code, one_line, prose, some
 
 #: Things that changed at once that are in one row.
 _MOST = 3
+#: What became of a value that is the same, but no longer where a version looks for it.
+ELSEWHERE = "in another dictionary of its object (`__dict__`, `_modules`, ...)"
 
 
 def viewed(subjects: Iterable[str]) -> set[str]:
@@ -113,6 +115,8 @@ class Change:
             return f"{code(self.subject)} is another object{now} than when the version was compiled"
         if was == SAME_CODE:
             return f"{code(self.subject)} is another function{f' ({prose(self.now)})' if self.now else ''}"
+        if self.now == ELSEWHERE:
+            return f"{self.subject_text()} is {ELSEWHERE} than when the version was compiled"
         if was and now:
             return f"{self.subject_text()}: {was} → {now}"
         return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"

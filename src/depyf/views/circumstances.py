@@ -15,14 +15,16 @@ from dataclasses import dataclass, field
 
 from ..advice.recompiles import Facts, ValueChange, setters_of
 from ..advice.source import is_own, last_name
+from ..model.arithmetic import Interval
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import are_numbers
+from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global, sources_in_words
 from .changes import Change, in_words
 from .dump.guards.versions import MOST
 from .markdown import code, some
 from .run_index import RunIndex
-from .size_conditions import fixed_symbols
+from .size_conditions import condition_in_words, fixed_symbols, holds_at
 
 
 @dataclass
@@ -52,11 +54,11 @@ class Circumstances:
         # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
         place = versions.fixed.get(subject)
-        besides = [each for each in self.run.differences(compilation) if not each.is_open and each.subject != subject]
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            others=any(each.was.kind != "none" for each in besides),
+            others=any(not each.is_open and each.subject != subject and each.was.kind != "none"
+                       for each in self.run.differences(compilation)),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject),
@@ -78,7 +80,7 @@ class Circumstances:
         return sorted(changes, key=weight)[:1]
 
     def constraint(self, compilation: Compilation) -> str:
-        """Return a sentence on sizes that are marked dynamic and have one value, as Markdown; ``""`` for none."""
+        """Return a sentence on sizes marked dynamic that have one value, or some only, as Markdown; ``""`` for none."""
         said = []
         for name, decision in _named(self.run, compilation, fixed_symbols(compilation, None)):
             if ".shape[" in name:
@@ -86,7 +88,23 @@ class Circumstances:
                 said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
                             f"{decision.value}")
         return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
-                "a size that is fixed has a version of its own") if said else ""
+                "a size that is fixed has a version of its own") if said else self._narrowed(compilation)
+
+    def _narrowed(self, compilation: Compilation) -> str:
+        """Return a sentence on a condition that excludes sizes from those of a mark with ``min`` and ``max``."""
+        for name, created in _named(self.run, compilation, (
+                each for each in compilation.symbols if each.kind == "created")):
+            marked = Interval.read(created.range) or Interval()
+            sizes = (marked.low, marked.low + 1, marked.high) if marked.low and marked.high else ()
+            for each in compilation.symbols:
+                if each.kind == "guarded" and created.symbol in symbols_in(each.symbol) and any(
+                        holds_at(each.symbol, str(size)) is False for size in sizes):
+                    at = f" at {code(self.run.short_place(each.location))}" if each.location is not None else ""
+                    condition = condition_in_words(each, compilation, self.run.values_on_stack(compilation))
+                    return (f"{code(name)} is marked as dynamic {marked.in_sentence()}, and {code(condition)}{at} is "
+                            "not true of all of these: without `min` and `max` in `mark_dynamic` a version may be for "
+                            "some sizes only")
+        return ""
 
     def _versions_of(self, compilation: Compilation) -> _Versions:
         key = compilation.compile_id.frame_key
@@ -121,7 +139,7 @@ class Circumstances:
     def _set_at(self, setters: tuple[str, ...]) -> str:
         """Return the places of the program that call one of some functions, as Markdown."""
         places = [code(self.run.short_place(SourceLocation(path, node.lineno)))
-                  for path in (self.run.source.files() if setters else ()) if is_own(path)
+                  for path in ([file.path for file in self.run.capture.sources] if setters else ()) if is_own(path)
                   for node in ast.walk(self.run.source.tree(path) or ast.Module([], []))
                   if isinstance(node, ast.Call) and last_name(node.func) in setters]
         return some(list(dict.fromkeys(places)), MOST) if places else ""

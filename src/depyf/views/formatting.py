@@ -189,12 +189,12 @@ def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
 
 
 def total(graphs: Iterable[CompiledGraph]) -> str:
-    """Return ``2 graphs by direct calls of a compiler, 1 exported program, 1 failed export``; ``""`` for none."""
+    """Return ``2 graphs given to a compiler directly, 1 exported program, 1 failed export``; ``""`` for none."""
     of_calls = without_frame(graphs)
     failed = sum(any(issue.kind == "failed" for issue in graph.issues) for graph in of_calls)
     exported = sum(any(stage.stage == EXPORTED for stage in graph.stages) for graph in of_calls)
     number = sum(graph.by_compiler and bool(graph.stages or graph.kernels) for graph in of_calls) - exported
     return ", ".join(filter(None, (
-        f"{count(number, 'graph')} by direct calls of a compiler" if number else "",
+        f"{count(number, 'graph')} given to a compiler directly" if number else "",
         count(exported, "exported program") if exported else "",
         count(failed, "failed export") if failed else "")))

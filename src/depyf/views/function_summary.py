@@ -15,7 +15,6 @@ from ..records.model import Compilation, CompiledFunction, CompiledGraph, Source
 from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.parsed import parsed_expression
-from .causes import recompiles
 from .markdown import code, some
 
 
@@ -52,7 +51,7 @@ class FunctionSummary:
     @property
     def recompiles(self) -> list[Compilation]:
         """Return the compilations because no version matched."""
-        return recompiles(self.compilations)
+        return [each for each in self.compilations if each.guard_failures and each.outcome != "limit"]
 
     @property
     def file(self) -> str:

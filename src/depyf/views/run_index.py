@@ -27,7 +27,7 @@ from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
-from .changes import Change, changes, in_words, viewed
+from .changes import ELSEWHERE, Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
@@ -248,7 +248,7 @@ class RunIndex:
         now = now or change.now
         was = self._expected(change)
         if set(was) == {now}:
-            return replace(change, now="stored elsewhere in its object")
+            return replace(change, now=ELSEWHERE)
         return change if now == "missing" else replace(change, was=was, now=now)
 
     def _expected(self, change: Change) -> tuple[str, ...]:
@@ -313,16 +313,29 @@ class RunIndex:
         compared = self._compared(compilation)
         return compared[2] if compared else []
 
-    def besides(self, compilation: Compilation) -> str:
-        """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
-        compared, names = self._compared(compilation), self.stack_names(compilation)
-        if compared is None:
-            return ""
+    def _others(self, compilation: Compilation) -> list[VersionChange]:
+        """Return in what a version differs from the earlier one most like it, besides what failed."""
+        names = self.stack_names(compilation)
         # (A variable of a closure has its name in a change, and its place in the guards.)
         reported = {subject for change in self.changes(compilation) for subject in (
             change.subject, *(in_words(failure.subject, names) for failure in change.failures))}
-        old, new, differences = compared
-        return as_row(old, new, [each for each in differences if each.subject not in reported])
+        return [each for each in self.differences(compilation) if each.subject not in reported]
+
+    def besides(self, compilation: Compilation) -> str:
+        """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
+        compared = self._compared(compilation)
+        return as_row(*compared[:2], self._others(compilation)) if compared is not None else ""
+
+    def new_in_each(self, compilations: Iterable[Compilation]) -> list[str]:
+        """Return what each of several versions wants another value of than all before it, besides what failed."""
+        found = [[other.subject for other in self._others(each) if self._is_new(new, other.subject)]
+                 for each in compilations if (new := self.version(each)) is not None]
+        return [each for each in found[0] if all(each in others for others in found)] if len(found) > 1 else []
+
+    def _is_new(self, new: Version, subject: str) -> bool:
+        known = [each.facts.get(subject) for each in self._versions_of(new.frame)[: new.number + 1] if not each.failed]
+        texts = [each.text for each in known if each is not None and each.kind == "value"]
+        return len(texts) == len(known) and texts.index(texts[-1]) == len(texts) - 1
 
     def range_of(self, compilation: Compilation, source: str) -> Interval:
         """Return the range that the guards of the compiled code leave for something open."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from ..advice.source import Sources, loops_around
+from ..advice.source import Function, Sources, blocks, loops_around, path_to
 from ..records.model import SourceFile, SourceLocation
 from ..torch_text.global_names import plain_name
 from ..values import frozen
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @frozen
@@ -20,7 +18,7 @@ class Definition:
     name: str
     first: int
     last: int
-    node: _Function
+    node: Function
 
 
 class UserSource(Sources):
@@ -55,11 +53,8 @@ class UserSource(Sources):
 
     def end_of_statement(self, place: SourceLocation) -> int:
         """Return the last line of the simple statement that a place is in; its own line where the text has none."""
-        function = self.function_at(place)
-        ends = [each.end_lineno or 0 for each in (nodes_within(function.node) if function is not None else ())
-                if isinstance(each, ast.stmt) and not hasattr(each, "body")
-                and each.lineno <= place.line <= (each.end_lineno or 0)]
-        return min(ends, default=place.line)
+        steps = list(path_to(self.tree(place.filename) or ast.Module([], []), place.line))
+        return place.line if not steps or hasattr(steps[-1][-1], "body") else steps[-1][-1].end_lineno or place.line
 
     def loop_around(self, place: SourceLocation) -> int | None:
         """Return the line of the innermost loop of its function that a place is repeated in."""
@@ -70,9 +65,9 @@ class UserSource(Sources):
     def statements_around(self, place: SourceLocation, *kinds: type[ast.Try | ast.With | ast.AsyncWith]) -> list[int]:
         """Return the lines of the statements of its function in whose body a place is, the outermost first."""
         function = self.function_at(place)
-        return [] if function is None else sorted(
-            each.lineno for each in nodes_within(function.node) if isinstance(each, kinds)
-            and each.body[0].lineno <= place.line <= (each.body[-1].end_lineno or place.line))
+        return [] if function is None else [
+            around.lineno for around, block, _ in path_to(function.node, place.line)
+            if isinstance(around, kinds) and block is around.body]
 
     def line(self, place: SourceLocation) -> str:
         """Return the text of a line, without its indentation."""
@@ -93,19 +88,10 @@ def definitions(tree: ast.Module | None) -> Iterator[Definition]:
             inner = f"{name}."
         elif isinstance(node, ast.ClassDef):
             inner = f"{owner}{node.name}."
-        pending += [(child, inner) for child in inner_statements(node)]
+        pending += [(child, inner) for block in blocks(node) for child in block]
 
 
-def inner_statements(node: ast.AST) -> list[ast.stmt]:
-    """Return the statements in a module or statement (only they contain functions; expressions are most of a tree)."""
-    result: list[ast.stmt] = []
-    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
-        for item in getattr(node, name, ()):
-            result += item.body if isinstance(item, (ast.ExceptHandler, ast.match_case)) else [item]
-    return result
-
-
-def nodes_within(function: _Function) -> Iterator[ast.AST]:
+def nodes_within(function: Function) -> Iterator[ast.AST]:
     """Yield the nodes of a function, those of functions and classes in it left out."""
     pending: list[ast.AST] = list(function.body)
     while pending:

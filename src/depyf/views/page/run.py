@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...advice.source import blocks
 from ...provenance import sources
 from ...records.model import Capture, Compilation, SourceFile, SourceLocation
 from ...torch_text.global_names import plain_name, resumed_function
@@ -17,7 +18,7 @@ from ..formatting import short_names
 from ..index.overview import context_of
 from ..markdown import prose, spans
 from ..ranks import RankClass
-from ..user_source import definitions, inner_statements
+from ..user_source import definitions
 
 #: What can be said of a line, the weightiest first; docs/page.md says what each means.
 BREAK, GRAPH, PYTHON, FOLDED, UNREACHED, UNKNOWN = "break", "graph", "python", "folded", "unreached", "unknown"
@@ -95,7 +96,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
         if isinstance(node, (ast.Pass, ast.Global, ast.Nonlocal)) or (
                 isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             continue  # leaves no code
-        inner = inner_statements(node)
+        inner = [each for block in blocks(node) for each in block]
         if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
             pending += reversed(inner)
             continue  # `try:` itself does nothing
