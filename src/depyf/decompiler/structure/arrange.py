@@ -100,13 +100,12 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
 
 
 def _in_branches(stmts: list[ast.stmt]) -> list[tuple[list[ast.stmt], int]]:
-    """Return each simple statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
+    """Return each statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
     found = []
     for number, stmt in enumerate(stmts):
+        found.append((stmts, number))
         if isinstance(stmt, ast.If):
             found += _in_branches(stmt.body) + _in_branches(stmt.orelse)
-        elif not suites_of(stmt):
-            found.append((stmts, number))
     return found
 
 
@@ -164,16 +163,18 @@ class _Arrangement:
         assert isinstance(loop, LOOPS)
         inner = self.evidence.column(loop.body[0])
         copies = [(suite, number) for suite, number in _in_branches(loop.body)
-                  if inner is not None and line_of(suite[number]) is not None
+                  if inner is not None and self.evidence.first_line(suite[number]) is not None
                   and (column := self.evidence.column(suite[number])) is not None and column < inner]
         if not copies or not (rest or is_endless(loop)):
             return
         suite, number = copies[0]
         if not isinstance(suite[number], ast.Return):
-            moved = suite[number:-1] if isinstance(suite[-1], ast.Break) else suite[number:]
-            jumps = any(isinstance(each, (ast.Break, ast.Continue)) for each in all_statements(moved))
-            if not rest and not jumps and all(each is suite for each, _ in copies):
-                stmts += moved
+            breaks = isinstance(suite[-1], ast.Break)
+            moved = suite[number:len(suite) - breaks]
+            jumps = {ast.Break, ast.Continue}.intersection(map(type, all_statements(moved)))
+            if len(list(breaks_of(loop.body))) == breaks and not jumps and all(each is suite for each, _ in copies) and (
+                    not rest if never_falls(moved) else breaks):
+                stmts[at + 1:at + 1] = moved
                 suite[number:] = [ast.Break()]
             return
         found = [suite[number] for suite, number in copies]
