@@ -35,6 +35,7 @@ from .arrange_tries import (
     break_after_body,
     break_branch,
     break_in_loop,
+    is_break,
     leave_by_break,
     with_finally,
 )
@@ -172,8 +173,8 @@ class _Arrangement:
             breaks = isinstance(suite[-1], ast.Break)
             moved = suite[number:len(suite) - breaks]
             jumps = {ast.Break, ast.Continue}.intersection(map(type, all_statements(moved)))
-            if len(list(breaks_of(loop.body))) == breaks and not jumps and all(each is suite for each, _ in copies) and (
-                    not rest if never_falls(moved) else breaks):
+            is_only = len(list(breaks_of(loop.body))) == breaks and all(each is suite for each, _ in copies)
+            if is_only and not jumps and (not rest if never_falls(moved) else breaks):
                 stmts[at + 1:at + 1] = moved
                 suite[number:] = [ast.Break()]
             return
@@ -312,7 +313,8 @@ class _Arrangement:
         is_word = isinstance(only, (ast.Continue, ast.Break)) or isinstance(only, ast.Return) and is_nothing(only)
         if only is not None and is_word and not folds_not(stmt.test) and stmts[at + 1:]:
             self._exit_in_else(stmts, at, after)
-        is_last = at + 1 == len(stmts)
+        if is_break(stmt.orelse):
+            self._end_branch(stmts, at, end)
         break_branch(self.evidence, stmts, at, after)
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
@@ -325,6 +327,12 @@ class _Arrangement:
             self._rest_or_else(stmts, at, end)
         elif stmt.orelse and never_falls(stmt.body):
             self._else_or_rest(stmts, at, end if is_last else "")
+        self._end_branch(stmts, at, end)
+
+    def _end_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+        """Write what is left of a branch after the ``if``, where the ``else`` leaves."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
         if stmt.orelse and never_falls(stmt.orelse) and (count := self._in_suite(stmt.body)) < len(stmt.body):
             stmts[at + 1:at + 1] = stmt.body[count:]
             del stmt.body[count:]

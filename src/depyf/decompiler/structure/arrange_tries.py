@@ -366,9 +366,8 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
     if is_break(stmt.orelse):
         guard = evidence.exit_between(line_of(stmt), line_of(stmt.body[0]), "break")
         following = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
-        written = evidence.exit_between(evidence.line_after(stmt.body), following, "break") if guard is None else None
-        inner = evidence.column(stmt.body[0])
-        if written is not None and (written.column is None or inner is None or written.column <= inner):
+        begin, inner = evidence.line_after(stmt.body), evidence.column(stmt.body[0])
+        if guard is None and evidence.exit_between(begin, following, "break", inner) is not None:
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
         if guard is not None:

@@ -365,10 +365,13 @@ class Evidence:
             result.setdefault((each.line, each.column and each.column + after), []).append(each)
         return result
 
-    def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
+    def exit_between(
+        self, first: int | None, last: int | None, kind: str = "", column: int | None = None,
+    ) -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
 
-        ``None`` if there is none, if it is known to be of another kind, or if one of the lines is not known.
+        Those that are known to be of another kind, or further right than a column, are skipped. ``None`` if there is
+        none, or if one of the lines is not known.
         """
         if first is None or last is None:
             return None
@@ -376,7 +379,8 @@ class Evidence:
             found = self.exits[at]
             if found.line >= last:
                 break
-            if not kind or found.kind in ("", kind):
+            if (not kind or found.kind in ("", kind)) and (
+                    column is None or found.column is None or found.column <= column):
                 return found
         return None
 
