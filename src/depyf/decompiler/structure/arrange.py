@@ -25,7 +25,7 @@ import itertools
 import sys
 from typing import TYPE_CHECKING
 
-from ..lift.spelling import folds_not, negate
+from ..lift.spelling import INDENTATION, folds_not, negate
 from ..nodes import all_statements, at_line, compound_places, line_of, part_of, suites_of
 from .arrange_tries import (
     arrange_loop,
@@ -220,7 +220,9 @@ class _Arrangement:
             after: the line of the next statement.
         """
         last = stmts[-1] if stmts[1:] else None
-        if isinstance(last, ast.Continue) and end != "continue":  # (The statements before it end as it does.)
+        if isinstance(last, ast.Continue) and end == "continue" and self.evidence.is_further_right(last, stmts[0]):
+            del stmts[-1]  # (It was written inside of the statement before it.)
+        elif isinstance(last, ast.Continue) and end != "continue":  # (The statements before it end as it does.)
             del stmts[-1]
             self.suite(stmts, "continue", line_of(last) or after)
             if not never_falls(stmts):
@@ -410,10 +412,18 @@ class _Arrangement:
                     or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)))):
             # (``while True`` and unwinding before a ``return`` have lines without operations, too.)
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
+            if self._nest_guard(stmt, stmt.orelse):
+                stmt.orelse = []
 
     def _guards(self, stmt: ast.If) -> list[ast.stmt]:
-        """Return the guards that were written for ``if a or b: continue``: one after each exit between two operands."""
+        """Return the guards that were written for ``if a or b: continue``: one after each exit between two operands.
+
+        Those of ``if a and (b or c): continue`` are inside of ``if a``.
+        """
         test = stmt.test
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and not stmt.orelse:
+            inner = self._guards(ast.copy_location(ast.If(test.values[-1], stmt.body, []), stmt))
+            return [ast.copy_location(ast.If(part_of(test, 0, -1), inner, []), stmt)] if len(inner) > 1 else [stmt]
         if stmt.orelse or len(stmt.body) > 1 or not isinstance(stmt.body[0], LEAVES) or not (
                 isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
             return [stmt]
@@ -449,15 +459,21 @@ class _Arrangement:
         return True
 
     def _outer_test(self, stmt: ast.If, written: Exit) -> None:
-        """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word is written between the two tests."""
-        starts = [*map(self.evidence.start, _operands(stmt.test))]
-        for at, (before, start) in enumerate(itertools.pairwise(starts), 1):
-            if before is not None and start is not None and start[0] > written.line:
-                tests = _divided(stmt.test, at)
-                if tests is not None and not (written.kind == "pass" and isinstance(stmt.test, ast.UnaryOp)):
-                    stmt.body = [ast.copy_location(ast.If(tests[1], stmt.body, []), stmt)]
-                    stmt.test, stmt.lineno = tests[0], before[0]
-                return
+        """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word shows that.
+
+        It is written between the two tests, or it is inside of an ``if`` at the column of the second one.
+        """
+        operands = _operands(stmt.test)
+        starts = [*map(self.evidence.start, operands)]
+        at = next((at for at, (before, start) in enumerate(itertools.pairwise(starts), 1)
+                   if before is not None and start is not None and start[0] > written.line), 0)
+        if not at and written.column is not None and starts[0] is not None and (
+                (starts[0][1] or 0) < written.column - INDENTATION + TO_TEST[0]):
+            at = self.evidence.first_inside(operands, written.column - INDENTATION, TO_TEST)
+        tests = _divided(stmt.test, at) if at else None
+        if tests is not None and starts[0] is not None:
+            stmt.body = [ast.copy_location(ast.If(tests[1], stmt.body, []), stmt)]
+            stmt.test, stmt.lineno = tests[0], (starts[at - 1] or starts[0])[0]
 
     def _first_inside(self, operands: list[ast.expr], suite: list[ast.stmt]) -> int:
         """Return which operand of a test was the test of an ``if`` in a suite, inside of an ``if`` on those before it.
@@ -478,7 +494,8 @@ class _Arrangement:
     def _nest_guard(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Make ``if not a:``, with ``if b: continue`` and the rest in it, of ``if a or b: continue``.
 
-        And ``if a:``, with ``if not b: continue`` and the rest in it, of ``if not (a and b): continue``.
+        And ``if a:``, with ``if not b: continue`` and the rest in it, of ``if not (a and b): continue``. After ``pass``
+        the rest is in an ``else``.
 
         Returns:
             Whether it was written so, and made.
@@ -490,8 +507,8 @@ class _Arrangement:
         assert isinstance(both, ast.BoolOp)
         outer, inner = part_of(both, 0, at), part_of(both, at)
         outer, inner = (negate(outer), inner) if both is stmt.test else (outer, negate(inner))
-        stmt.body = [ast.copy_location(ast.If(inner, stmt.body, []), stmt), *rest]
-        stmt.test = outer
+        guard = ast.copy_location(ast.If(inner, stmt.body, rest if is_empty(stmt.body) else []), stmt)
+        stmt.test, stmt.body = outer, [guard, *([] if guard.orelse else rest)]
         return True
 
     def _is_elif(self, stmt: ast.If) -> bool:

@@ -254,6 +254,9 @@ class Evidence:
         load = self._load_of_constant(units[-1])
         if word == "pass" and done <= opcodes.moving and load is None:
             return ""  # (It is a name in a pattern.)
+        after = self._units[units[-1] + 1:units[-1] + 2]
+        if word == "pass" and after and self._tables.jumps[after[0]] and after[0] not in opcodes.leaving:
+            return ""  # (It is the ``None`` of ``is None``, before the jump of the test.)
         if word == "pass" and self._units[units[0]] == opcodes.nop \
                 and not self._looped.isdisjoint((units[0], units[0] + 1)):
             return ""  # (It is ``while True``.)
@@ -722,7 +725,8 @@ class Evidence:
         compile.c).
         """
         units, begin = self._units_of(stmt), self.start_of_test(stmt)
-        place = None if units is None else self.positions[units[0]]
+        # (The first operation of a handler is that of its head; a constant test has none.)
+        place = None if units is None else self.positions[units[begin is None]]
         if place is None or place.column is None or begin is None or (place.line, place.column) < begin:
             return None if place is None else place.column
         return begin[1] - first_part(stmt.test)[1] - len("assert ")
