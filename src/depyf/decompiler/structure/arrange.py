@@ -165,7 +165,7 @@ class _Arrangement:
         inner = self.evidence.column(loop.body[0])
         copies = [(suite, number) for suite, number in _in_branches(loop.body)
                   if inner is not None and self.evidence.first_line(suite[number]) is not None
-                  and (column := self.evidence.column(suite[number])) is not None and column < inner]
+                  and (column := self.evidence.column_of_head(suite[number])) is not None and column < inner]
         if not copies or not (rest or is_endless(loop)):
             return
         suite, number = copies[0]
@@ -407,7 +407,7 @@ class _Arrangement:
             stmt.test, stmt.body = negate(stmt.test), guard
         elif written.kind in ("pass", "") and (self._is_elif(stmt) or (
                 written.column == self.evidence.column(first)
-                and not isinstance(first, (ast.While, ast.Return)) and (
+                and (written.column is not None or not isinstance(first, (ast.While, ast.Return))) and (
                     written.kind and written.column is None
                     or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)))):
             # (``while True`` and unwinding before a ``return`` have lines without operations, too.)
@@ -515,8 +515,8 @@ class _Arrangement:
         """Return whether the branch of an ``if`` is one that was written as ``elif``."""
         inner = stmt.body[0]
         column = self.evidence.column(inner)
-        return len(stmt.body) == 1 and isinstance(inner, ast.If) and column is not None and (
-            self.evidence.begins_elif(inner, column))
+        return isinstance(inner, ast.If) and column is not None and self.evidence.begins_elif(inner, column) and (
+            len(stmt.body) == 1 or never_falls(inner.body) and self.evidence.is_further_right(stmt.body[1], inner))
 
     def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` and the rest: that, ``if a: return`` with an ``else``, or ``if not a: (rest)``."""

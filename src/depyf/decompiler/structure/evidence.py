@@ -651,6 +651,13 @@ class Evidence:
             self._columns[stmt] = self._simple(stmt)
         return self._columns[stmt]
 
+    def column_of_head(self, stmt: ast.stmt) -> int | None:
+        """Return the column of a statement; of an ``if``, that which its test shows, whatever is in its branches."""
+        if not isinstance(stmt, ast.If):
+            return self.column(stmt)
+        begin = self.start_of_test(stmt)
+        return None if begin is None else begin[1] - first_part(stmt.test)[1] - len("if ")
+
     def is_further_right(self, one: ast.stmt, other: ast.stmt) -> bool:
         """Return whether a statement is known to begin further right than another."""
         column, least = self.column(one), self.column(other)

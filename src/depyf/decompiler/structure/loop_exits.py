@@ -472,7 +472,7 @@ def in_loop(
         line, column = _start(walker, evidence, id, body | ends, indentation)
         if column is not None and _begins_try(walker, blocks[id], around):
             column -= INDENTATION
-        if line is None or line <= first:
+        if line is None or line < first or line == first and not _fails(blocks[id]):
             continue
         if line <= last if column is None or indentation is None else column >= indentation:
             inside.add(id)
@@ -485,6 +485,11 @@ def _begins_try(walker: Walker, block: Block, around: set[int]) -> bool:
     """Return whether a block outside of a loop begins with the body of a ``try`` that the loop is not in."""
     return any(walker.cfg.kinds.get(handler) in _INDENTED[:3]
                for handler in walker.cfg.handlers_around(block.handler) if handler not in around)
+
+
+def _fails(block: Block) -> bool:
+    """Return whether a block is the end of an ``assert`` that fails."""
+    return bool(block.ops) and block.ops[0].kind == "LOAD_ASSERTION_ERROR"
 
 
 def _before_leaving(block: Block) -> list[Op]:
@@ -541,7 +546,7 @@ def _start(
     jump = min((column for op, column in on_it if op is block.end_op), default=begin)
     if jump < begin:  # (It has the span of the statement.)
         return line, jump
-    if any(op.kind == "LOAD_ASSERTION_ERROR" for succ in block.successors for op in walker.cfg.blocks[succ].ops[:1]):
+    if any(_fails(walker.cfg.blocks[succ]) for succ in block.successors):
         return line, begin - len("assert ")
     least: int | None = None
     around = walker.cfg.handlers_around(block.handler)

@@ -224,7 +224,7 @@ def _is_negative(test: ast.expr) -> bool:
 def _assert_in_if(statement: ast.Assert, scope: CodeScope, hides_line: bool) -> _Tested:
     """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is above the line of the ``assert``.
 
-    (*Certain*: its operations have the line on which it begins; up to 3.11 a comparison at its end ``hides_line``.)
+    (*Certain*: its operations have the line on which it begins; up to 3.11 a comparison in it ``hides_line``.)
     """
     contrary, line = _contrary(statement.test), line_of(statement)
     is_and = isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.And)
@@ -235,7 +235,8 @@ def _assert_in_if(statement: ast.Assert, scope: CodeScope, hides_line: bool) -> 
     outer, inner = part_of(test, 0, at), part_of(test, at)
     if at and not folds_not(inner if is_and else outer):
         outer, inner = (outer, negate(inner)) if is_and else (negate(outer), inner)
-        hidden = hides_line and isinstance(before_jump(inner), ast.Compare)
+        operands = inner.values if isinstance(inner, ast.BoolOp) else [inner]
+        hidden = hides_line and any(isinstance(before_jump(each), ast.Compare) for each in operands)
         if not hidden or _is_inside(outer, inner, statement.test, scope):
             statement.test = inner
             return ast.copy_location(ast.If(outer, [statement], []), statement)
@@ -249,7 +250,9 @@ def _is_inside(outer: ast.expr, inner: ast.expr, test: ast.expr, scope: CodeScop
     if start is None:
         return True
     column = start[1] - before - len("assert ") - INDENTATION
-    return best_spelling(scope, outer, column)[0] <= best_spelling(scope, test, None, keyword="assert ")[0]
+    apart, together = best_spelling(scope, outer, column)[0], best_spelling(scope, test, None, keyword="assert ")[0]
+    is_unusual = isinstance(outer, ast.UnaryOp) and isinstance(outer.operand, ast.Compare)  # (``if not a != b``)
+    return apart < together or apart == together and not is_unusual
 
 
 def _join_asserts(statements: list[ast.stmt], at: int) -> None:
