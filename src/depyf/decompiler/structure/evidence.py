@@ -707,7 +707,7 @@ class Evidence:
         if stmt.value is None:
             written = self.is_written(stmt)
             if written != "return None":
-                return place if written == "return" else None
+                return place if written in ("return", "pass") else None
             return place._replace(column=place.column - len("return "))
         begin = self.start(stmt.value)
         is_before = begin is not None and begin[1] is not None and begin < (place.line, place.column)
