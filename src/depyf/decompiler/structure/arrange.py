@@ -513,10 +513,13 @@ class _Arrangement:
 
     def _is_elif(self, stmt: ast.If) -> bool:
         """Return whether the branch of an ``if`` is one that was written as ``elif``."""
-        inner = stmt.body[0]
+        inner, *rest = stmt.body
         column = self.evidence.column(inner)
-        return isinstance(inner, ast.If) and column is not None and self.evidence.begins_elif(inner, column) and (
-            len(stmt.body) == 1 or never_falls(inner.body) and self.evidence.is_further_right(stmt.body[1], inner))
+        if not isinstance(inner, ast.If) or column is None or not self.evidence.begins_elif(inner, column):
+            return False
+        return not rest or never_falls(inner.body) and (
+            self.evidence.is_further_right(rest[0], inner)
+            or isinstance(rest[0], ast.If) and self.evidence.begins_elif(rest[0], column))
 
     def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` and the rest: that, ``if a: return`` with an ``else``, or ``if not a: (rest)``."""

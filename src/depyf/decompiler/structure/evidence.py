@@ -765,6 +765,11 @@ class Evidence:
         if inner is None:
             return None
         begin = self.start_of_test(stmt) if isinstance(stmt, ast.If) else None
+        written = self.exit_between(begin[0], line_of(body[0])) if begin is not None else None
+        if begin is not None and written is not None and written.column is not None:
+            column = written.column - INDENTATION
+            if begin[1] - column in (*TO_TEST, *_TO_TEST_OF_ELIF):  # (It is what was written in the branch.)
+                return column
         nearest = inner - INDENTATION
         if not isinstance(stmt, ast.If) or begin is None or begin[1] >= inner:
             return nearest
