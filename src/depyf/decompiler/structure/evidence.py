@@ -254,8 +254,8 @@ class Evidence:
         load = self._load_of_constant(units[-1])
         if word == "pass" and done <= opcodes.moving and load is None:
             return ""  # (It is a name in a pattern.)
-        after = self._units[units[-1] + 1:units[-1] + 2]
-        if word == "pass" and after and self._tables.jumps[after[0]] and after[0] not in opcodes.leaving:
+        last, after = self._units[units[-1]], self._units[units[-1] + 1:units[-1] + 2]
+        if last == opcodes.nop and after and self._tables.jumps[after[0]] and after[0] not in opcodes.leaving:
             return ""  # (It is the ``None`` of ``is None``, before the jump of the test.)
         if word == "pass" and self._units[units[0]] == opcodes.nop \
                 and not self._looped.isdisjoint((units[0], units[0] + 1)):
@@ -680,6 +680,9 @@ class Evidence:
             return None
         if isinstance(stmt, ast.Delete):
             return end.column - len("del ")
+        if isinstance(stmt, ast.Assign) and (begin := self.position(offset_of(stmt.targets[0]))) is not None and (
+                isinstance(stmt.targets[0], ast.Tuple)):
+            return begin.column  # (of an unpacking, whose targets may be on several lines)
         if isinstance(stmt, ast.Return):
             place = self.place_of_return(stmt)
             return place.column if place is not None else None
