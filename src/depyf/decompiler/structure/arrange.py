@@ -54,6 +54,7 @@ from .frames import (
     never_falls,
     word_of,
 )
+from .spell_tests import split_asserts
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -66,6 +67,7 @@ def arrange(body: Body) -> None:
     """Arrange the statements of a body as its author did."""
     if body.scope.kind == "lambda":
         return
+    split_asserts(body.statements, body.scope)
     end = "" if body.is_namespace else "return"
     if not compound_places(body.statements) or body.evidence is None:
         if body.statements and leaves_by(body.statements[-1], end):
@@ -136,13 +138,13 @@ class _Arrangement:
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
+            if isinstance(stmt, (ast.With, ast.AsyncWith)):
+                arrange_with(self.evidence, stmt)
             for part in suites_of(stmt):
                 self.place_ends(part)
             if isinstance(stmt, LOOPS) and not stmt.orelse:
                 self._breaks(stmts, at)
                 self._into_break(stmts, at)
-            if isinstance(stmt, (ast.With, ast.AsyncWith)):
-                arrange_with(self.evidence, stmt)
             if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
             elif isinstance(stmt, ast.If) and self._ends_alike(stmt, stmts[at + 1:]):

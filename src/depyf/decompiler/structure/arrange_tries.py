@@ -7,6 +7,7 @@ them was written follows from the indentation of ``b()``, as it does for code co
 from __future__ import annotations
 
 import ast
+import sys
 
 from ..emit.text import TRY
 from ..lift.spelling import IF_TO_TEST, first_part, folds_not, negate
@@ -25,6 +26,9 @@ from .frames import (
     never_falls,
     word_of,
 )
+
+#: The line after a function.
+_END = sys.maxsize
 
 
 def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
@@ -58,10 +62,15 @@ def else_or_after(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     rest = [*stmt.orelse, *stmts[at + 1:]]
     if inner is None or not rest:
         return
+    first = rest[0]
+    if isinstance(stmt, ast.Try) and isinstance(first, (ast.Break, ast.Continue)) and evidence.column(first) is None:
+        written = evidence.exit_between(evidence.line_after(stmt.handlers[-1].body), _END, word_of(first))
+        if written is not None:
+            evidence.set_place(first, written)
     count = len(stmt.orelse)
     if not count:
-        first = evidence.column(rest[0])
-        count = len(rest) if first is not None and first >= inner else 0
+        column = evidence.column(first)
+        count = len(rest) if column is not None and column >= inner else 0
     count = evidence.count_indented(rest[:count], inner)
     stmt.orelse = rest[:count]
     stmts[at + 1:] = rest[count:]

@@ -32,7 +32,7 @@ from ..lift.spelling import (
     spelled,
     start_of,
 )
-from ..nodes import FoldedBool, line_of, ops_of, part_of, suites_of, with_operands
+from ..nodes import FoldedBool, at_line, line_of, ops_of, part_of, suites_of, with_operands
 from .evidence import TO_TEST
 
 if TYPE_CHECKING:
@@ -105,9 +105,7 @@ class _Speller:
     def _by_columns(self, statement: _Tested) -> _Tested:
         """Return the statement with others in it, if their tests are in its own."""
         test = statement.test
-        if isinstance(statement, ast.Assert):
-            return _assert_in_if(statement, self.scope, self.body.scope.code.version < (3, 12))
-        if not statement.orelse:
+        if not isinstance(statement, ast.Assert) and not statement.orelse:
             if isinstance(statement, ast.While):
                 self._break_in_while(statement)
             elif self.scope.has_columns() and self._is_one_test(statement):
@@ -221,6 +219,16 @@ def _is_negative(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
 
 
+def split_asserts(statements: list[ast.stmt], scope: CodeScope) -> None:
+    """Write ``if a: assert b`` for ``assert not a or b`` in a suite and those in it, where the lines say so."""
+    for at, statement in enumerate(statements):
+        if isinstance(statement, ast.Assert):
+            statements[at] = _assert_in_if(statement, scope, scope.code.version < (3, 12))
+        else:
+            for suite in suites_of(statement):
+                split_asserts(suite, scope)
+
+
 def _assert_in_if(statement: ast.Assert, scope: CodeScope, hides_line: bool) -> _Tested:
     """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is above the line of the ``assert``.
 
@@ -239,7 +247,7 @@ def _assert_in_if(statement: ast.Assert, scope: CodeScope, hides_line: bool) -> 
         hidden = hides_line and any(isinstance(before_jump(each), ast.Compare) for each in operands)
         if not hidden or _is_inside(outer, inner, statement.test, scope):
             statement.test = inner
-            return ast.copy_location(ast.If(outer, [statement], []), statement)
+            return at_line(ast.If(outer, [statement], []), line_of_first(scope, test.values[at - 1]))
     return statement
 
 
