@@ -652,11 +652,11 @@ class Evidence:
         return self._columns[stmt]
 
     def column_of_head(self, stmt: ast.stmt) -> int | None:
-        """Return the column of a statement; of an ``if``, that which its test shows, whatever is in its branches."""
+        """Return the column of a statement; of an ``if``, the rightmost that its test allows, whatever it contains."""
         if not isinstance(stmt, ast.If):
             return self.column(stmt)
         begin = self.start_of_test(stmt)
-        return None if begin is None else begin[1] - first_part(stmt.test)[1] - len("if ")
+        return None if begin is None else begin[1] - len("if ")
 
     def is_further_right(self, one: ast.stmt, other: ast.stmt) -> bool:
         """Return whether a statement is known to begin further right than another."""
@@ -769,7 +769,7 @@ class Evidence:
             return None
         begin = self.start_of_test(stmt) if isinstance(stmt, ast.If) else None
         written = self.exit_between(begin[0], line_of(body[0])) if begin is not None else None
-        if begin is not None and written is not None and written.column is not None:
+        if begin is not None and written is not None and written.column is not None and written.kind != "pass":
             column = written.column - INDENTATION
             if begin[1] - column in (*TO_TEST, *_TO_TEST_OF_ELIF):  # (It is what was written in the branch.)
                 return column
