@@ -232,7 +232,7 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
 
 def unpack(executor: SymbolicExecutor, state: State, count: int, star: int | None = None) -> None:
     """Replace the top of the stack by the pending targets of its elements."""
-    owner = Unpack(state.pop(), count, star)
+    owner = Unpack(state.pop(), count, star, executor.offset)
     if not count:
         executor.store_value(state, ast.Tuple([], STORE), owner.source)
         return

@@ -125,9 +125,10 @@ def _group_spellings(test: FoldedBool, group: list[ast.expr], is_contrary: bool)
         return
     shared = with_operands(test, group) if is_contrary else negate(with_operands(test, group))
     if isinstance(shared, FoldedBool) and (is_contrary or not any(map(folds_not, group))):
-        twice = 0.0 if is_contrary or all(map(_is_shareable, group)) else _TWICE
+        is_twice = not is_contrary and not all(map(_is_shareable, group))
         for chosen in product(*(list(islice(_spellings(each), _MOST_SPELLINGS)) for each in shared.values)):
             values = [value for _, value in chosen]
+            twice = _TWICE * max(1, sum(map(_is_negated, values))) * is_twice
             yield twice + sum(cost for cost, _ in chosen), ast.UnaryOp(ast.Not(), with_operands(shared, values))
 
 

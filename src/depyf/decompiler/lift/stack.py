@@ -80,12 +80,12 @@ class Target:
 
 
 class Unpack:
-    """An unpacking whose targets are still being stored."""
+    """An unpacking whose targets are still being stored; ``offset`` is that of its operation."""
 
-    __slots__ = ("missing", "source", "star", "targets")
+    __slots__ = ("missing", "offset", "source", "star", "targets")
 
-    def __init__(self, source: Entry, count: int, star: int | None = None) -> None:
-        self.source = source
+    def __init__(self, source: Entry, count: int, star: int | None, offset: int) -> None:
+        self.source, self.offset = source, offset
         self.targets: list[ast.expr | None] = [None] * count
         self.missing = count
         self.star = star
@@ -107,7 +107,9 @@ class Unpack:
                     raise CannotDecompile(LIFT, "an unpacked value is dropped")
                 name = dropped
                 elements.append(ast.Starred(dropped, STORE) if at == self.star else dropped)
-            executor.store_value(state, ast.Tuple(elements[::-1], STORE), self.source)
+            target = ast.Tuple(elements[::-1], STORE)
+            target.end_col_offset = self.offset
+            executor.store_value(state, target, self.source)
 
 
 def _name_dropped(target: ast.expr, name: str) -> bool:

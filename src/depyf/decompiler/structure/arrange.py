@@ -25,7 +25,7 @@ import itertools
 import sys
 from typing import TYPE_CHECKING
 
-from ..lift.spelling import folds_not, negate
+from ..lift.spelling import INDENTATION, folds_not, negate
 from ..nodes import all_statements, at_line, compound_places, line_of, part_of, suites_of
 from .arrange_tries import (
     arrange_loop,
@@ -35,6 +35,7 @@ from .arrange_tries import (
     break_after_body,
     break_branch,
     break_in_loop,
+    is_break,
     leave_by_break,
     with_finally,
 )
@@ -53,6 +54,7 @@ from .frames import (
     never_falls,
     word_of,
 )
+from .spell_tests import split_asserts
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -65,6 +67,7 @@ def arrange(body: Body) -> None:
     """Arrange the statements of a body as its author did."""
     if body.scope.kind == "lambda":
         return
+    split_asserts(body.statements, body.scope)
     end = "" if body.is_namespace else "return"
     if not compound_places(body.statements) or body.evidence is None:
         if body.statements and leaves_by(body.statements[-1], end):
@@ -100,13 +103,12 @@ def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
 
 
 def _in_branches(stmts: list[ast.stmt]) -> list[tuple[list[ast.stmt], int]]:
-    """Return each simple statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
+    """Return each statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
     found = []
     for number, stmt in enumerate(stmts):
+        found.append((stmts, number))
         if isinstance(stmt, ast.If):
             found += _in_branches(stmt.body) + _in_branches(stmt.orelse)
-        elif not suites_of(stmt):
-            found.append((stmts, number))
     return found
 
 
@@ -136,13 +138,13 @@ class _Arrangement:
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
+            if isinstance(stmt, (ast.With, ast.AsyncWith)):
+                arrange_with(self.evidence, stmt)
             for part in suites_of(stmt):
                 self.place_ends(part)
             if isinstance(stmt, LOOPS) and not stmt.orelse:
                 self._breaks(stmts, at)
                 self._into_break(stmts, at)
-            if isinstance(stmt, (ast.With, ast.AsyncWith)):
-                arrange_with(self.evidence, stmt)
             if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
             elif isinstance(stmt, ast.If) and self._ends_alike(stmt, stmts[at + 1:]):
@@ -164,16 +166,18 @@ class _Arrangement:
         assert isinstance(loop, LOOPS)
         inner = self.evidence.column(loop.body[0])
         copies = [(suite, number) for suite, number in _in_branches(loop.body)
-                  if inner is not None and line_of(suite[number]) is not None
-                  and (column := self.evidence.column(suite[number])) is not None and column < inner]
+                  if inner is not None and self.evidence.first_line(suite[number]) is not None
+                  and (column := self.evidence.column_of_head(suite[number])) is not None and column < inner]
         if not copies or not (rest or is_endless(loop)):
             return
         suite, number = copies[0]
         if not isinstance(suite[number], ast.Return):
-            moved = suite[number:-1] if isinstance(suite[-1], ast.Break) else suite[number:]
-            jumps = any(isinstance(each, (ast.Break, ast.Continue)) for each in all_statements(moved))
-            if not rest and not jumps and all(each is suite for each, _ in copies):
-                stmts += moved
+            breaks = isinstance(suite[-1], ast.Break)
+            moved = suite[number:len(suite) - breaks]
+            jumps = {ast.Break, ast.Continue}.intersection(map(type, all_statements(moved)))
+            is_only = len(list(breaks_of(loop.body))) == breaks and all(each is suite for each, _ in copies)
+            if is_only and not jumps and (not rest if never_falls(moved) else breaks):
+                stmts[at + 1:at + 1] = moved
                 suite[number:] = [ast.Break()]
             return
         found = [suite[number] for suite, number in copies]
@@ -218,7 +222,9 @@ class _Arrangement:
             after: the line of the next statement.
         """
         last = stmts[-1] if stmts[1:] else None
-        if isinstance(last, ast.Continue) and end != "continue":  # (The statements before it end as it does.)
+        if isinstance(last, ast.Continue) and end == "continue" and self.evidence.is_further_right(last, stmts[0]):
+            del stmts[-1]  # (It was written inside of the statement before it.)
+        elif isinstance(last, ast.Continue) and end != "continue":  # (The statements before it end as it does.)
             del stmts[-1]
             self.suite(stmts, "continue", line_of(last) or after)
             if not never_falls(stmts):
@@ -311,7 +317,8 @@ class _Arrangement:
         is_word = isinstance(only, (ast.Continue, ast.Break)) or isinstance(only, ast.Return) and is_nothing(only)
         if only is not None and is_word and not folds_not(stmt.test) and stmts[at + 1:]:
             self._exit_in_else(stmts, at, after)
-        is_last = at + 1 == len(stmts)
+        if is_break(stmt.orelse):
+            self._end_branch(stmts, at, end)
         break_branch(self.evidence, stmts, at, after)
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
@@ -324,6 +331,12 @@ class _Arrangement:
             self._rest_or_else(stmts, at, end)
         elif stmt.orelse and never_falls(stmt.body):
             self._else_or_rest(stmts, at, end if is_last else "")
+        self._end_branch(stmts, at, end)
+
+    def _end_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+        """Write what is left of a branch after the ``if``, where the ``else`` leaves."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
         if stmt.orelse and never_falls(stmt.orelse) and (count := self._in_suite(stmt.body)) < len(stmt.body):
             stmts[at + 1:at + 1] = stmt.body[count:]
             del stmt.body[count:]
@@ -396,15 +409,23 @@ class _Arrangement:
             stmt.test, stmt.body = negate(stmt.test), guard
         elif written.kind in ("pass", "") and (self._is_elif(stmt) or (
                 written.column == self.evidence.column(first)
-                and not isinstance(first, (ast.While, ast.Return)) and (
+                and (written.column is not None or not isinstance(first, (ast.While, ast.Return))) and (
                     written.kind and written.column is None
                     or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)))):
             # (``while True`` and unwinding before a ``return`` have lines without operations, too.)
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
+            if self._nest_guard(stmt, stmt.orelse):
+                stmt.orelse = []
 
     def _guards(self, stmt: ast.If) -> list[ast.stmt]:
-        """Return the guards that were written for ``if a or b: continue``: one after each exit between two operands."""
+        """Return the guards that were written for ``if a or b: continue``: one after each exit between two operands.
+
+        Those of ``if a and (b or c): continue`` are inside of ``if a``.
+        """
         test = stmt.test
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and not stmt.orelse:
+            inner = self._guards(ast.copy_location(ast.If(test.values[-1], stmt.body, []), stmt))
+            return [ast.copy_location(ast.If(part_of(test, 0, -1), inner, []), stmt)] if len(inner) > 1 else [stmt]
         if stmt.orelse or len(stmt.body) > 1 or not isinstance(stmt.body[0], LEAVES) or not (
                 isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
             return [stmt]
@@ -440,15 +461,21 @@ class _Arrangement:
         return True
 
     def _outer_test(self, stmt: ast.If, written: Exit) -> None:
-        """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word is written between the two tests."""
-        starts = [*map(self.evidence.start, _operands(stmt.test))]
-        for at, (before, start) in enumerate(itertools.pairwise(starts), 1):
-            if before is not None and start is not None and start[0] > written.line:
-                tests = _divided(stmt.test, at)
-                if tests is not None and not (written.kind == "pass" and isinstance(stmt.test, ast.UnaryOp)):
-                    stmt.body = [ast.copy_location(ast.If(tests[1], stmt.body, []), stmt)]
-                    stmt.test, stmt.lineno = tests[0], before[0]
-                return
+        """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word shows that.
+
+        It is written between the two tests, or it is inside of an ``if`` at the column of the second one.
+        """
+        operands = _operands(stmt.test)
+        starts = [*map(self.evidence.start, operands)]
+        at = next((at for at, (before, start) in enumerate(itertools.pairwise(starts), 1)
+                   if before is not None and start is not None and start[0] > written.line), 0)
+        if not at and written.column is not None and starts[0] is not None and (
+                (starts[0][1] or 0) < written.column - INDENTATION + TO_TEST[0]):
+            at = self.evidence.first_inside(operands, written.column - INDENTATION, TO_TEST)
+        tests = _divided(stmt.test, at) if at else None
+        if tests is not None and starts[0] is not None:
+            stmt.body = [ast.copy_location(ast.If(tests[1], stmt.body, []), stmt)]
+            stmt.test, stmt.lineno = tests[0], (starts[at - 1] or starts[0])[0]
 
     def _first_inside(self, operands: list[ast.expr], suite: list[ast.stmt]) -> int:
         """Return which operand of a test was the test of an ``if`` in a suite, inside of an ``if`` on those before it.
@@ -469,7 +496,8 @@ class _Arrangement:
     def _nest_guard(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Make ``if not a:``, with ``if b: continue`` and the rest in it, of ``if a or b: continue``.
 
-        And ``if a:``, with ``if not b: continue`` and the rest in it, of ``if not (a and b): continue``.
+        And ``if a:``, with ``if not b: continue`` and the rest in it, of ``if not (a and b): continue``. After ``pass``
+        the rest is in an ``else``.
 
         Returns:
             Whether it was written so, and made.
@@ -481,16 +509,19 @@ class _Arrangement:
         assert isinstance(both, ast.BoolOp)
         outer, inner = part_of(both, 0, at), part_of(both, at)
         outer, inner = (negate(outer), inner) if both is stmt.test else (outer, negate(inner))
-        stmt.body = [ast.copy_location(ast.If(inner, stmt.body, []), stmt), *rest]
-        stmt.test = outer
+        guard = ast.copy_location(ast.If(inner, stmt.body, rest if is_empty(stmt.body) else []), stmt)
+        stmt.test, stmt.body = outer, [guard, *([] if guard.orelse else rest)]
         return True
 
     def _is_elif(self, stmt: ast.If) -> bool:
         """Return whether the branch of an ``if`` is one that was written as ``elif``."""
-        inner = stmt.body[0]
+        inner, *rest = stmt.body
         column = self.evidence.column(inner)
-        return len(stmt.body) == 1 and isinstance(inner, ast.If) and column is not None and (
-            self.evidence.begins_elif(inner, column))
+        if not isinstance(inner, ast.If) or column is None or not self.evidence.begins_elif(inner, column):
+            return False
+        return not rest or never_falls(inner.body) and (
+            self.evidence.is_further_right(rest[0], inner)
+            or isinstance(rest[0], ast.If) and self.evidence.begins_elif(rest[0], column))
 
     def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` and the rest: that, ``if a: return`` with an ``else``, or ``if not a: (rest)``."""

@@ -7,6 +7,7 @@ them was written follows from the indentation of ``b()``, as it does for code co
 from __future__ import annotations
 
 import ast
+import sys
 
 from ..emit.text import TRY
 from ..lift.spelling import IF_TO_TEST, first_part, folds_not, negate
@@ -25,6 +26,9 @@ from .frames import (
     never_falls,
     word_of,
 )
+
+#: The line after a function.
+_END = sys.maxsize
 
 
 def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
@@ -58,10 +62,15 @@ def else_or_after(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     rest = [*stmt.orelse, *stmts[at + 1:]]
     if inner is None or not rest:
         return
+    first = rest[0]
+    if isinstance(stmt, ast.Try) and isinstance(first, (ast.Break, ast.Continue)) and evidence.column(first) is None:
+        written = evidence.exit_between(evidence.line_after(stmt.handlers[-1].body), _END, word_of(first))
+        if written is not None:
+            evidence.set_place(first, written)
     count = len(stmt.orelse)
     if not count:
-        first = evidence.column(rest[0])
-        count = len(rest) if first is not None and first >= inner else 0
+        column = evidence.column(first)
+        count = len(rest) if column is not None and column >= inner else 0
     count = evidence.count_indented(rest[:count], inner)
     stmt.orelse = rest[:count]
     stmts[at + 1:] = rest[count:]
@@ -366,9 +375,8 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
     if is_break(stmt.orelse):
         guard = evidence.exit_between(line_of(stmt), line_of(stmt.body[0]), "break")
         following = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
-        written = evidence.exit_between(evidence.line_after(stmt.body), following, "break") if guard is None else None
-        inner = evidence.column(stmt.body[0])
-        if written is not None and (written.column is None or inner is None or written.column <= inner):
+        begin, inner = evidence.line_after(stmt.body), evidence.column(stmt.body[0])
+        if guard is None and evidence.exit_between(begin, following, "break", inner) is not None:
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
         if guard is not None:

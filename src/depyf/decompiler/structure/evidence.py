@@ -254,6 +254,9 @@ class Evidence:
         load = self._load_of_constant(units[-1])
         if word == "pass" and done <= opcodes.moving and load is None:
             return ""  # (It is a name in a pattern.)
+        last, after = self._units[units[-1]], self._units[units[-1] + 1:units[-1] + 2]
+        if last == opcodes.nop and after and self._tables.jumps[after[0]] and after[0] not in opcodes.leaving:
+            return ""  # (It is the ``None`` of ``is None``, before the jump of the test.)
         if word == "pass" and self._units[units[0]] == opcodes.nop \
                 and not self._looped.isdisjoint((units[0], units[0] + 1)):
             return ""  # (It is ``while True``.)
@@ -365,10 +368,13 @@ class Evidence:
             result.setdefault((each.line, each.column and each.column + after), []).append(each)
         return result
 
-    def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
+    def exit_between(
+        self, first: int | None, last: int | None, kind: str = "", column: int | None = None,
+    ) -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
 
-        ``None`` if there is none, if it is known to be of another kind, or if one of the lines is not known.
+        Those that are known to be of another kind, or further right than a column, are skipped. ``None`` if there is
+        none, or if one of the lines is not known.
         """
         if first is None or last is None:
             return None
@@ -376,7 +382,8 @@ class Evidence:
             found = self.exits[at]
             if found.line >= last:
                 break
-            if not kind or found.kind in ("", kind):
+            if (not kind or found.kind in ("", kind)) and (
+                    column is None or found.column is None or found.column <= column):
                 return found
         return None
 
@@ -644,6 +651,13 @@ class Evidence:
             self._columns[stmt] = self._simple(stmt)
         return self._columns[stmt]
 
+    def column_of_head(self, stmt: ast.stmt) -> int | None:
+        """Return the column of a statement; of an ``if``, the rightmost that its test allows, whatever it contains."""
+        if not isinstance(stmt, ast.If):
+            return self.column(stmt)
+        begin = self.start_of_test(stmt)
+        return None if begin is None else begin[1] - len("if ")
+
     def is_further_right(self, one: ast.stmt, other: ast.stmt) -> bool:
         """Return whether a statement is known to begin further right than another."""
         column, least = self.column(one), self.column(other)
@@ -666,6 +680,9 @@ class Evidence:
             return None
         if isinstance(stmt, ast.Delete):
             return end.column - len("del ")
+        if isinstance(stmt, ast.Assign) and (begin := self.position(offset_of(stmt.targets[0]))) is not None and (
+                isinstance(stmt.targets[0], ast.Tuple)):
+            return begin.column  # (of an unpacking, whose targets may be on several lines)
         if isinstance(stmt, ast.Return):
             place = self.place_of_return(stmt)
             return place.column if place is not None else None
@@ -693,7 +710,7 @@ class Evidence:
         if stmt.value is None:
             written = self.is_written(stmt)
             if written != "return None":
-                return place if written == "return" else None
+                return place if written in ("return", "pass") else None
             return place._replace(column=place.column - len("return "))
         begin = self.start(stmt.value)
         is_before = begin is not None and begin[1] is not None and begin < (place.line, place.column)
@@ -718,7 +735,8 @@ class Evidence:
         compile.c).
         """
         units, begin = self._units_of(stmt), self.start_of_test(stmt)
-        place = None if units is None else self.positions[units[0]]
+        # (The first operation of a handler is that of its head; a constant test has none.)
+        place = None if units is None else self.positions[units[begin is None]]
         if place is None or place.column is None or begin is None or (place.line, place.column) < begin:
             return None if place is None else place.column
         return begin[1] - first_part(stmt.test)[1] - len("assert ")
@@ -750,6 +768,11 @@ class Evidence:
         if inner is None:
             return None
         begin = self.start_of_test(stmt) if isinstance(stmt, ast.If) else None
+        written = self.exit_between(begin[0], line_of(body[0])) if begin is not None else None
+        if begin is not None and written is not None and written.column is not None and written.kind != "pass":
+            column = written.column - INDENTATION
+            if begin[1] - column in (*TO_TEST, *_TO_TEST_OF_ELIF):  # (It is what was written in the branch.)
+                return column
         nearest = inner - INDENTATION
         if not isinstance(stmt, ast.If) or begin is None or begin[1] >= inner:
             return nearest

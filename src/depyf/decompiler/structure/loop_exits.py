@@ -57,20 +57,25 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
     ranked = [likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)]
     if likeliest is not None and ranked == others == [loop.normal_exit]:
         return walker.search.choose(ranked)  # (Most loops have no ``break``.)
-    inside = in_loop(walker, loop, ranked, outer_ends(loop.frame, None))
+    inside, _ = in_loop(walker, loop, ranked, outer_ends(loop.frame, None))
     if inside.issuperset(ranked) and walker.cfg.blocks[loop.head].end != "for":  # (No ``break`` leads anywhere.)
-        last = loop.follow if loop.normal_exit is None and _goes_on_after(walker, loop, ranked) else loop.normal_exit
+        last = loop.normal_exit if loop.normal_exit is not None else _after_breaks(walker, loop, edges.targets)
         return walker.search.choose([last, *(id for id in ranked if id != last)])
     loop.has_else = loop.normal_exit in inside
     return walker.search.choose(sorted(ranked, key=lambda id: id in inside))
 
 
-def _goes_on_after(walker: Walker, loop: Loop, targets: list[int | None]) -> bool:
-    """Return whether all that targets lead to is in a loop: the statements before its ``break``."""
-    follow = loop.follow
-    region = reach(walker, [id for id in targets if id is not None], loop.body | outer_ends(loop.frame, follow))
-    return follow is not None and any(follow in walker.cfg.blocks[id].successors for id in region) and (
-        in_loop(walker, loop, {*region, follow}, outer_ends(loop.frame, None)) == region)
+def _after_breaks(walker: Walker, loop: Loop, targets: list[int]) -> int | None:
+    """Return the first block that is known to be after a loop, where the places that it leads to are all in it.
+
+    These are the statements before a ``break``. ``None`` where none is after it.
+    """
+    follow, ends = loop.follow, outer_ends(loop.frame, None)
+    region = reach(walker, targets, loop.body | outer_ends(loop.frame, follow))
+    inside, after = in_loop(walker, loop, region if follow is None else {*region, follow}, ends)
+    if follow is not None and any(follow in walker.cfg.blocks[id].successors for id in region):
+        return follow if inside == region else None
+    return min(after, key=lambda id: walker.analysis.tree.number[id], default=None)
 
 
 def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set[int]) -> set[int]:
@@ -430,8 +435,10 @@ _INDENTED = ("except", "except*", "finally", "with")
 _HEADS = ("GET_ITER", "GET_AITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
-def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends: set[int]) -> set[int]:
-    """Return the blocks among ``candidates`` that are in a loop or in its ``else``.
+def in_loop(
+    walker: Walker, loop: Loop, candidates: Collection[int | None], ends: set[int],
+) -> tuple[set[int], set[int]]:
+    """Return the blocks among ``candidates`` that are in a loop or in its ``else``, and those known to be left of it.
 
     Args:
         walker: knows the graph, and the facts.
@@ -441,14 +448,14 @@ def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends
     """
     evidence, blocks, body = walker.evidence(), walker.cfg.blocks, loop.body
     if evidence is None or not evidence.has_lines:
-        return set()
+        return set(), set()
     head = blocks[loop.head]
     endless = evidence.endless(head.ops[0].offset) if head.ops else None
     iterating = head.end_op if head.end in ("for", "branch") and endless is None else None  # (It has the loop's span.)
     places = [place for id in body for op in _before_leaving(blocks[id])
               if op is not iterating and (place := evidence.place(op.offset)) is not None]
     if not places:
-        return set()
+        return set(), set()
     lines = [line for line, _ in places]
     first, last = min(lines), max(lines)
     indentation = min([column for _, column in places if column is not None], default=None)
@@ -458,24 +465,31 @@ def in_loop(walker: Walker, loop: Loop, candidates: Collection[int | None], ends
         test = [place[1] for op in head.ops if (place := evidence.place(op.offset)) is not None]
         indentation = min([indentation, *(each - len("while ") + INDENTATION for each in test if each is not None)])
     around = set.intersection(*(set(walker.cfg.handlers_around(blocks[id].handler)) for id in body))
-    inside = set()
+    inside, after = set(), set()
     for id in candidates:
         if id is None:
             continue
         line, column = _start(walker, evidence, id, body | ends, indentation)
         if column is not None and _begins_try(walker, blocks[id], around):
             column -= INDENTATION
-        if line is None or line <= first:
+        if line is None or line < first or line == first and not _fails(blocks[id]):
             continue
         if line <= last if column is None or indentation is None else column >= indentation:
             inside.add(id)
-    return inside
+        elif column is not None and indentation is not None:
+            after.add(id)
+    return inside, after
 
 
 def _begins_try(walker: Walker, block: Block, around: set[int]) -> bool:
     """Return whether a block outside of a loop begins with the body of a ``try`` that the loop is not in."""
     return any(walker.cfg.kinds.get(handler) in _INDENTED[:3]
                for handler in walker.cfg.handlers_around(block.handler) if handler not in around)
+
+
+def _fails(block: Block) -> bool:
+    """Return whether a block is the end of an ``assert`` that fails."""
+    return bool(block.ops) and block.ops[0].kind == "LOAD_ASSERTION_ERROR"
 
 
 def _before_leaving(block: Block) -> list[Op]:
@@ -532,7 +546,7 @@ def _start(
     jump = min((column for op, column in on_it if op is block.end_op), default=begin)
     if jump < begin:  # (It has the span of the statement.)
         return line, jump
-    if any(op.kind == "LOAD_ASSERTION_ERROR" for succ in block.successors for op in walker.cfg.blocks[succ].ops[:1]):
+    if any(_fails(walker.cfg.blocks[succ]) for succ in block.successors):
         return line, begin - len("assert ")
     least: int | None = None
     around = walker.cfg.handlers_around(block.handler)

@@ -32,7 +32,7 @@ from ..lift.spelling import (
     spelled,
     start_of,
 )
-from ..nodes import line_of, ops_of, part_of, suites_of, with_operands
+from ..nodes import FoldedBool, at_line, line_of, ops_of, part_of, suites_of, with_operands
 from .evidence import TO_TEST
 
 if TYPE_CHECKING:
@@ -105,14 +105,29 @@ class _Speller:
     def _by_columns(self, statement: _Tested) -> _Tested:
         """Return the statement with others in it, if their tests are in its own."""
         test = statement.test
-        if isinstance(statement, ast.Assert):
-            return _assert_in_if(statement, self.scope, self.body.scope.code.version < (3, 12))
-        if not statement.orelse:
+        if not isinstance(statement, ast.Assert) and not statement.orelse:
             if isinstance(statement, ast.While):
                 self._break_in_while(statement)
+            elif self.scope.has_columns() and self._is_one_test(statement):
+                return statement
             elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
                 return self._nested(statement, test)
         return statement
+
+    def _is_one_test(self, statement: ast.If) -> bool:
+        """Make ``if a and b:`` of ``if a:`` with ``if b:`` in it, where columns speak for one test.
+
+        (The graph does not say so where the compiler copied what follows to each of its jumps.)
+        """
+        inner = statement.body[0]
+        if len(statement.body) > 1 or not isinstance(inner, ast.If) or inner.orelse:
+            return False
+        outer = _operands(statement.test)
+        test = FoldedBool(ast.And(), [*outer, *_operands(inner.test)])
+        one, two = (self._cost(test, starts, self._column(inner)) for starts in ((), (len(outer),)))
+        if one < two:
+            statement.test, statement.body = test, inner.body
+        return one < two
 
     def _nested(self, statement: ast.If, test: ast.BoolOp) -> ast.If:
         """Return ``if a:`` with ``if b:`` in it for ``if a and b:``."""
@@ -204,10 +219,20 @@ def _is_negative(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
 
 
+def split_asserts(statements: list[ast.stmt], scope: CodeScope) -> None:
+    """Write ``if a: assert b`` for ``assert not a or b`` in a suite and those in it, where the lines say so."""
+    for at, statement in enumerate(statements):
+        if isinstance(statement, ast.Assert):
+            statements[at] = _assert_in_if(statement, scope, scope.code.version < (3, 12))
+        else:
+            for suite in suites_of(statement):
+                split_asserts(suite, scope)
+
+
 def _assert_in_if(statement: ast.Assert, scope: CodeScope, hides_line: bool) -> _Tested:
     """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is above the line of the ``assert``.
 
-    (*Certain*: its operations have the line on which it begins; up to 3.11 a comparison at its end ``hides_line``.)
+    (*Certain*: its operations have the line on which it begins; up to 3.11 a comparison in it ``hides_line``.)
     """
     contrary, line = _contrary(statement.test), line_of(statement)
     is_and = isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.And)
@@ -218,10 +243,11 @@ def _assert_in_if(statement: ast.Assert, scope: CodeScope, hides_line: bool) -> 
     outer, inner = part_of(test, 0, at), part_of(test, at)
     if at and not folds_not(inner if is_and else outer):
         outer, inner = (outer, negate(inner)) if is_and else (negate(outer), inner)
-        hidden = hides_line and isinstance(before_jump(inner), ast.Compare)
+        operands = inner.values if isinstance(inner, ast.BoolOp) else [inner]
+        hidden = hides_line and any(isinstance(before_jump(each), ast.Compare) for each in operands)
         if not hidden or _is_inside(outer, inner, statement.test, scope):
             statement.test = inner
-            return ast.copy_location(ast.If(outer, [statement], []), statement)
+            return at_line(ast.If(outer, [statement], []), line_of_first(scope, test.values[at - 1]))
     return statement
 
 
@@ -232,7 +258,9 @@ def _is_inside(outer: ast.expr, inner: ast.expr, test: ast.expr, scope: CodeScop
     if start is None:
         return True
     column = start[1] - before - len("assert ") - INDENTATION
-    return best_spelling(scope, outer, column)[0] <= best_spelling(scope, test, None, keyword="assert ")[0]
+    apart, together = best_spelling(scope, outer, column)[0], best_spelling(scope, test, None, keyword="assert ")[0]
+    is_unusual = isinstance(outer, ast.UnaryOp) and isinstance(outer.operand, ast.Compare)  # (``if not a != b``)
+    return apart < together or apart == together and not is_unusual
 
 
 def _join_asserts(statements: list[ast.stmt], at: int) -> None:
@@ -245,6 +273,11 @@ def _join_asserts(statements: list[ast.stmt], at: int) -> None:
     ):
         one.test = ast.BoolOp(ast.And(), [one.test, other.test])
         del statements[at + 1]
+
+
+def _operands(test: ast.expr) -> list[ast.expr]:
+    """Return the operands of ``a and b``; another test alone."""
+    return test.values if isinstance(test, FoldedBool) and isinstance(test.op, ast.And) and not test.merged else [test]
 
 
 def _contrary(test: ast.expr) -> ast.expr:
