@@ -735,8 +735,10 @@ class Evidence:
         compile.c).
         """
         units, begin = self._units_of(stmt), self.start_of_test(stmt)
-        # (The first operation of a handler is that of its head; a constant test has none.)
-        place = None if units is None else self.positions[units[begin is None]]
+        # (Before it may be an operation of the handler's head.)
+        first, last = units if units is not None else (0, -1)
+        place = next((each for each in self.positions[first:last + 1]
+                      if each is not None and (begin is not None or each.line == line_of(stmt))), None)
         if place is None or place.column is None or begin is None or (place.line, place.column) < begin:
             return None if place is None else place.column
         return begin[1] - first_part(stmt.test)[1] - len("assert ")

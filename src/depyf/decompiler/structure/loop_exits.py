@@ -68,14 +68,22 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
 def _after_breaks(walker: Walker, loop: Loop, targets: list[int]) -> int | None:
     """Return the first block that is known to be after a loop, where the places that it leads to are all in it.
 
-    These are the statements before a ``break``. ``None`` where none is after it.
+    These are the statements before a ``break``. ``None`` where none is after it, or a ``return`` to which several ways
+    lead by one ``break``: written in the loop, it shows by its column where that is.
     """
     follow, ends = loop.follow, outer_ends(loop.frame, None)
     region = reach(walker, targets, loop.body | outer_ends(loop.frame, follow))
     inside, after = in_loop(walker, loop, region if follow is None else {*region, follow}, ends)
     if follow is not None and any(follow in walker.cfg.blocks[id].successors for id in region):
         return follow if inside == region else None
-    return min(after, key=lambda id: walker.analysis.tree.number[id], default=None)
+    found = min(after, key=lambda id: walker.analysis.tree.number[id], default=None)
+    if found is None or walker.cfg.blocks[found].end != "return" or len(walker.analysis.preds[found]) == 1:
+        return found
+    lines = [op.line for id in (loop.head, found) for op in walker.cfg.blocks[id].ops[:1] if op.line is not None]
+    evidence = walker.evidence()
+    assert evidence is not None
+    breaks = [each for each in evidence.exits if each.kind == "break" and lines and lines[0] <= each.line <= lines[-1]]
+    return None if len(breaks) == 1 else found
 
 
 def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set[int]) -> set[int]:

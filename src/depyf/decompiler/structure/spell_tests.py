@@ -108,7 +108,7 @@ class _Speller:
         if not isinstance(statement, ast.Assert) and not statement.orelse:
             if isinstance(statement, ast.While):
                 self._break_in_while(statement)
-            elif self.scope.has_columns() and self._is_one_test(statement):
+            elif self.body.facts.has_columns and self._is_one_test(statement):
                 return statement
             elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
                 return self._nested(statement, test)
