@@ -128,7 +128,7 @@ def _group_spellings(test: FoldedBool, group: list[ast.expr], is_contrary: bool)
         is_twice = not is_contrary and not all(map(_is_shareable, group))
         for chosen in product(*(list(islice(_spellings(each), _MOST_SPELLINGS)) for each in shared.values)):
             values = [value for _, value in chosen]
-            twice = _TWICE * max(1, sum(map(_is_negated, values))) * is_twice
+            twice = _TWICE * max(1, sum(map(_negations, values))) * is_twice
             yield twice + sum(cost for cost, _ in chosen), ast.UnaryOp(ast.Not(), with_operands(shared, values))
 
 
@@ -167,6 +167,11 @@ def _shares_mostly(values: list[ast.expr]) -> bool:
 
 def _is_negated(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
+def _negations(test: ast.expr) -> int:
+    """Return how many operands of a test, and of those in it, are negated."""
+    return sum(map(_negations, test.values)) if isinstance(test, ast.BoolOp) else _is_negated(test)
 
 
 def _without_not(test: ast.expr) -> ast.expr:

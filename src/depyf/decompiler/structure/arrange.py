@@ -36,6 +36,7 @@ from .arrange_tries import (
     break_branch,
     break_in_loop,
     is_break,
+    join_withs,
     leave_by_break,
     with_finally,
 )
@@ -78,6 +79,7 @@ def arrange(body: Body) -> None:
     arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)))
     for each in returns:
         arrangement.place(each)
+    join_withs(body.evidence, body.statements)
     arrangement.place_ends(body.statements)
     arrangement.suite(body.statements, end, _END)
 
@@ -400,7 +402,8 @@ class _Arrangement:
         written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], first_line(stmt.body))
         if written is None:
             return
-        self._outer_test(stmt, written)
+        if self._outer_test(stmt, written):
+            return
         first = stmt.body[0]
         if end and written.kind in ("", end, f"{end} None"):
             guard: list[ast.stmt] = [leave(written.kind or end, written.line)]
@@ -460,15 +463,19 @@ class _Arrangement:
         del stmt.body[count:]
         return True
 
-    def _outer_test(self, stmt: ast.If, written: Exit) -> None:
+    def _outer_test(self, stmt: ast.If, written: Exit) -> bool:
         """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word shows that.
 
         It is written between the two tests, or it is inside of an ``if`` at the column of the second one.
+
+        Returns:
+            Whether it is inside.
         """
         operands = _operands(stmt.test)
         starts = [*map(self.evidence.start, operands)]
         at = next((at for at, (before, start) in enumerate(itertools.pairwise(starts), 1)
                    if before is not None and start is not None and start[0] > written.line), 0)
+        is_between = at > 0
         if not at and written.column is not None and starts[0] is not None and (
                 (starts[0][1] or 0) < written.column - INDENTATION + TO_TEST[0]):
             at = self.evidence.first_inside(operands, written.column - INDENTATION, TO_TEST)
@@ -476,6 +483,7 @@ class _Arrangement:
         if tests is not None and starts[0] is not None:
             stmt.body = [ast.copy_location(ast.If(tests[1], stmt.body, []), stmt)]
             stmt.test, stmt.lineno = tests[0], (starts[at - 1] or starts[0])[0]
+        return tests is not None and not is_between
 
     def _first_inside(self, operands: list[ast.expr], suite: list[ast.stmt]) -> int:
         """Return which operand of a test was the test of an ``if`` in a suite, inside of an ``if`` on those before it.

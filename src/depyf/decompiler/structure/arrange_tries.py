@@ -155,25 +155,47 @@ def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
         else_or_after(evidence, stmts, at)
 
 
-def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
-    """Write ``with b:`` that is alone in ``with a:`` as ``with a, b:`` where they have one line, or one indentation.
+_With = ast.With | ast.AsyncWith
+
+
+def join_withs(evidence: Evidence, stmts: list[ast.stmt]) -> None:
+    """Write ``with b:`` that is alone in ``with a:`` on one line as ``with a, b:``, in a suite and those in it."""
+    for stmt in stmts:
+        for suite in suites_of(stmt):
+            join_withs(evidence, suite)
+        while isinstance(stmt, _With) and (inner := _only_with(stmt)) is not None:
+            one, other = (evidence.start(each.items[0].context_expr) for each in (stmt, inner))
+            if one is None or other is None or one[0] != other[0]:
+                break
+            _join(stmt, inner)
+
+
+def arrange_with(evidence: Evidence, stmt: _With) -> None:
+    """Write ``with b:`` that is alone in ``with a:`` as ``with a, b:`` where they have one indentation.
 
     (What is not further right is not inside.)
     """
     keyword = len("with " if isinstance(stmt, ast.With) else "async with ")
-    while len(stmt.body) == 1:
-        inner = stmt.body[0]
-        if not isinstance(inner, type(stmt)) or not isinstance(inner, (ast.With, ast.AsyncWith)):
-            return
+    while (inner := _only_with(stmt)) is not None:
         one, other = (evidence.start(each.items[0].context_expr) for each in (stmt, inner))
         if one is None or other is None:
             return
-        if one[0] != other[0] and (one[1] is None or other[1] is None or other[1] > one[1]):
+        if one[1] is None or other[1] is None or other[1] > one[1]:
             column = evidence.column(inner.body[0])
             if column is None or one[1] is None or column - (one[1] - keyword) != INDENTATION:
                 return
-        stmt.items += inner.items
-        stmt.body = inner.body
+        _join(stmt, inner)
+
+
+def _only_with(stmt: _With) -> _With | None:
+    """Return the statement of the same kind that is alone in a ``with``."""
+    inner = stmt.body[0]
+    return inner if len(stmt.body) == 1 and isinstance(inner, _With) and isinstance(inner, type(stmt)) else None
+
+
+def _join(stmt: _With, inner: _With) -> None:
+    stmt.items += inner.items
+    stmt.body = inner.body
 
 
 def with_finally(evidence: Evidence | None, body: list[ast.stmt], final: list[ast.stmt]) -> ast.stmt:
