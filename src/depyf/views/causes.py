@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..advice.source import called, parsed, parsed_statement
 from ..model.folding import fold
 from ..records.model import Compilation, GraphBreak, GuardFailure, SourceLocation
+from ..torch_text.events import graph_break
 from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_library
 from ..torch_text.met import Met, bound_method, is_step_of_scheduler, met
@@ -283,7 +284,7 @@ def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]
         if compilation.outcome in NOT_LOST:
             continue
         place = compilation.location
-        reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""
+        reason = graph_break(compilation.compile_id, compilation.failure.reason).reason if compilation.failure else ""
         groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line),
                            without_values(reason)), []).append(compilation)
     return list(groups.values())

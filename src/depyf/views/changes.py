@@ -21,8 +21,8 @@ from ..torch_text.guard_failures import (
     SAME_OBJECT,
     closure_variable,
     is_made_anew,
-    is_not_evaluated,
     is_range,
+    is_sentence,
     number,
     object_type,
 )
@@ -101,7 +101,7 @@ class Change:
         if not self.lasts:
             of = self.entries or "a version"
             return f"{code(self.subject)} is a new bound method at each call, so {of} could serve one call only"
-        if is_not_evaluated(self.subject):
+        if is_sentence(self.subject):
             return prose(self.subject)
         if self.keywords:
             return ", ".join(f"{code(name)} is passed: {'no → yes' if given else 'yes → no'}"
