@@ -926,6 +926,7 @@ def test_a_size_of_a_tensor_of_torchs_own_is_no_size_of_the_program():
             CompileId(0, 0), "f", SourceLocation("m.py", 1, "f"), outcome="compiled", symbols=(made,)),)))
 
     assert "## Dynamic shapes" not in told("__meta_utils_unknown_tensor13.size()[0]")
+    assert "## Dynamic shapes" not in told("<ephemeral: tensor_visitor_fn>.size()[0]"), "of a nested tensor"
     assert "`x.shape[0]` (torch's `s21`)" in told("L['x'].size()[0]")
 
 
