@@ -7,6 +7,7 @@ import urllib.parse
 import pytest
 
 from depyf.fixing.outcome import Outcome
+from depyf.program.summary import summary
 from depyf.records.model import (
     CacheEntry,
     CacheKeyPart,
@@ -237,6 +238,14 @@ def test_failures_of_one_function_for_several_reasons():
               for n, (name, why) in enumerate([("a", "ValueError: no"), ("b", "ValueError: no"), ("c", "TypeError: no")])]
     text = index(capture_of(*failed))
     assert "`[0/0]`, 2 times: **`f` was not compiled" in text and "`[0/2]`: **`f` was not compiled" in text
+
+
+def test_two_functions_at_one_place_are_two_in_the_summary():
+    """Two lambdas on a line; processes have the same ones."""
+    functions = tuple(CompiledFunction("f", (frame_of(CompileId(frame, 0)),)) for frame in range(2))
+    run = capture_of(compilation(0), compilation(1), functions=functions)
+    for processes in ({"/a": run}, {"/a": run, "/b": run}):
+        assert any("graphs of 2 functions" in line for line in summary(processes)), summary(processes)
 
 
 def test_a_failure_after_versions():
