@@ -277,6 +277,9 @@ TRACED_CODE = PrivateApi(
 COMPILE_ID = PrivateApi(
     ("torch._guards:CompileContext.current_trace_id",), "the id of the compilation that runs", "2.1",
     "compile ids, and with them graphs and kernels", takes())
+AOT_INDUCTOR = PrivateApi(
+    ("torch._inductor.virtualized:V",), "whether AOTInductor compiles", "2.1",
+    "what AOTInductor makes of a program that was exported with strict=True", has("aot_compilation"))
 TRACED_LINE = PrivateApi(
     ("torch._guards:TracingContext.set_current_loc",), "the line that Dynamo traces", "2.1",
     "which lines were traced and left nothing in a graph, and which were never reached", takes("filename", "lineno"))
