@@ -223,11 +223,12 @@ def test_symbols_of_an_attempt_that_was_given_up_are_void():
     assert [(s.kind, s.symbol, s.location.filename) for s in compilation.symbols] == [("created", "s1", "/p.py")]
 
 
-def test_a_file_of_depyfs_is_no_place_of_the_program():
+def test_a_file_of_depyfs_or_of_a_compiler_is_no_place_of_the_program():
     """Torch takes it for one, as its own stack leads through it while depyf watches."""
     place = {"line": 222, "name": "calling", "filename": 0, "loc": ""}
-    made = {"create_unbacked_symbol": {"symbol": "u0", "vr": "", "user_stack": [place]}}
-    compilation, = feed({"str": ["/lib/depyf/capture/torch_private/hooks.py", 0]}, made)
+    made = {"create_unbacked_symbol": {"symbol": "u0", "vr": "", "user_stack": [{**place, "filename": 1}, place]}}
+    compilation, = feed({"str": ["/lib/depyf/capture/torch_private/hooks.py", 0]},
+                        {"str": ["/lib/python3.11/site-packages/torch/_dynamo/backends/common.py", 1]}, made)
     assert [each.location for each in compilation.symbols] == [None]
 
 

@@ -275,8 +275,8 @@ def test_a_version_that_another_thread_made():
     held, *_ = guard_failures("0/1: Unexpected recompilation: runtime guards failed even though they passed during "
                               "recompilation-reason analysis. Please open an issue")
     text = index(capture_of(compilation(), compilation(0, 2, guard_failures=(held, failure(0)))))
-    assert ("* `[0/2]` no guard of the version failed when torch looked for the reason: another thread may have compiled "
-            "it meanwhile (of `[0/1]`); `x.shape[0]`: 0 → 1 (of `[0/0]`)") in text
+    assert ("* `[0/2]` `x.shape[0]`: 0 → 1 (of `[0/0]`); no guard of the version failed when torch looked for the reason: "
+            "another thread may have compiled it meanwhile (of `[0/1]`)\n") in text
 
 
 def test_an_unbacked_size_of_an_argument():

@@ -498,7 +498,7 @@ class EventReader:
                     break
 
     def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
-        stack = self._stack(event.get("user_stack"))
+        stack = [place for place in self._stack(event.get("user_stack")) if not is_of_compiler(place.filename)]
         # (Layers of torch's evaluate sizes; the user knows the line that called them.)
         users = [place for place in stack if not is_library(place.filename)] or stack
         location = users[-1] if users else None

@@ -16,6 +16,7 @@ from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import (
+    ALL_HOLD,
     ANOTHER_OBJECT,
     SAME_CODE,
     SAME_OBJECT,
@@ -139,7 +140,7 @@ def changes(
     """Return the changes since each version was compiled, the most informative first; one at least for a recompile.
 
     First comes what no earlier version met, then what most versions failed for, then what the last used one failed
-    for.
+    for. That no guard failed is the last.
 
     Args:
         compilation: a recompile, or one that reached the limit.
@@ -149,8 +150,8 @@ def changes(
     known = set() if known is None else known
     groups = fold(compilation.guard_failures, lambda failure: _subject(failure, names))
 
-    def weight(subject: str) -> tuple[bool, int]:
-        return (subject, groups[subject][0].seen) in known, -len(groups[subject])
+    def weight(subject: str) -> tuple[bool, bool, int]:
+        return subject == ALL_HOLD, (subject, groups[subject][0].seen) in known, -len(groups[subject])
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
     for subject, members in groups.items():
