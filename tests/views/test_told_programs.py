@@ -133,6 +133,18 @@ def test_a_stance_under_which_torch_compiles_nothing_is_said(stance, said, captu
     assert "nothing skipped" not in text
 
 
+@pytest.mark.torch_since((2, 7), "torch skips no guards")
+def test_guards_that_the_program_skips_are_said(capture_program):
+    def program(compiled):
+        function = compiled(torch.sin)
+        function(torch.ones(3))
+        with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+            function(torch.ones(3))
+
+    assert ("The program set the stance `skip_guard_eval_unsafe`: meanwhile torch tested only what tells versions "
+            "apart") in index(capture_program(program))
+
+
 def advised(capture):
     """The advice on the recompiles of a run."""
     return Adviser(RunIndex(capture)).on(capture.compilations)

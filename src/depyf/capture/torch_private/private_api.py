@@ -452,7 +452,8 @@ CURRENT_STANCE = PrivateApi(
     "depyf.fits takes it that torch compiles what fits no version", has("stance"))
 SET_STANCE = PrivateApi(
     ("torch._dynamo.decorators:_set_stance",),
-    "when the program sets another stance", "2.6", "the note on it: calls that run in plain Python are not compiled")
+    "when the program sets another stance", "2.6", "the note on it: calls that run in plain Python are not compiled",
+    key="skip_guard_eval_unsafe")
 RECOMPILE_LIMIT = PrivateApi(
     ("torch._dynamo.config:recompile_limit", "torch._dynamo.config:cache_size_limit"),
     "the number of versions at which torch stops compiling a function", "2.0",
