@@ -365,7 +365,7 @@ class RunIndex:
                          for lines in compilation.traced if is_library(lines.filename))
 
     def decisions(self, compilation: Compilation) -> list[SymbolDecision]:
-        """Return the decisions on symbols, with the source of an unbacked one that a graph is given."""
+        """Return the decisions on symbols; one that is unbacked has the source by which a graph is given it."""
         given = {each.name: each.source for name in self.graph_names(compilation) if name in self.graphs
                  for each in self.graphs[name].inputs}
         return [replace(each, source=given.get(each.symbol, "")) if each.kind == "unbacked" else each
