@@ -141,8 +141,8 @@ def test_guards_that_the_program_skips_are_said(capture_program):
         with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
             function(torch.ones(3))
 
-    assert ("The program set the stance `skip_guard_eval_unsafe`: meanwhile torch tested only what tells versions "
-            "apart") in index(capture_program(program))
+    assert ("The program set the stance `skip_guard_eval_unsafe`: meanwhile torch tested only what differs "
+            "between versions") in index(capture_program(program))
 
 
 def advised(capture):

@@ -50,7 +50,7 @@ STANCES = {
     "fail_on_recompile": "torch compiled nothing, and what it would have compiled raised `RuntimeError`",
     "eager_then_compile": "the first call of each function ran in plain Python",
     "skip_guard_eval_unsafe":
-        "torch tested only what tells versions apart, so a version may have served calls that its conditions exclude",
+        "torch tested only what differs between versions, which may have served calls that other conditions exclude",
 }
 
 
