@@ -279,6 +279,13 @@ def test_a_version_that_another_thread_made():
             "another thread may have compiled it meanwhile (of `[0/1]`)\n") in text
 
 
+def test_an_attribute_that_is_elsewhere_in_a_module_is_not_missing():
+    """Of a call for which nothing was compiled no version says what it is."""
+    found = guard_failures("0/0: KeyError on L['self']._modules['act']")
+    text = index(capture_of(compilation(), compilation(0, 1, outcome="limit", guard_failures=found)))
+    assert "`self.act` is not where the version reads it" in text and "missing" not in text
+
+
 def test_an_unbacked_size_of_an_argument():
     """`mark_unbacked` leaves it open; no data decide it."""
     symbols = (SymbolDecision("unbacked", "u0", range="[0, int_oo]"), SymbolDecision("unbacked", "u1"))

@@ -114,6 +114,8 @@ class Change:
             return f"{code(self.subject)} is another object{now} than when the version was compiled"
         if was == SAME_CODE:
             return f"{code(self.subject)} is another function{f' ({prose(self.now)})' if self.now else ''}"
+        if was == "there" and now == "missing" and "." in self.subject:  # (torch reads one of its places)
+            return f"{self.subject_text()} is not where the version reads it"
         if was and now:
             return f"{self.subject_text()}: {was} → {now}"
         return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"
