@@ -498,6 +498,10 @@ PUBLIC_STANCE = PrivateApi(
     ("torch.compiler:set_stance",),
     "runs compiled code and compiles nothing, where the answer above is not there", "2.6",
     "depyf.debug() lets torch compile; breakpoints in what is compiled already are hit all the same")
+OPERATOR_IN_EAGER = PrivateApi(
+    ("torch._higher_order_ops.utils:_hop_compile_and_call",),
+    "compiles the functions that torch.cond and the like get, also in eager Python", "2.13",
+    "depyf.compare and --check: in eager Python torch.cond has no gradients", takes("fn", "args"))
 IS_SKIPPED = PrivateApi(
     ("torch._dynamo.trace_rules:check",), "whether Dynamo would compile a function at all", "2.2",
     "depyf.debug() does not say which function ran uncompiled")
