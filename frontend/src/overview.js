@@ -260,7 +260,7 @@ function shapes(run, app) {
     __proto__: null, // (kinds come from the records)
     created: (found) => [code(found.source || "a value"), " (torch's ", code(found.symbol), "): ", pieces(found.range),
                          found.value ? [", first seen as ", code(found.value)] : null],
-    unbacked: (found) => [code(found.symbol), " is known from the data only"],
+    unbacked: (found) => [code(found.symbol), " is unknown while torch compiles"],
     fixed: (found) => [h("b", {}, "fixed: "), found.source ? [code(found.source), " (torch's ", code(found.symbol), ")"] : code(found.symbol), " is ", code(found.value), " only",
                        found.reason ? [", because of ", code(short(found.reason, 120))] : null],
     guarded: (found) => ["condition ", code(found.symbol)],

@@ -165,3 +165,13 @@ def test_what_was_compiled_for_one_size_each_is_told_to_leave_that_out(tmp_path)
     text = index(recorded(tmp_path, 3, 4, backend="eager", dynamic=False))
     assert "`x.shape[0]`: `dynamic=False` is set, so a version is for one size" in text
     assert "mark it dynamic" not in text
+
+
+class Counting:
+    def __call__(self, gm, inputs):
+        return gm.forward
+
+
+def test_a_backend_without_a_name_has_that_of_its_class(tmp_path):
+    """Torch names it by its address."""
+    assert [graph.backend for graph in recorded(tmp_path, backend=Counting()).graphs] == ["Counting"]

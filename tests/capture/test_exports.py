@@ -114,3 +114,16 @@ def test_what_torch_suggests_is_recorded():
 
     issue = export_failure("UserError", "Constraints violated (b)!\n  - no\n\nSuggested fixes:\n  b = 4\n\nmore", None)
     assert (issue.outcome, issue.values) == ("Constraints violated (b)!", (("b", "4"),))
+
+
+def test_aot_inductor_has_the_numbers_of_the_export_and_compiles_no_frame():
+    """`compile_fx_aot` restores those under which Dynamo traced the program (strict=True)."""
+    from torch._guards import CompileContext, CompileId, compile_context
+    from torch._inductor.virtualized import V
+
+    from depyf.capture.torch_private import current_compilation
+
+    with compile_context(CompileContext(CompileId(frame_id=0, frame_compile_id=0))):
+        assert current_compilation.compile_id() == (0, 0, 0)
+        with V.set_aot_compilation(True):
+            assert current_compilation.compile_id() is None and current_compilation.is_exporting()

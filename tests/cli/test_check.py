@@ -118,7 +118,7 @@ def test_bad_input(tmp_path, capsys):
                         ([path, "--max-breaks=nosuch:0"], "no function of the run is meant by 'nosuch'; there are "
                                                           "Net.forward, scale"),
                         ([str(tmp_path / "b"), "--max-breaks=0"], "is not there"),
-                        ([dump(tmp_path / "c", Capture()), "--max-breaks=0"], "nothing was compiled in this run"),
+                        ([dump(tmp_path / "c", Capture()), "--max-breaks=0"], "no function was compiled in this run"),
                         ([dump(tmp_path / "d", dataclasses.replace(run(), compilations=())), "--max-breaks=0"],
                          "does not say what was compiled when")):
         assert checked(capsys, *given)[:2] == (2, "")

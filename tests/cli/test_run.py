@@ -62,6 +62,12 @@ def project(tmp_path):
     return tmp_path
 
 
+def test_a_path_is_shown_as_it_is_where_the_program_began(project):
+    """It may have gone elsewhere; who reads the path has not."""
+    (project / "away.py").write_text("import os\nos.chdir(os.path.abspath(os.sep))\n")
+    assert f"nothing was written to out{os.sep}" in run("-m", "depyf", "run", "-o", "out", "away.py", cwd=project).stderr
+
+
 # --- the program is the same -------------------------------------------------------------------------
 @pytest.mark.parametrize("command", [
     ["program.py"], ["program.py", "exit", "-o", "x", "--", "-m", "--output"], ["./program.py", "say"],

@@ -89,6 +89,14 @@ def test_gradients_of_arguments_are_compared():
     assert x.grad is None
 
 
+@pytest.mark.torch_since((2, 13), "an operator compiles its functions otherwise in eager Python")
+def test_an_operator_that_compiles_in_eager_python_has_its_gradients_there():
+    weight = torch.nn.Parameter(torch.ones(3))
+    compiled = torch.compile(lambda x: torch.cond(x.sum() > 0, lambda x: x * weight, lambda x: x - weight, (x,)),
+                             backend="aot_eager")
+    assert depyf.compare(compiled, torch.ones(3)).equal
+
+
 def test_a_wrong_decomposition_is_found_at_its_node(monkeypatch):
     from torch._inductor import decomposition
 

@@ -1,6 +1,7 @@
 """Texts of transformed code, made in this process or by workers."""
 
 import dataclasses
+import itertools
 import os
 import signal
 import subprocess
@@ -8,8 +9,10 @@ import sys
 
 import pytest
 
+from depyf.bytecode.code import Code
 from depyf.bytecode.packed import packed
 from depyf.finishing import texts
+from depyf.finishing.frames import source_text
 from depyf.finishing.texts import Texts, available_workers
 from depyf.guarded import guarded_call
 from depyf.records.model import Bytecode, CompileId, MeantFunction
@@ -115,3 +118,34 @@ def test_ranks_share_the_processors(monkeypatch):
     assert available_workers() == 8
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     assert available_workers() == 2
+
+
+NESTED = '''
+class Net:
+    def step(self, x):
+        """What it does,
+        in two lines."""
+        def inner(z: "int") -> int:
+            class Rate:
+                of = """a
+                text"""
+            return z * self.__rate + len(Rate.of)
+        return super().step(inner(x) - 1)
+'''
+
+
+def test_the_text_of_a_function_is_that_of_its_code(tmp_path):
+    """Its file may have changed since it was imported: what is there now is not what its author had torch compile."""
+    def text(changed=NESTED):
+        path.write_text(changed)
+        os.utime(path, (next(times),) * 2)
+        return source_text(code)
+
+    times, path = itertools.count(1), tmp_path / "net.py"
+    namespace = {}
+    exec(compile(NESTED, str(path), "exec"), namespace)
+    code = Code.of(namespace["Net"].step.__code__)
+    assert text().startswith("def step(self, x):\n    \"\"\"What it does")
+    for old, new in (("- 1", "+ 1"), ("- 1", "- 2"), ("__rate", "__pace"), ("z *", "z //"), ("step(inner", "stop(inner")):
+        assert text(NESTED.replace(old, new)) == "", (old, new)
+    assert text(NESTED + "# more\n")

@@ -1,5 +1,6 @@
 """``depyf fits``: a dump is asked, without torch. ``DEPYF_UPDATE_GOLDEN=1`` writes the text in ``golden`` anew."""
 
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -17,10 +18,12 @@ from depyf.records.model import (
     CacheEntry,
     Capture,
     CodeText,
+    Compilation,
     CompiledFunction,
     CompileId,
     Frame,
     Guard,
+    GuardFailure,
     SourceLocation,
     TransformedCode,
 )
@@ -117,6 +120,18 @@ def test_that_two_globals_are_one_object_is_no_state_of_torchs_and_stays_the_sam
     assert fit(frame, call, same=True).version == "0/1"
     (undecided,) = [each.undecided for each in fit(frame, call).versions if each.name == "0/1"]
     assert dict(undecided) == {"torch's state": 1, "globals": 1}
+
+
+def test_a_condition_whose_text_lacks_its_value_is_not_the_same():
+    """Of modes of `__torch_function__` torch compares which are on; each version has the same text."""
+    modes = "___check_torch_function_mode_stack()"
+    one, other = (version(number, 8) for number in (0, 1))
+    one, other = (dataclasses.replace(each, guards=(*each.guards, Guard(modes.lstrip("_"), "", "", modes))) for each in (one, other))
+    again = Compilation(CompileId(0, 1), "forward", guard_failures=(GuardFailure(CompileId(0, 0), modes),))
+    frame = a_frame((one, other))
+    call = described_call(frame, arguments(["x=f32[8,4]"]), {})
+    assert fit(frame, call, same=True).version == "0/0"
+    assert dict(fit(frame, call, True, [again]).versions[0].undecided) == {"torch's state": 1}
 
 
 def test_what_cannot_be_written_is_asked_in_the_program():

@@ -1,10 +1,14 @@
 """Events of the structured trace, as torch writes them, and what is read from them."""
 
+import ast
 import json
+import pathlib
 
 import pytest
+import torch
 
 from depyf.records.model import CompileId
+from depyf.records.naming import AROUND
 from depyf.torch_text.events import EventReader, graph_break
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.torch_text.trace_table import text_of, unread_name
@@ -219,6 +223,23 @@ def test_symbols_of_an_attempt_that_was_given_up_are_void():
     assert [(s.kind, s.symbol, s.location.filename) for s in compilation.symbols] == [("created", "s1", "/p.py")]
 
 
+def test_a_file_of_depyfs_or_of_a_compiler_is_no_place_of_the_program():
+    """Torch takes it for one, as its own stack leads through it while depyf watches."""
+    place = {"line": 222, "name": "calling", "filename": 0, "loc": ""}
+    made = {"create_unbacked_symbol": {"symbol": "u0", "vr": "", "user_stack": [{**place, "filename": 1}, place]}}
+    compilation, = feed({"str": ["/lib/depyf/capture/torch_private/hooks.py", 0]},
+                        {"str": ["/lib/python3.11/site-packages/torch/_dynamo/backends/common.py", 1]}, made)
+    assert [each.location for each in compilation.symbols] == [None]
+
+
+def test_a_break_at_which_torch_tries_again_in_vain_is_one():
+    """At a tensor of a kind that it does not trace, for example."""
+    again = BREAK.replace("Reason: ", "Reason: Failed to handle graph break gracefully. Skipping the function.\n\n")
+    compilation, = feed({"artifact": {"name": "dynamo_graph_break_reason"}, "payload": BREAK},
+                        {"artifact": {"name": "dynamo_graph_break_reason"}, "payload": again, "attempt": 1})
+    assert [(each.reason, each.skips_function) for each in compilation.breaks] == [("Data-dependent branching", True)]
+
+
 def test_a_condition_that_the_backend_of_the_program_evaluates():
     """Torch names no line of the user's for it, but its own stack has the lines of the backend."""
     def frame(file, line):
@@ -241,6 +262,14 @@ def test_cache_lookups():
                         {"artifact": {"name": "aotautograd_cache_bypass"}, "payload": '{"cache_bypass_reason": "a hook"}'})
     assert [(c.cache, c.outcome, c.reason) for c in compilation.caches] == [
         ("fx_graph", "miss", ""), ("aotautograd", "bypass", "a hook")]
+
+
+def test_the_options_of_a_graph_that_is_not_cached():
+    reader = EventReader()
+    event = {"frame_id": 0, "frame_compile_id": 0, "attempt": 0, "artifact": {"name": "fx_graph_cache_bypass"}}
+    reader.feed(event, '{"cache_bypass_reason": "freezing"}', options=lambda: ["freezing = True"])
+    (lookup,), = (each.caches for each in reader.compilations())
+    assert (lookup.reason, lookup.options) == ("freezing", ("freezing = True",))
 
 
 def test_the_key_that_a_cache_was_asked_for():
@@ -306,6 +335,14 @@ def test_which_artifacts_are_written_on_request():
     assert stage("torch._functorch.config", "{}") == "_functorch.config"
     assert stage("fx_graph_cache_miss", "{}") == "fx_graph_cache_miss"
     assert stage("before_post_grad_graph", "{}") == ""
+
+
+def test_the_functions_that_torch_writes_around_graphs():
+    """Of arguments that are one tensor, for example: each is an artifact by the name that it has in torch's own code."""
+    folder = pathlib.Path(torch.__file__).parent / "_functorch/_aot_autograd"
+    calls = [node for path in folder.glob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+             if isinstance(node, ast.Call) and ast.unparse(node.func) == "_compile_and_exec_source"]
+    assert {node.args[3].value for node in calls} <= AROUND
 
 
 @pytest.mark.parametrize("name", ["recompile_reasons", "fx_graph_cache_miss", "dynamo_error", "dynamo_started"])

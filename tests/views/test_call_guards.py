@@ -215,6 +215,8 @@ def test_symbols_of_a_graph():
         symbol("u0 < 9", "", "guarded"), symbol("s99", "L['x'].size()[1]")])
     assert symbol_table('a: "f32[s7, 4]" = b; c: "i64[u0]" = d  # s99', one.compilation, one.sizes) == [
         "# s7: x.shape[0], 2 or more", "# u0: what x.nonzero() gives (line 8), known only when the graph runs, 2 to 8"]
+    assert symbol_table("u0", one.compilation, one.sizes, {"u0": "x.shape[1]"}) == ["# u0: x.shape[1], 2 to 8"]
+    assert symbol_table("u0", one.compilation, one.sizes, {"u0": ""}) == ["# u0: given to the graph, 2 to 8"]
 
 
 # --- differences ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import urllib.parse
 import pytest
 
 from depyf.fixing.outcome import Outcome
+from depyf.program.summary import summary
 from depyf.records.model import (
     CacheEntry,
     CacheKeyPart,
@@ -20,6 +21,7 @@ from depyf.records.model import (
     Failure,
     Frame,
     GraphBreak,
+    GraphInput,
     GraphStage,
     GuardFailure,
     Phase,
@@ -28,6 +30,7 @@ from depyf.records.model import (
     TransformedCode,
     UserFunction,
 )
+from depyf.torch_text.guard_failures import guard_failures
 from depyf.views.causes import call_of, in_plain_python
 from depyf.views.changes import changes, value
 from depyf.views.diff.difference import difference
@@ -242,6 +245,69 @@ def test_two_errors_of_one_heading_are_two_reasons():
         assert part in text, part
 
 
+def test_failures_of_one_function_for_several_reasons():
+    failed = [compilation(0, n, outcome="failed", failure=Failure("BackendCompilerFailed", f"backend='{name}' raised:\n{why}"))
+              for n, (name, why) in enumerate([("a", "ValueError: no"), ("b", "ValueError: no"), ("c", "TypeError: no")])]
+    text = index(capture_of(*failed))
+    assert "`[0/0]`, 2 times: **`f` was not compiled" in text and "`[0/2]`: **`f` was not compiled" in text
+
+
+def test_two_functions_at_one_place_are_two_in_the_summary():
+    """Two lambdas on a line; processes have the same ones."""
+    functions = tuple(CompiledFunction("f", (frame_of(CompileId(frame, 0)),)) for frame in range(2))
+    run = capture_of(compilation(0), compilation(1), functions=functions)
+    for processes in ({"/a": run}, {"/a": run, "/b": run}):
+        assert any("graphs of 2 functions" in line for line in summary(processes)), summary(processes)
+
+
+def test_a_failure_after_versions():
+    text = index(capture_of(compilation(), compilation(0, 1, outcome="failed", failure=Failure("RecompileError", "no"))))
+    assert "**`f` was not compiled again: `RecompileError`: no.**" in text
+
+
+@pytest.mark.parametrize("place, is_called", [(("f", 9), True), (("<module>", 30), False), (None, False)])
+def test_what_a_function_calls_in_a_log(place, is_called):
+    """It has no source by which to know where the function ends, and no stack of some functions."""
+    graph = dataclasses.replace(simple().graphs[0], compile_id=CompileId(1, 0))
+    function = CompiledFunction("g", (frame_of(CompileId(1, 0), "g", graph="__compiled_fn_1"),))
+    called = dataclasses.replace(compilation(1, 0, "g", 20), stack=stack(place) if place else ())
+    text = index(capture_of(compilation(outcome="failed"), called, functions=(function,), graphs=(graph,)))
+    assert ("What it calls is compiled by itself: `g`." in text) is is_called
+
+
+def test_the_hint_before_an_error_is_no_reason_to_show_all_of_it():
+    reason = ("Consider annotating your code using torch._check*(). Could not guard on u0 > 3\n\nconsider using others\n"
+              "Caused by: if u > 3")
+    text = index(capture_of(compilation(outcome="failed", failure=Failure("UserError", reason))))
+    assert "**`f` was not compiled: `UserError`: Could not guard on u0 > 3.**" in text
+
+
+def test_a_version_that_another_thread_made():
+    """Torch looks for the guard that failed when the version has long been there."""
+    held, *_ = guard_failures("0/1: Unexpected recompilation: runtime guards failed even though they passed during "
+                              "recompilation-reason analysis. Please open an issue")
+    text = index(capture_of(compilation(), compilation(0, 2, guard_failures=(held, failure(0)))))
+    assert ("* `[0/2]` `x.shape[0]`: 0 → 1 (of `[0/0]`); no guard of the version failed when torch looked for the reason: "
+            "another thread may have compiled it meanwhile (of `[0/1]`)\n") in text
+
+
+def test_an_attribute_that_is_elsewhere_in_a_module_is_not_missing():
+    """Of a call for which nothing was compiled no version says what it is."""
+    found = guard_failures("0/0: KeyError on L['self']._modules['act']")
+    text = index(capture_of(compilation(), compilation(0, 1, outcome="limit", guard_failures=found)))
+    assert "`self.act` is not where the version reads it" in text and "missing" not in text
+
+
+def test_an_unbacked_size_of_an_argument():
+    """`mark_unbacked` leaves it open; no data decide it."""
+    symbols = (SymbolDecision("unbacked", "u0", range="[0, int_oo]"), SymbolDecision("unbacked", "u1"))
+    run = simple()
+    used = dataclasses.replace(run.graphs[0].stages[0], text="f32[u0, u1]", inputs=(GraphInput("u0", "L['x'].size()[0]"),))
+    text = index(dataclasses.replace(run, graphs=(dataclasses.replace(run.graphs[0], stages=(used,)),),
+                                     compilations=(compilation(symbols=symbols),)))
+    assert "`x.shape[0]` (torch's `u0`)" in text and "a value unknown while torch compiles (torch's `u1`)" in text
+
+
 def test_dynamic_shapes_and_caches():
     symbols = (
         SymbolDecision("created", "s0", "L['x'].size()[0]", "11", "[2, int_oo]", "", SourceLocation(FILE, 4)),
@@ -421,11 +487,11 @@ def test_the_options_of_inductor_stand_with_their_functions():
     assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`, `max_autotune = True`\n", text)
     assert re.search(r"\n\* `\w+` in `\[0/0\]`: `max_autotune = True`\n", told((looked_up(both[0]),), (looked_up(),)))
     assert "Options of Inductor" not in told((looked_up(),))
-    what = "ptions of Inductor that were not at their default:"
-    assert f"\nO{what}" in text
+    assert "\nOptions of Inductor that were not at their default, by a mode or by `torch._inductor.config`:" in text
     text = told((looked_up(*both),), arguments={"options": "{'max_autotune': True, 'post_grad_custom_post_pass': f}"})
-    assert f"\nOther o{what}" in text
     assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`\n", text)
+    bypassed = CacheLookup("fx_graph", "bypass", "freezing", options=("freezing = True",))
+    assert re.search(r"\n\* `\w+`: `freezing = True`\n", told((bypassed,)))
 
 
 def test_skipped_functions_have_one_number_everywhere():

@@ -133,6 +133,18 @@ def test_a_stance_under_which_torch_compiles_nothing_is_said(stance, said, captu
     assert "nothing skipped" not in text
 
 
+@pytest.mark.torch_since((2, 7), "torch skips no guards")
+def test_guards_that_the_program_skips_are_said(capture_program):
+    def program(compiled):
+        function = compiled(torch.sin)
+        function(torch.ones(3))
+        with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+            function(torch.ones(3))
+
+    assert ("The program set the stance `skip_guard_eval_unsafe`: meanwhile torch tested only what differs "
+            "between versions") in index(capture_program(program))
+
+
 def advised(capture):
     """The advice on the recompiles of a run."""
     return Adviser(RunIndex(capture)).on(capture.compilations)
@@ -927,6 +939,7 @@ def test_a_size_of_a_tensor_of_torchs_own_is_no_size_of_the_program():
             CompileId(0, 0), "f", SourceLocation("m.py", 1, "f"), outcome="compiled", symbols=(made,)),)))
 
     assert "## Dynamic shapes" not in told("__meta_utils_unknown_tensor13.size()[0]")
+    assert "## Dynamic shapes" not in told("<ephemeral: tensor_visitor_fn>.size()[0]"), "of a nested tensor"
     assert "`x.shape[0]` (torch's `s21`)" in told("L['x'].size()[0]")
 
 

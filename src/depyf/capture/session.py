@@ -36,7 +36,7 @@ from ..records.model import (
     UserFunction,
 )
 from ..records.run_directory import environment
-from ..records.store import PLAIN_STANCES, UNDER_STANCE, Recorded, RecordLog
+from ..records.store import STANCES, UNDER_STANCE, Recorded, RecordLog
 from ..torch_text import events, trace_table
 from ..torch_text.graph_facts import export_failure, graph_facts
 from ..torch_text.libraries import is_library
@@ -599,8 +599,8 @@ class Session:
         return record_of(self._meant(frame.code, frame)) if frame is not None else None
 
     def _on_stance(self, stance: str) -> None:
-        if stance in PLAIN_STANCES:
-            self.note(f"{UNDER_STANCE}`{stance}`: meanwhile {PLAIN_STANCES[stance]}")
+        if stance in STANCES:
+            self.note(f"{UNDER_STANCE}`{stance}`: meanwhile {STANCES[stance]}")
 
     # --- the whole --------------------------------------------------------------------------------
     def _complete(self, options: tuple[str, ...]) -> None:

@@ -136,8 +136,8 @@ def readable_name(qualified: str, line: int, this: Any = None, code: CodeType | 
     *owners, last = qualified.removeprefix("__create_fn__.<locals>.").split(".<locals>.")
     owner, dot, plain = last.rpartition(".")
     last = owner + dot + plain_name(plain)
-    if last.startswith("<"):
-        return f"{last.strip('<>')} at line {line}"
+    if plain.startswith("<"):  # (up to 3.11 a comprehension is its owner)
+        return f"{plain.strip('<>')} at line {line}"
     if "." in last:
         return last
     if owners:

@@ -51,8 +51,9 @@ def fits(given: argparse.Namespace) -> int:
         frame = frame_of(capture, given.function)
         call = described_call(
             frame, known_names(frame, arguments(given.args)), known_state(frame, arguments(given.state)))
-        answer = fit(frame, call, given.same)
-        sizes = answers_by_size(given.sizes, call, lambda changed: fit(frame, changed, given.same))
+        answer = fit(frame, call, given.same, capture.compilations)
+        sizes = answers_by_size(given.sizes, call, lambda changed: fit(
+            frame, changed, given.same, capture.compilations))
     except NotGiven as error:
         try:
             known_names(frame, {error.path: None})
@@ -63,7 +64,8 @@ def fits(given: argparse.Namespace) -> int:
         return refused(error)
     print(dataclasses.replace(answer, sizes=sizes), end="")
     asked = [each.served for answers in sizes.values() for each in answers.values()] or [answer.served]
-    hint = advice(answer, answer if given.same else fit(frame, call, same=True)) if None in asked else ""
+    likely = answer if given.same or None not in asked else fit(frame, call, True, capture.compilations)
+    hint = advice(answer, likely) if None in asked else ""
     if hint:
         print(f"\n{hint}")
     if GUARDS_OF_FILE in capture.notes:

@@ -1,11 +1,16 @@
 """A recorded run, and a code object of it as its reader knows it: its source, its name, its parameters, its place."""
 
 from __future__ import annotations
+import __future__
 
+import dis
 import inspect
 import re
+import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import replace
+from types import CodeType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..guarded import guarded_call, missing
@@ -16,6 +21,14 @@ from ..torch_text.global_names import is_resume, plain_name
 if TYPE_CHECKING:
     from ..bytecode.code import Code
     from ..decompiler import Decompiled
+
+
+#: The class in the name of a private attribute, ``_Net__rate``.
+_MANGLED = re.compile(r"^_\w*?(?=__\w)")
+_SPACE = re.compile(r"\\n|\s")
+#: Operations of which the argument is a part of the meaning.
+_COMPUTING = frozenset(op for name, op in dis.opmap.items() if name.startswith((
+    "BINARY_", "COMPARE_", "CONTAINS_", "INPLACE_", "IS_", "UNARY_", "LOAD_SMALL_INT")))
 
 
 class Meaning(NamedTuple):
@@ -81,10 +94,50 @@ def source_text(code: Code) -> str:
     try:
         lines, _ = inspect.getsourcelines(place)
         text = readable_alone(textwrap.dedent("".join(lines)))
-        compile(text, code.filename, "exec", dont_inherit=True)
+        future = code.flags & __future__.annotations.compiler_flag
+        # (From 3.13 on the code of a class has the number of its line.)
+        compiled = compile("\n" * (code.firstlineno - 1) + text, code.filename, "exec", future, dont_inherit=True)
     except (OSError, TypeError, SyntaxError, ValueError, IndexError):
         return ""
-    return text
+    return text if code.version != sys.version_info[:2] or _contains(compiled, code) else ""
+
+
+def _contains(module: CodeType, code: Code) -> bool:
+    """Return whether a compiled text has the code of a function: its file may have changed since it was imported.
+
+    (Of a test, pytest rewrites the assertions.)
+    """
+    from ..bytecode.code import Code
+
+    facts = _facts(code)
+    return any(name.startswith("@py") for name in facts[0]) or any(
+        _facts(Code.of(each, compiled=True)) == facts for each in _nested(module) if each.co_name == code.name)
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _nested(each)
+
+
+def _facts(code: Code) -> tuple[set[str], list[str], list[tuple[int, int]]]:
+    """Return the names, constants and operations in the code of a function, as they are where its text is alone.
+
+    There, the enclosing function and class are not, by which variables are cells and private attributes have long
+    names, and lines of texts are less indented.
+    """
+    names = {_MANGLED.sub("", name) for name in (*code.names, *code.varnames, *code.cellvars, *code.freevars)}
+    constants, operations = [], [pair for pair in zip(code.bytecode[::2], code.bytecode[1::2]) if pair[0] in _COMPUTING]
+    for each in code.consts:
+        if isinstance(each, type(code)):
+            inner = _facts(each)
+            names |= inner[0]
+            constants += inner[1]
+            operations += inner[2]
+        elif each != code.name and "<locals>" not in str(each):  # (the qualified name of a class)
+            constants.append(_SPACE.sub("", repr(sorted(map(repr, each)) if isinstance(each, frozenset) else each)))
+    return names - {"__class__"}, constants, operations
 
 
 def _named_like_its_function(code: Code) -> Code:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..model.guards import Comparison, Equals, Tensor
 from ..model.reading import condition_of, in_shape_words
-from ..records.model import CacheEntry, Frame, Guard, GuardFailure, SourceLocation
+from ..records.model import CacheEntry, Compilation, Frame, Guard, GuardFailure, SourceLocation
 from ..torch_text.parsed import literal
 from ..torch_text.user_expressions import frame_roots, is_global, user_expression
 from ..values import frozen
@@ -107,15 +107,16 @@ class Fit:
         return text(self)
 
 
-def fit(frame: Frame, given: Given, same: bool = False) -> Fit:
+def fit(frame: Frame, given: Given, same: bool = False, compilations: Iterable[Compilation] = ()) -> Fit:
     """Compare a call with the recorded versions of a function.
 
     Args:
         given: what is known of the call (:func:`described_call`).
         same: assume what was not given as it was when each version was compiled, unless versions differ in it.
+        compilations: those of the run, with the conditions of earlier versions that failed.
     """
     entries = sorted(frame.entries, key=lambda entry: (entry.tried is None, entry.tried or 0))
-    assumed = _agreed(entries) if same else frozenset()
+    assumed = _agreed(entries) - _without_value(entries, compilations) if same else frozenset()
     given = given.with_state(_agreed_state(entries)) if same else given
     versions = tuple(_version(entry, given, assumed) for entry in entries)
     return Fit(frame.title or frame.name, frame.location, versions,
@@ -178,6 +179,16 @@ def _agreed(entries: Sequence[CacheEntry]) -> frozenset[str]:
         for source, expressions in one.items() if source in other and other[source] != expressions
         for expression in expressions - other[source] if other[source] - expressions}
     return frozenset(guard.expression for entry in entries for guard in entry.guards) - contradicted
+
+
+def _without_value(entries: Sequence[CacheEntry], compilations: Iterable[Compilation]) -> frozenset[str]:
+    """Return the conditions that failed for a version though a later one has the same: their text lacks what differs.
+
+    (Which modes of ``__torch_function__`` are on, torch compares without a text.)
+    """
+    failed = {each.compile_id.key: {failure.text for failure in each.guard_failures} for each in compilations}
+    return frozenset(guard.expression for entry in entries for guard in entry.guards
+                     if guard.raw in failed.get(entry.compile_id.key, ()))
 
 
 def _about(guard: Guard) -> str:

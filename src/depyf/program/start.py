@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: What watches this process, once :func:`begin` was called.
 watch: Watch | None = None
+#: The working directory as the program began, in which its user reads the paths.
+_here: str | None = None
 
 
 def begin() -> None:
@@ -23,7 +25,7 @@ def begin() -> None:
 
     A second call does nothing.
     """
-    global watch
+    global watch, _here
     directory = os.environ.get(DIRECTORY, "")
     if watch is not None or not directory:
         return
@@ -36,6 +38,7 @@ def begin() -> None:
         if not launch:
             new_launch(os.environ)
         # The program may go elsewhere, and so may those that it starts.
+        _here = os.getcwd()
         directory = os.environ[DIRECTORY] = os.path.abspath(directory)
         watch = Watch(directory, Options.read(os.environ.get(OPTIONS, "")), first, run)
         watch.arm()
@@ -71,9 +74,9 @@ def role_in_launch(launch: str) -> tuple[bool, bool]:
 
 # --- after a program whose files are not made yet ----------------------------------------------------
 def shown(path: str) -> str:
-    """Return the path as it is shortest from here."""
+    """Return the path as it is shortest from where the program began."""
     try:
-        near = os.path.relpath(path)
+        near = os.path.relpath(path, _here)
     except (ValueError, OSError):  # on another drive, or here is no more
         return path
     return path if near.startswith(os.pardir) else near

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Mapping
 
 from .. import budgets
@@ -72,7 +75,9 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
     """
     runs = {folder: RunIndex(capture) for folder, capture in processes.items()}
     totals = [Totals.of(run) for run in runs.values()]
-    functions = {(each.title, each.location) for run in runs.values() for each in run.summaries if each.done}
+    # (Processes have the same functions, and one can have several at a place: two that are written on one line.)
+    functions = functools.reduce(operator.or_, (
+        Counter((each.title, each.location) for each in run.summaries if each.done) for run in runs.values())).total()
     other = {word: sum(each.outcomes.get(outcome, 0) for each in totals) for outcome, word in OUTCOMES.items()}
     other[OUTCOMES["loaded"]] = sum(
         each.outcome == "loaded" for capture in processes.values() for each in capture.compilations)
@@ -87,7 +92,7 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
             f"depyf: {unmarked(sentence)}", WIDTH, subsequent_indent="  ", break_long_words=False,
             break_on_hyphens=False)),
         f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
-        f"{count(len(functions), 'function')}{f', {calls}' if calls else ''}{where}, "
+        f"{count(functions, 'function')}{f', {calls}' if calls else ''}{where}, "
         f"{sum(each.seconds for each in totals):.1f} s of compiling"
         + "".join(f"; {number} {word}" for word, number in other.items() if number),
         "  graph breaks  " + _breaks(runs),

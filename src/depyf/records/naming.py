@@ -182,7 +182,9 @@ GRAPHS = {
 #: memory, the graph as a script, keys of caches, settings, what a package of versions has.
 AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
-    "backward_prologue", "backward_epilogue", "output_alias_wrapper", "subclass_wrapper",
+    "backward_prologue", "backward_epilogue", "output_alias_wrapper", "subclass_wrapper", "backward_subclass_unwrap",
+    "backward_subclass_wrapper", "mutation_epilogue", "dedup_wrapper", "synthetic_base_wrapper",
+    "functionalized_rng_wrapper", "effect_tokens_wrapper", "debug_assert_wrapper",
     "aot_autograd_runtime_wrappers",  # (the last has all of them since 2.15)
     "aot_forward_graph_fw_metadata", "aot_forward_graph_fw_subclass_metadata", "fx_graph_runnable",
     "fx_graph_cache_hash", "aotautograd_cache_hash",

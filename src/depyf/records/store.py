@@ -43,12 +43,14 @@ GUARDS_OF_FILE = (
 WRONG_RESULTS = "wrong results: "
 #: The beginning of the note on a stance that the program set (``torch.compiler.set_stance``), and what each means.
 UNDER_STANCE = "the program set the stance "
-PLAIN_STANCES = {
+STANCES = {
     "force_eager": "all calls of compiled functions ran in plain Python; nothing counts them",
     "eager_on_recompile":
         "torch compiled nothing, and calls that no version fits ran in plain Python; nothing counts them",
     "fail_on_recompile": "torch compiled nothing, and what it would have compiled raised `RuntimeError`",
     "eager_then_compile": "the first call of each function ran in plain Python",
+    "skip_guard_eval_unsafe":
+        "torch tested only what differs between versions, which may have served calls that other conditions exclude",
 }
 
 

@@ -49,6 +49,7 @@ from .libraries import (
     is_polyfill,
     is_public,
     torch_folder,
+    watches,
 )
 from .met import FRAME, IN_LOOP
 from .modules import cache_bypass_reason, cache_key_parts
@@ -497,7 +498,7 @@ class EventReader:
                     break
 
     def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
-        stack = self._stack(event.get("user_stack"))
+        stack = [place for place in self._stack(event.get("user_stack")) if not is_of_compiler(place.filename)]
         # (Layers of torch's evaluate sizes; the user knows the line that called them.)
         users = [place for place in stack if not is_library(place.filename)] or stack
         location = users[-1] if users else None
@@ -532,17 +533,19 @@ class EventReader:
         if cache is not None:
             key = cache_key_parts(payload)
             lookup = CacheLookup(cache["cache"], cache["outcome"], cache_bypass_reason(payload), key,
-                                 tuple(options()) if key and options is not None else ())
+                                 tuple(options()) if cache["cache"] == "fx_graph" and options is not None else ())
             builder.update(caches=(*known.caches, lookup))
         elif name == "dynamo_graph_break_reason":
             places, values = broken_at() if broken_at is not None else ((), ())
             broken = replace(
                 graph_break(known.compile_id, payload, [SourceLocation(*place) for place in places]), values=values)
             if all(each.raw != broken.raw for each in known.breaks):
-                # (A frame ends at one break. Where a new trace meets another one, that is before it.)
-                same_attempt = [each for each in known.breaks if broken.skips_function or each.skips_function
-                                or each.compile_id.attempt == broken.compile_id.attempt]
-                builder.update(breaks=(*same_attempt, broken))
+                # (A frame ends at one break. Where a new trace meets another one, that is before it; where it meets the
+                # same one, torch gives the function up for it.)
+                others = [each for each in known.breaks if each.compile_id.attempt == broken.compile_id.attempt or (
+                    broken.skips_function or each.skips_function) and (
+                    each.location, each.reason) != (broken.location, broken.reason)]
+                builder.update(breaks=(*others, broken))
         elif name == "recompile_reasons":
             from .guard_failures import guard_failures
 
@@ -567,9 +570,9 @@ class EventReader:
         if not isinstance(frames, list):
             return ()
         return tuple(
-            SourceLocation(self._string(frame.get("filename")), int(frame.get("line") or 0),
-                           str(frame.get("name") or ""), str(frame.get("loc") or ""))
-            for frame in frames if isinstance(frame, dict))
+            SourceLocation(file, int(frame.get("line") or 0), str(frame.get("name") or ""), str(frame.get("loc") or ""))
+            for frame in frames if isinstance(frame, dict)
+            and not watches(file := self._string(frame.get("filename"))))
 
     def _string(self, value: Any) -> str:
         if not isinstance(value, int):

@@ -58,6 +58,11 @@ _EXCEPTION = (
 MARKED = "the marked dimensions of a tensor"
 #: The subject of a condition that raised an exception, of which torch does not say which one it is.
 NOT_EVALUATED = "a guard could not be evaluated: "
+#: The subject where no guard of a version failed, as torch says in `_HOLDS`: a version of another thread's, which this
+#: call did not wait for.
+ALL_HOLD = ("no guard of the version failed when torch looked for the reason: another thread may have compiled it "
+            "meanwhile")
+_HOLDS = "Unexpected recompilation: runtime guards failed even though they passed"
 
 _WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
 
@@ -108,7 +113,7 @@ STATES = {
 }
 _AUTOCAST_CALL = "torch.is_autocast_enabled("
 _AUTOCAST = r"autocast\((?P<device>\w+)\)_enabled"
-#: Other state that torch guards by a helper of its own.
+#: Other state that torch guards by a helper of its own, and what it says where no guard failed.
 _HELPERS = (
     ("___check_torch_function_mode_stack", "the modes of __torch_function__ that are on"),
     ("compare_functorch_state", "the transforms of torch.func that are on"),
@@ -116,6 +121,7 @@ _HELPERS = (
     ("forward_ad._current_level", "the level of forward-mode differentiation"),
     ("CURRENT_DEVICE", "the default device"),
     ("BACKEND_MATCH", "the backend"),
+    (_HOLDS, ALL_HOLD),
 )
 
 
@@ -191,9 +197,9 @@ def is_of_tensor(failure: GuardFailure) -> bool:
     return bool(re.match(_TENSOR, failure.text) and "mismatch" in failure.text or re.match(_NO_TENSOR, failure.text))
 
 
-def is_not_evaluated(subject: str) -> bool:
-    """Return whether a subject is that of a condition that raised an exception."""
-    return subject.startswith(NOT_EVALUATED)
+def is_sentence(subject: str) -> bool:
+    """Return whether a subject says all that is known: that a condition raised an exception, or that all hold."""
+    return subject.startswith((NOT_EVALUATED, ALL_HOLD))
 
 
 def is_without_tensor(subject: str) -> bool:

@@ -18,6 +18,11 @@ def is_library(filename: str) -> bool:
     return _is_torchs(path) or _STANDARD.search(path) is not None
 
 
+def watches(filename: str) -> bool:
+    """Return whether a path is of a file of depyf's, by which torch calls parts of its own while depyf watches."""
+    return "/depyf/capture/torch_private/" in _with_slashes(filename)
+
+
 def is_generated(filename: str) -> bool:
     """Return whether a path is the name that ``torch.fx`` gives the code that it makes of a graph."""
     return filename.startswith("<eval_with_key>")
@@ -33,10 +38,10 @@ def is_polyfill(filename: str) -> bool:
     return "/torch/_dynamo/polyfills/" in _with_slashes(filename)
 
 
-#: Parts of paths of files that pass a condition on sizes on: torch's, and depyf's that watch its trace.
+#: Parts of paths of files of torch's that pass a condition on sizes on.
 _SIZES = (
     "/torch/fx/experimental/", "/torch/_inductor/sizevars.py", "/torch/__init__.py", "/torch/_logging/",
-    "/torch/utils/_traceback.py", "/depyf/capture/torch_private/")
+    "/torch/utils/_traceback.py")
 #: The file that a condition is of that torch evaluates as a text.
 _EVALUATED = "<string>"
 _CACHES = (

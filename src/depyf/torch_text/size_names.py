@@ -24,8 +24,8 @@ from . import wrapping
 _ANNOTATION = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\[\]]*)\](?P<rest>(?:\[[^\[\]]*\])?.*)")
 #: A symbol of torch's for an open size or number: ``s77``, ``u0`` (unbacked), ``zf3`` (a float), ``zuf1``.
 _SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
-#: The begin of the name that torch gives to a tensor of which it knows no source (torch/_subclasses/meta_utils.py).
-_UNKNOWN_TENSOR = "__meta_utils_unknown_tensor"
+#: The begins of the names that torch gives to a tensor of which it knows no source (torch/_subclasses/meta_utils.py).
+_OF_TORCHS_OWN = ("__meta_utils_unknown_tensor", "<ephemeral: ")
 _OPERATOR = re.compile(r"[-+*/]")
 _SHORTEST = 8
 _BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
@@ -37,7 +37,7 @@ def is_of_torchs_own(source: str) -> bool:
 
     Such is the state of the random generator that a checkpoint keeps.
     """
-    return bool(source) and all(each.startswith(_UNKNOWN_TENSOR) for each in source.split(", "))
+    return bool(source) and all(each.startswith(_OF_TORCHS_OWN) for each in source.split(", "))
 
 
 def is_symbol(name: str) -> bool:

@@ -121,7 +121,7 @@ def judge(captures: Mapping[str, Capture], budgets: Sequence[Budget]) -> Judgeme
     """
     runs = {folder: RunIndex(capture) for folder, capture in captures.items()}
     if not any(run.capture.compilations and not is_from_file(run.capture) for run in runs.values()):
-        raise BudgetError("nothing was compiled in this run, so no budget says anything about it"
+        raise BudgetError("no function was compiled in this run, so no budget says anything about it"
                           if not any(run.capture.functions for run in runs.values()) else
                           "this dump does not say what was compiled when, so it cannot be compared with a budget")
     results: list[Result] = []

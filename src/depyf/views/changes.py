@@ -16,13 +16,14 @@ from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import (
+    ALL_HOLD,
     ANOTHER_OBJECT,
     SAME_CODE,
     SAME_OBJECT,
     closure_variable,
     is_made_anew,
-    is_not_evaluated,
     is_range,
+    is_sentence,
     number,
     object_type,
 )
@@ -103,7 +104,7 @@ class Change:
         if not self.lasts:
             of = self.entries or "a version"
             return f"{code(self.subject)} is a new bound method at each call, so {of} could serve one call only"
-        if is_not_evaluated(self.subject):
+        if is_sentence(self.subject):
             return prose(self.subject)
         if self.keywords:
             return ", ".join(f"{code(name)} is passed: {'no → yes' if given else 'yes → no'}"
@@ -117,6 +118,8 @@ class Change:
             return f"{code(self.subject)} is another function{f' ({prose(self.now)})' if self.now else ''}"
         if self.now == ELSEWHERE:
             return f"{self.subject_text()} is {ELSEWHERE} than when the version was compiled"
+        if was == "there" and now == "missing" and "." in self.subject:  # (torch reads one of its places)
+            return f"{self.subject_text()} is not where the version reads it"
         if was and now:
             return f"{self.subject_text()}: {was} → {now}"
         return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"
@@ -143,7 +146,7 @@ def changes(
     """Return the changes since each version was compiled, the most informative first; one at least for a recompile.
 
     First comes what no earlier version met, then what most versions failed for, then what the last used one failed
-    for.
+    for. That no guard failed is the last.
 
     Args:
         compilation: a recompile, or one that reached the limit.
@@ -153,8 +156,8 @@ def changes(
     known = set() if known is None else known
     groups = fold(compilation.guard_failures, lambda failure: _subject(failure, names))
 
-    def weight(subject: str) -> tuple[bool, int]:
-        return (subject, groups[subject][0].seen) in known, -len(groups[subject])
+    def weight(subject: str) -> tuple[bool, bool, int]:
+        return subject == ALL_HOLD, (subject, groups[subject][0].seen) in known, -len(groups[subject])
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
     for subject, members in groups.items():

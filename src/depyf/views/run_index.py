@@ -377,6 +377,13 @@ class RunIndex:
         return frozenset(short_path_of_torch(lines.filename) for compilation in self.capture.compilations
                          for lines in compilation.traced if is_library(lines.filename))
 
+    def decisions(self, compilation: Compilation) -> list[SymbolDecision]:
+        """Return the decisions on symbols; that of `mark_unbacked` is on the size of an argument, like others."""
+        given = {each.name: each.source for name in self.graph_names(compilation) if name in self.graphs
+                 for each in self.graphs[name].inputs if each.source}
+        return [replace(each, kind="created", source=given[each.symbol])
+                if each.kind == "unbacked" and each.symbol in given else each for each in compilation.symbols]
+
     def symbols_in(self, graph: str) -> frozenset[str]:
         """Return the names of symbols in the texts of a graph."""
         if graph not in self._symbols:

@@ -6,13 +6,14 @@ The index, the page and the terminal show the same sentences.
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
 from ..torch_text.events import graph_break
-from ..torch_text.global_names import resumed_function
+from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.libraries import enters_compiled_code, is_library, knows_callers, wrapper_class
 from ..torch_text.met import what_blocks
 from .causes import cause, path_to, statement
@@ -171,7 +172,8 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
         reason = prose(_first_paragraph(failure.reason, compilation)) if failure else ""
         kind = code(failure.kind) if failure and failure.kind else "an error"
         at = f" at {_at(run, failure.location, compilation)}" if failure and failure.location else ""
-        return f"{name} was not compiled: {kind}{at}" + (f": {reason}" if reason else "")
+        again = " again" if _versions_before(run, compilation) else ""
+        return f"{name} was not compiled{again}: {kind}{at}" + (f": {reason}" if reason else "")
     broken = break_given_up_at(compilation)
     if broken is not None:
         where, how = _at(run, broken.location, compilation), _no_way_on(run, broken, compilation)
@@ -189,7 +191,8 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
 def _first_paragraph(message: str, compilation: Compilation) -> str:
     """Return the message of an error without torch's stacks and hints on debugging."""
     first, reason = message.strip().partition("\n\n")[0], graph_break(compilation.compile_id, message).reason
-    return first.rstrip(". ") if reason.startswith(first) else reason
+    lines = itertools.takewhile(lambda line: line.strip() in first, reason.splitlines())
+    return "\n".join(lines).rstrip(":. ") or reason
 
 
 def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
@@ -265,8 +268,8 @@ def _is_called_by(
     """
     caller = summary.location
     resumed = resumed_function(lost.function) if lost is not None else None
-    if caller is None or not compilation.stack:
-        return resumed is None  # (not known)
+    if caller is None:
+        return False
     definition = run.source.function_at(caller)
     first, last = (definition.first, definition.last) if definition is not None else (caller.line, math.inf)
     if resumed is not None and lost is not None:
@@ -274,7 +277,10 @@ def _is_called_by(
         first = max(first, run.source.end_of_statement(SourceLocation(caller.filename, resumed[1], "")) + 1)
         if any((place.filename, place.function) == (caller.filename, lost.function) for place in compilation.stack):
             return True
-    return any(place.filename == caller.filename and first <= place.line <= last for place in compilation.stack)
+    # (A log has no source, by which to know where the function ends.)
+    return any(place.filename == caller.filename and first <= place.line <= last
+               and (definition is not None or plain_name(place.function) == plain_name(caller.function))
+               for place in compilation.stack)
 
 
 # --- torch's wrappers around a user's module -------------------------------------------------------------

@@ -19,9 +19,10 @@ def backend_name(compiler: Any) -> str:
     """Return the name of a backend, found inside torch's wrappers: its ``compiler_name``, else its own name."""
     for backend in wrapped_backends(compiler):
         name = getattr(backend, "compiler_name", None)
-        if isinstance(name, str):
+        if isinstance(name, str) and not name.startswith("<"):  # (as an object that has no name is printed)
             return name
-    return str(getattr(backend, "__name__", type(backend).__name__))
+    given = getattr(backend, "compiler_fn", backend)
+    return str(getattr(given, "__name__", type(given).__name__))
 
 
 def wrapped_backends(compiler: Any) -> Iterator[Any]:

@@ -40,8 +40,12 @@ def variables_of(api: private_api.PrivateApi) -> Mapping[str, Any]:
 
 
 def is_exporting() -> bool:
-    """Return whether this thread is in a call of ``torch.export`` that compiles no frame."""
-    return bool(getattr(_exporting, "calls", ())) and is_without_frame()
+    """Return whether this thread is in a call of ``torch.export`` that compiles no frame, or AOTInductor is at work.
+
+    (That has the numbers under which a program was exported with ``strict=True``.)
+    """
+    packaging = private_api.AOT_INDUCTOR.imported() and private_api.AOT_INDUCTOR.get().aot_compilation
+    return bool(packaging or getattr(_exporting, "calls", ()) and is_without_frame())
 
 
 def compile_id() -> tuple[int, int, int] | None:

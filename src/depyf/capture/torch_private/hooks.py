@@ -200,8 +200,16 @@ def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
 
 
 def on_stance(hook: Callable[[str], None]) -> Undo:
-    """``hook("eager_on_recompile")`` each time that a stance is set, also when one is restored."""
-    return _after(private_api.SET_STANCE, lambda _, stance: hook(str(getattr(stance, "stance", "default"))))
+    """``hook("eager_on_recompile")`` each time that a stance is set, also when one is restored.
+
+    One that skips guards is one of that name, too.
+    """
+    def call(_: Any, stance: Any) -> None:
+        hook(str(getattr(stance, "stance", "default")))
+        if getattr(stance, private_api.SET_STANCE.key, False):
+            hook(private_api.SET_STANCE.key)
+
+    return _after(private_api.SET_STANCE, call)
 
 
 def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str, Any, Any], None]) -> Undo:

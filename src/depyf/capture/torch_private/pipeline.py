@@ -159,11 +159,24 @@ def _is_ours(entry: Any) -> bool:
     return False
 
 
-def all_eager() -> contextlib.AbstractContextManager[Any]:
-    """Inside, functions that were compiled run as they are written."""
-    stance: contextlib.AbstractContextManager[Any] = private_api.PUBLIC_STANCE.get_or(contextlib.nullcontext)(
-        "force_eager")
-    return stance
+@contextlib.contextmanager
+def all_eager() -> Iterator[None]:
+    """Inside, functions that were compiled run as they are written, and operators like ``torch.cond`` as ever.
+
+    (Those compile the functions that they get also in eager Python, and have no gradients where that is switched off.)
+    """
+    stance = private_api.PUBLIC_STANCE.get_or(contextlib.nullcontext)
+
+    def as_ever(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        with stance("default"):
+            return call(*args, **kwargs)
+
+    undo = replaced(private_api.OPERATOR_IN_EAGER, as_ever) if private_api.OPERATOR_IN_EAGER.present() else lambda: None
+    try:
+        with stance("force_eager"):
+            yield
+    finally:
+        undo()
 
 
 def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> Any:

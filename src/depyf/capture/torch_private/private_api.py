@@ -277,6 +277,9 @@ TRACED_CODE = PrivateApi(
 COMPILE_ID = PrivateApi(
     ("torch._guards:CompileContext.current_trace_id",), "the id of the compilation that runs", "2.1",
     "compile ids, and with them graphs and kernels", takes())
+AOT_INDUCTOR = PrivateApi(
+    ("torch._inductor.virtualized:V",), "whether AOTInductor compiles", "2.1",
+    "what AOTInductor makes of a program that was exported with strict=True", has("aot_compilation"))
 TRACED_LINE = PrivateApi(
     ("torch._guards:TracingContext.set_current_loc",), "the line that Dynamo traces", "2.1",
     "which lines were traced and left nothing in a graph, and which were never reached", takes("filename", "lineno"))
@@ -449,7 +452,8 @@ CURRENT_STANCE = PrivateApi(
     "depyf.fits takes it that torch compiles what fits no version", has("stance"))
 SET_STANCE = PrivateApi(
     ("torch._dynamo.decorators:_set_stance",),
-    "when the program sets another stance", "2.6", "the note on it: calls that run in plain Python are not compiled")
+    "when the program sets another stance", "2.6", "the note on it: calls that run in plain Python are not compiled",
+    key="skip_guard_eval_unsafe")
 RECOMPILE_LIMIT = PrivateApi(
     ("torch._dynamo.config:recompile_limit", "torch._dynamo.config:cache_size_limit"),
     "the number of versions at which torch stops compiling a function", "2.0",
@@ -494,6 +498,10 @@ PUBLIC_STANCE = PrivateApi(
     ("torch.compiler:set_stance",),
     "runs compiled code and compiles nothing, where the answer above is not there", "2.6",
     "depyf.debug() lets torch compile; breakpoints in what is compiled already are hit all the same")
+OPERATOR_IN_EAGER = PrivateApi(
+    ("torch._higher_order_ops.utils:_hop_compile_and_call",),
+    "compiles the functions that torch.cond and the like get, also in eager Python", "2.13",
+    "depyf.compare and --check: in eager Python torch.cond has no gradients", takes("fn", "args"))
 IS_SKIPPED = PrivateApi(
     ("torch._dynamo.trace_rules:check",), "whether Dynamo would compile a function at all", "2.2",
     "depyf.debug() does not say which function ran uncompiled")

@@ -220,11 +220,13 @@ def _graph(
     if pieces:
         names = some([each.name for each in pieces], 3)
         stages.append(f"split by the backend, compiled in {count(len(pieces), 'piece')}: {names}")
+    view = stage_view(captured, graph.inputs)
     compiled_by = f", compiled by {with_backend(graph, version.compilation)}" * bool(graph.backend)
     head = [*comment(f"the graph {name}{compiled_by}"
                      + f"; of {version.label}, which failed: it is never called" * version.failed),
-            *(f"#   {s}" for s in stages), *symbol_table(captured.text, version.compilation, version.sizes)]
-    view = stage_view(captured, graph.inputs)
+            *(f"#   {s}" for s in stages),
+            *symbol_table(captured.text, version.compilation, version.sizes,
+                          {**dict.fromkeys(view.parameters, ""), **dict(view.symbols)})]
     like = like_before(view.statements, {other: graph.statements for other, graph in shown.items()})
     shown[name] = view
     if like:

@@ -50,8 +50,8 @@ def functions(run: SectionContext) -> list[str]:
     if arguments:
         lines += ["", *arguments]
     if options:
-        head = "Other options" if arguments else "Options"
-        lines += ["", f"{head} of Inductor that were not at their default:", "",
+        head = "Options of Inductor that were not at their default, by a mode or by `torch._inductor.config`:"
+        lines += ["", head, "",
                   *(f"* {some(of, 3)}: {', '.join(map(code, shown))}" for shown, of in options.items())]
     return lines
 
@@ -59,7 +59,7 @@ def functions(run: SectionContext) -> list[str]:
 def _options(compilation: Compilation) -> list[tuple[str, ...]]:
     """Return the options of Inductor that no ``options=`` sets, for each graph that was looked up in its cache."""
     return [tuple(sorted(each for each in lookup.options if not is_among(each, compilation.arguments)))
-            for lookup in compilation.caches if lookup.key and compilation.outcome == "compiled"]
+            for lookup in compilation.caches if lookup.cache == "fx_graph" and compilation.outcome == "compiled"]
 
 
 def _versions(summary: FunctionSummary) -> str:

@@ -119,7 +119,7 @@ def shapes(run: SectionContext) -> list[str]:
     for summary in run.summaries:
         # (What a skipped function decided applies to no call.)
         decisions = [(decision, compilation) for compilation in summary.compilations if compilation.outcome != "skipped"
-                     for decision in compilation.symbols if is_used(run, decision, compilation)]
+                     for decision in run.decisions(compilation) if is_used(run, decision, compilation)]
         if not decisions:
             continue
         used = {_key(*decision) for decision in decisions}
@@ -222,7 +222,7 @@ def _open_text(run: SectionContext, decision: SymbolDecision, compilation: Compi
     first = f", first seen as {code(decision.value)}" if decision.value else ""
     where = f", {run.place(decision.location)}" if decision.location else ""
     if not decision.source:
-        return decision.symbol, (f"a value known only from the data (torch's {code(decision.symbol)}), "
+        return decision.symbol, (f"a value unknown while torch compiles (torch's {code(decision.symbol)}), "
                                  f"{extent}{where}")
     what = in_words(decision.source, run.stack_names(compilation))
     subject = _subject(run, decision.source, compilation)

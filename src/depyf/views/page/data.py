@@ -134,7 +134,7 @@ def symbols_data(run: Run) -> list[Json]:
     result: dict[tuple[object, ...], Json] = {}
     for number, summary in enumerate(run.index.summaries):
         for compilation in summary.compilations:
-            for symbol in compilation.symbols:
+            for symbol in run.index.decisions(compilation):
                 if not is_used(run.index, symbol, compilation) or not is_of_program(symbol, compilation):
                     continue
                 key = (number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)

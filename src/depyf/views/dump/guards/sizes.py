@@ -14,6 +14,7 @@ import ast
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from ....decompiler.nodes import free_name
 from ....model.arithmetic import Interval, least, number, polynomial, sizes_in, substituted
@@ -312,16 +313,22 @@ def _equated(one: Condition, sizes: Sizes) -> set[str]:
 
 
 # --- the symbols in a graph -----------------------------------------------------------------------------------
-def symbol_table(text: str, compilation: Compilation | None, sizes: Sizes) -> list[str]:
-    """Return comments on the symbols in the text of a graph."""
+def symbol_table(
+    text: str, compilation: Compilation | None, sizes: Sizes, given: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """Return comments on the symbols in the text of a graph.
+
+    Args:
+        given: what the parameters of the graph are, in the user's words; ``""`` where that is not known.
+    """
     if compilation is None:
         return []
     used = dict.fromkeys(symbols_in("\n".join(line.partition("#")[0] for line in text.splitlines())))
-    meanings = _meanings(compilation, sizes)
+    meanings = _meanings(compilation, sizes, given)
     return [f"# {symbol}: {meanings[symbol]}" for symbol in used if symbol in meanings]
 
 
-def _meanings(compilation: Compilation, sizes: Sizes) -> dict[str, str]:
+def _meanings(compilation: Compilation, sizes: Sizes, given: Mapping[str, str]) -> dict[str, str]:
     ranges = _ranges(compilation.symbols)
     result: dict[str, str] = {}
     for decision in compilation.symbols:
@@ -331,7 +338,8 @@ def _meanings(compilation: Compilation, sizes: Sizes) -> dict[str, str]:
             result[decision.symbol] = f"{expression}, {size.range.in_words()}" if size is not None else expression
         elif decision.kind == "unbacked":
             left = ranges.get(decision.symbol)
-            result[decision.symbol] = _origin(decision) + (f", {left.in_words()}" if left is not None else "")
+            origin = given[decision.symbol] or "given to the graph" if decision.symbol in given else _origin(decision)
+            result[decision.symbol] = origin + (f", {left.in_words()}" if left is not None else "")
     return result
 
 
