@@ -27,6 +27,7 @@ from depyf.records.model import (
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.views.advice import Adviser
 from depyf.views.run_index import RunIndex
+from depyf.views.verdict import why_plain
 
 PLACE = SourceLocation("m.py", 1, "f")
 OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
@@ -241,6 +242,33 @@ def test_of_several_reasons_it_is_that_of_the_version_that_serves_most():
     members = (first, second, third)
     texts = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert [text.partition(":")[0] for text in texts] == ["`x.shape[0]`", "`x.requires_grad`"]
+
+
+GRAD, AUTOCAST = "torch.is_grad_enabled()", "torch.is_autocast_enabled('cpu')"
+
+
+@pytest.mark.parametrize(("versions", "first"), [
+    # (One class's `forward` for objects of two: a version for each size of each, until one leaves the size open.)
+    ([[(0, "type(model)", "Net", "Wide")], [(1, "type(model)", "Wide", "Net"), (0, "x.size()[0]", "4", "6")],
+      [(2, "type(model)", "Net", "Wide"), (1, "x.size()[0]", "4", "6"), (0, "type(model)", "Net", "Wide")]], "x.shape[0]"),
+    ([[(0, "past", "None", "an object of type tuple")], [(1, "type(past)", "tuple", "NoneType"), (0, "heads", "6", "9")]], "heads"),
+    ([[(0, "past", "None", "an object of type Tensor")], [(1, "type(past)", "a tensor", "NoneType"), (0, "heads", "6", "9")],
+      [(2, "past", "None", "an object of type Tensor"), (1, "mode", "'a'", "'b'"), (0, "past", "None", "an object of type Tensor")]],
+     "mode"),
+    ([[(0, GRAD, "True", "False")], [(1, f"{GRAD}, {AUTOCAST}", "False, False", "True, True"), (0, AUTOCAST, "False", "True")]],
+     AUTOCAST)])
+def test_what_an_earlier_version_takes_is_not_what_changed(versions, first):
+    """Each version names the guard of its own that failed first: the call may have what another one takes."""
+    opened = (SymbolDecision("created", "s1", "L['x'].size()[0]", "6"),)
+    members = [Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled")] + [
+        Compilation(CompileId(0, number), "f", PLACE, outcome="compiled", symbols=opened * (number == 2), guard_failures=tuple(
+            GuardFailure(CompileId(0, entry), "", subject, was, now, subject=subject) for entry, subject, was, now in failures))
+        for number, failures in enumerate(versions, 1)]
+    limit = dataclasses.replace(members[-1], outcome="limit")
+    for last in (members[-1], limit):
+        run = RunIndex(Capture(compilations=(*members[:-1], last)))
+        assert run.changes(last)[0].subject == first
+    assert f"(`{first}`: " in why_plain(run, limit)
 
 
 @pytest.mark.parametrize(("outcome", "said"), [

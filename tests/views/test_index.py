@@ -450,5 +450,5 @@ def test_the_self_of_a_hook_is_not_that_of_the_frame():
     subject = f"{hooks}[list(dict.keys({hooks}))[0]].__closure__[0].cell_contents.n"
     failure = GuardFailure(CompileId(0, 0), f"{subject} == 0", subject, "0", "1", subject=subject,
                            hint='guard on "self".n) (HINT: torch.compile considers integer attributes static.')
-    (change,) = changes(compilation(0, 1, guard_failures=(failure,)), {})
+    (change,) = changes(compilation(0, 1, guard_failures=(failure,)), {}, set())
     assert change.row() == "`self.n` (`self` is that of a function in `self.block._forward_hooks`): 0 → 1"

@@ -160,7 +160,7 @@ class Adviser:
     def recompiles_by_advice(self, compilations: Iterable[Compilation]) -> dict[Advice, list[Compilation]]:
         """Return the recompiles that each advice, as Markdown, is on; what there is to do first, then that on most."""
         changes = [(change, each) for each in compilations if each.outcome != "failed"
-                   for change in self._circumstances.most_telling(each)]  # (a failed one is no version)
+                   for change in self.run.changes(each)[:1]]  # (a failed one is no version)
         known = {change.subject for change, each in changes if each.outcome != "limit"}
         changes = [(change, each) for change, each in changes if each.outcome != "limit" or change.subject not in known]
         advised: dict[Advice, list[tuple[str, Compilation]]] = {}

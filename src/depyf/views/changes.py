@@ -1,16 +1,16 @@
 """The changes at a recompile: argument, from, to.
 
-Torch names for each version the first guard that failed. Those that failed for the same thing belong together, and the
-thing that most versions failed for is what changed::
+Torch names for each version the first guard that failed. Those that failed for the same thing belong together, and what
+no version takes is what changed::
 
-    [0/6]  table is None            for [0/5], [0/1], [0/0]     -> `table`: None -> a dict
-           mode == 'mean'           for [0/4]                      (older versions)
+    [0/6]  table is None            for [0/5], [0/1], [0/0]     -> `mode`: 'mean' -> 'sum'
+           mode == 'mean'           for [0/4]                      (which takes a table)
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
@@ -19,6 +19,7 @@ from ..torch_text.guard_failures import (
     ANOTHER_OBJECT,
     SAME_CODE,
     SAME_OBJECT,
+    are_numbers,
     closure_variable,
     is_made_anew,
     is_not_evaluated,
@@ -138,31 +139,44 @@ def row(changed: Sequence[Change]) -> str:
 
 
 def changes(
-    compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]] | None = None
+    compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]], opened: Set[str] = frozenset(),
 ) -> tuple[Change, ...]:
     """Return the changes since each version was compiled, the most informative first; one at least for a recompile.
 
-    First comes what no earlier version met, then what most versions failed for, then what the last used one failed
-    for.
+    First comes what no earlier version takes, then what only some leave open, then what one takes that failed for
+    another thing; of these what most versions failed for, then what the last used one failed for.
 
     Args:
         compilation: a recompile, or one that reached the limit.
         names: expressions of values that torch names by place: ``{"___stack0": "self.log.append"}``.
         known: ``(subject, value)`` of earlier versions of the function; those of this one are added.
+        opened: the sizes and numbers that earlier versions leave open.
     """
-    known = set() if known is None else known
     groups = fold(compilation.guard_failures, lambda failure: _subject(failure, names))
 
-    def weight(subject: str) -> tuple[bool, int]:
-        return (subject, groups[subject][0].seen) in known, -len(groups[subject])
+    def weight(subject: str) -> tuple[int, int]:
+        members = groups[subject]
+        taken = not known.isdisjoint(_values(subject, members[0].seen))
+        if subject in opened and are_numbers(each.expected for each in members):
+            return 1, -len(members)
+        return 2 * taken, -len(members)
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
     for subject, members in groups.items():
-        known.update((subject, value) for failure in members for value in (failure.expected, failure.seen) if value)
+        known.update(each for failure in members for value in (failure.expected, failure.seen) if value
+                     for each in _values(subject, value))
     return tuple(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]), any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
+
+
+def _values(subject: str, value: str) -> list[tuple[str, str]]:
+    """Return what has which value: the type of what is ``None`` or an object, each of several states."""
+    if value == "None" or object_type(value):
+        return [(f"type({subject})", object_type(value) or "NoneType")]
+    names, values = subject.split(", "), value.split(", ")
+    return list(zip(names, values)) if len(names) == len(values) else [(subject, value.replace("a tensor", "Tensor"))]
 
 
 def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:

@@ -10,18 +10,18 @@ They come from all versions of a function, once for each function::
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..advice.recompiles import Facts, ValueChange, setters_of
 from ..advice.source import is_own, last_name
 from ..model.arithmetic import Interval
-from ..records.model import Compilation, SourceLocation, SymbolDecision
-from ..torch_text.guard_failures import are_numbers
+from ..records.model import Compilation, SourceLocation
 from ..torch_text.size_names import symbols_in
-from ..torch_text.user_expressions import is_global, sources_in_words
+from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
 from .dump.guards.versions import MOST
+from .formatting import LOST
 from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import condition_in_words, fixed_symbols, holds_at
@@ -64,25 +64,10 @@ class Circumstances:
             set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject),
             ranges=self._ranges(versions.opened.get(subject, ())))
 
-    def most_telling(self, compilation: Compilation) -> Sequence[Change]:
-        """Return the change that says most of why torch compiled again; none where it did not.
-
-        A version that leaves a size or number open refuses a call for less than one with a fixed value of it.
-        """
-        def weight(change: Change) -> int:
-            if change.subject not in opened:
-                return 1
-            return 2 if are_numbers(change.was) else 0
-
-        changes, versions = self.run.changes(compilation), self._versions_of(compilation)
-        opened = {name for name, (first, *_) in versions.opened.items()
-                  if first[0].compile_id.recompile < compilation.compile_id.recompile}
-        return sorted(changes, key=weight)[:1]
-
     def constraint(self, compilation: Compilation) -> str:
         """Return a sentence on sizes marked dynamic that have one value, or some only, as Markdown; ``""`` for none."""
         said = []
-        for name, decision in _named(self.run, compilation, fixed_symbols(compilation, None)):
+        for name, decision in self.run.with_names(compilation, fixed_symbols(compilation, None)):
             if ".shape[" in name:
                 at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
                 said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
@@ -92,7 +77,7 @@ class Circumstances:
 
     def _narrowed(self, compilation: Compilation) -> str:
         """Return a sentence on a condition that excludes sizes from those of a mark with ``min`` and ``max``."""
-        for name, created in _named(self.run, compilation, (
+        for name, created in self.run.with_names(compilation, (
                 each for each in compilation.symbols if each.kind == "created")):
             marked = Interval.read(created.range) or Interval()
             sizes = (marked.low, marked.low + 1, marked.high) if marked.low and marked.high else ()
@@ -116,14 +101,11 @@ class Circumstances:
     def _read(self, members: Iterable[Compilation]) -> _Versions:
         result = _Versions()
         for each in members:
-            if each.outcome in ("skipped", "limit", "failed"):
-                continue
-            fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
-            result.fixed.update({name: decision.location for name, decision in fixed.items()})
-            created = (decision for decision in each.symbols if decision.kind == "created")
-            for name, decision in _named(self.run, each, created):
-                if name not in fixed:
-                    result.opened.setdefault(name, []).append((each, decision.source))
+            if each.outcome not in LOST:
+                fixed = self.run.with_names(each, fixed_symbols(each, self.run.version(each)))
+                result.fixed.update({name: decision.location for name, decision in fixed})
+            for name, source in self.run.opened(each).items():
+                result.opened.setdefault(name, []).append((each, source))
         return result
 
     def _numbers(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
@@ -152,12 +134,3 @@ def value_change(change: Change) -> ValueChange:
     return ValueChange(change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords),
                        first.owner, is_global(first.source) and of_program)
 
-
-def _named(
-    run: RunIndex, compilation: Compilation, decisions: Iterable[SymbolDecision],
-) -> Iterator[tuple[str, SymbolDecision]]:
-    """Yield the sizes and numbers of decisions, in the user's words, with these."""
-    names = run.stack_names(compilation)
-    for decision in decisions:
-        for name in sources_in_words(decision.source, names):
-            yield name, decision

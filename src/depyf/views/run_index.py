@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -31,11 +32,11 @@ from .changes import ELSEWHERE, Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
-from .formatting import files_of, on_branch, short_names
+from .formatting import LOST, files_of, on_branch, short_names
 from .function_summary import FunctionSummary, name_wrappers
 from .markdown import code
 from .pieces import Again, compiled_again, pieces_of
-from .size_conditions import condition_of_inductor
+from .size_conditions import condition_of_inductor, fixed_symbols
 from .user_source import UserSource
 
 
@@ -202,10 +203,31 @@ class RunIndex:
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
-        known: dict[tuple[int, int], set[tuple[str, str]]] = {}
-        return {c.compile_id.key: tuple(self._completed(c, change) for change in changes(
-            c, self.stack_names(c), known.setdefault(c.compile_id.frame_key, set())))
-            for c in self.capture.compilations}
+        known: dict[tuple[int, int], tuple[set[tuple[str, str]], set[str]]] = {}
+        result, times = {}, Counter(each.compile_id.frame_key for each in self.capture.compilations)
+        for each in self.capture.compilations:
+            values, opened = known.setdefault(each.compile_id.frame_key, (set(), set()))
+            found = changes(each, self.stack_names(each), values, opened)
+            result[each.compile_id.key] = tuple(self._completed(each, change) for change in found)
+            opened.update(self.opened(each) if times[each.compile_id.frame_key] > 1 else ())
+        return result
+
+    def opened(self, compilation: Compilation) -> dict[str, str]:
+        """Return the sizes and numbers that a version leaves open, each with the name that it has there."""
+        if compilation.outcome in LOST:
+            return {}
+        fixed = dict(self.with_names(compilation, fixed_symbols(compilation, self.version(compilation))))
+        created = self.with_names(compilation, (each for each in compilation.symbols if each.kind == "created"))
+        return {name: each.source for name, each in created if name not in fixed}
+
+    def with_names(
+        self, compilation: Compilation, decisions: Iterable[SymbolDecision],
+    ) -> Iterator[tuple[str, SymbolDecision]]:
+        """Yield the sizes and numbers of decisions, in the user's words, with these."""
+        names = self.stack_names(compilation)
+        for decision in decisions:
+            for name in sources_in_words(decision.source, names):
+                yield name, decision
 
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
         """Return the changes since each version was compiled, most informative first; none for a first compilation."""

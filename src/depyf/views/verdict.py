@@ -16,6 +16,7 @@ from ..torch_text.global_names import resumed_function
 from ..torch_text.libraries import enters_compiled_code, is_library, knows_callers, wrapper_class
 from ..torch_text.met import what_blocks
 from .causes import cause, path_to, statement
+from .formatting import LOST
 from .function_summary import FunctionSummary
 from .markdown import code, count, prose, some
 from .numbers_for_text import NumberForText, numbers_for_text
@@ -101,7 +102,7 @@ def break_given_up_at(compilation: Compilation) -> GraphBreak | None:
 
 
 def _lost(compilations: Iterable[Compilation]) -> list[Compilation]:
-    lost = [c for c in compilations if c.outcome in ("skipped", "failed", "limit")]
+    lost = [c for c in compilations if c.outcome in LOST]
     return [] if lost and is_library(lost[0].location.filename if lost[0].location else "") else lost
 
 
@@ -229,15 +230,10 @@ def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) 
 def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
     summary = run.summary_of[compilation.compile_id.key]
     versions = sum(c.compile_id.frame_key == compilation.compile_id.frame_key for c in summary.done)
-    why = _why_so_many(run, compilation)
+    changes = run.changes(compilation)
+    why = f" ({changes[0].row()})" if changes else ""
     calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
     return f"{name} reached the recompile limit. {calls} run in plain Python{why}"
-
-
-def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
-    """Return why the most versions of a function did not match the call at the limit, as a clause."""
-    changes = run.changes(compilation)
-    return f" ({max(changes, key=lambda each: len(each.failures)).row()})" if changes else ""
 
 
 def _at(run: RunIndex, where: SourceLocation | None, compilation: Compilation) -> str:

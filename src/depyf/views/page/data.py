@@ -26,7 +26,7 @@ from ...torch_text.run_ids import without_addresses
 from ..causes import breaks_by_place, breaks_by_reason, cause, failures_by_kind, heading, not_compiled, path_to
 from ..changes import in_words, row
 from ..findings import Totals, seconds_by_phase
-from ..formatting import is_from_file
+from ..formatting import LOST, is_from_file
 from ..function_summary import FunctionSummary
 from ..index.overview import first_changes
 from ..index.recompiles import is_of_program, is_used, range_of
@@ -218,7 +218,7 @@ def _traced(run: Run) -> None:
         # (Of what was given up nothing is left: its function runs in plain Python, and what that calls by itself.)
         for traced in compilation.traced if compilation.outcome in ("compiled", "unknown") else ():
             run.lines[traced.filename].traced.update(traced.lines)
-        if compilation.outcome in ("skipped", "failed", "limit") and compilation.location is not None:
+        if compilation.outcome in LOST and compilation.location is not None:
             run.lines[compilation.location.filename].python[compilation.location.line] = compilation.outcome
     for frame in run.capture.frames:
         if frame.location is not None and frame.entries:
