@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
-from ..torch_text.events import graph_break
+from ..torch_text.events import AT_LIMIT, graph_break
 from ..torch_text.global_names import resumed_function
 from ..torch_text.libraries import enters_compiled_code, is_library, knows_callers, wrapper_class
 from ..torch_text.met import what_blocks
@@ -233,7 +233,9 @@ def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
     changes = run.changes(compilation)
     why = f" ({changes[0].row()})" if changes else ""
     calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
-    return f"{name} reached the recompile limit. {calls} run in plain Python{why}"
+    raises = compilation.failure is not None and compilation.failure.kind == AT_LIMIT
+    go = f"raise {code(AT_LIMIT)}, as `fullgraph=True` is set" if raises else "run in plain Python"
+    return f"{name} reached the recompile limit. {calls} {go}{why}"
 
 
 def _at(run: RunIndex, where: SourceLocation | None, compilation: Compilation) -> str:
