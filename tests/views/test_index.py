@@ -217,6 +217,8 @@ def test_fifty_frames():
 @pytest.mark.parametrize("outcome, more, part", [
     ("limit", {"failure": Failure("Unsupported", "Dynamo recompile limit exceeded\n  Explanation: Too many.")},
      "**`f` reached the recompile limit. Calls run in plain Python.**"),
+    ("limit", {"failure": Failure("FailOnRecompileLimitHit", "Hard failure due to fullgraph=True")},
+     "**`f` reached the recompile limit. Calls raise `FailOnRecompileLimitHit`, as `fullgraph=True` is set.**"),
     ("skipped", {}, "**`f` runs in plain Python: torch found no tensor operation on the path of its first call.**"),
     ("skipped", {"breaks": (GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4)), skips_function=True),)},
      "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue after it: print.**"),
@@ -228,6 +230,21 @@ def test_what_was_not_compiled(outcome, more, part):
     text = index(capture_of(compilation(outcome=outcome, **more)))
     check(text)
     assert part in text and "](#not-compiled)" in text
+
+
+def test_a_function_at_the_limit_begins_with_what_most_of_its_versions_are_for():
+    """Not with a change that one of them is for, or that the call at the limit has."""
+    def again(frame, number, subject, **more):
+        return compilation(frame, number, f"f{frame}", guard_failures=(
+            GuardFailure(CompileId(frame, 0), "", subject, "'a'", f"'{number}'", subject=subject),), **more)
+
+    names = ["mode", "mode", "len(log)"]
+    text = index(capture_of(*(compilation(frame, 0, f"f{frame}") for frame in range(4)),
+                            *(again(0, number, name) for number, name in enumerate(names, 1)),
+                            again(0, 4, "len(log)", outcome="limit"), *(again(frame, 1, f"n{frame}") for frame in (1, 2, 3))))
+    (first, *_) = [line for line in text.partition("## Where to begin")[2].splitlines() if line.startswith("* ")]
+    assert first.startswith("* `mode`: each version ") and "(`f0` reached the recompile limit; 2 recompiles of f0, " in first
+    assert text.count("`f0` reached the recompile limit; ") == 1
 
 
 def test_two_errors_of_one_heading_are_two_reasons():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ...advice import Advice
 from ...advice.source import is_own
 from ...model.folding import fold
 from ...model.graph_text import read_graph
@@ -249,7 +250,7 @@ def _guards(run: SectionContext) -> list[str]:
 #: A run with at most so many places is read at once.
 MOST = 3
 #: What became of a function that torch gave up. (Of a failed one the call may have raised the exception.)
-_LOST = {"skipped": "runs in plain Python", "failed": "was not compiled in {}", "limit": "reached the recompile limit"}
+_LOST = {"skipped": "runs in plain Python", "failed": "was not compiled in {}"}
 
 
 @frozen
@@ -292,6 +293,8 @@ def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLoc
         if each.location is not None and not is_own(each.location.filename) and any(
                 (step.filename, step.line) in broken_at for step in each.stack):
             continue  # a library's, called where the program's own line breaks a graph: that line is a place
+        if each.outcome == "limit":
+            continue  # (a place of its recompiles is the one)
         where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
         what = _LOST[each.outcome].format(code(str(each.compile_id)))
         if texts := adviser.on_lost(each):
@@ -323,8 +326,21 @@ def _changes_of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceL
 
 
 def _changes_of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
+    at_limit = [each for each in lost_functions(run.capture.compilations) if each.outcome == "limit"]
     for summary in run.summaries:
-        for advice, again in adviser.recompiles_by_advice(summary.recompiles).items():
+        advised = adviser.recompiles_by_advice(summary.recompiles)
+        reached: dict[Advice, list[str]] = {}
+        for limit in at_limit if advised else ():
+            number, advice = max(((_number_of(limit, again), advice) for advice, again in advised.items()),
+                                 key=lambda each: each[0])  # (that for most versions of it)
+            if number:
+                reached.setdefault(advice, []).append(f"{run.name_of(limit)} reached the recompile limit; ")
+        for advice, again in advised.items():
             spent = sum(each.seconds for each in again)
             what = f"{count(len(again), 'recompile')} of {summary.title}, {seconds(spent)}"
-            yield _Change(0, spent, len(again), advice.change, what)
+            what = "".join([*reached.get(advice, ()), what])
+            yield _Change(advice in reached, spent, len(again), advice.change, what)
+
+
+def _number_of(limit: Compilation, recompiled: Sequence[Compilation]) -> int:
+    return sum(each.compile_id.frame_key == limit.compile_id.frame_key for each in recompiled)
