@@ -91,7 +91,7 @@ class Change:
             if failure.entry:
                 by_value.setdefault(was, {})[code(str(failure.entry))] = None
         shown = [(f"{value(was)} in " if was and was != self.before else "of ") + some(list(entries), 3)
-                for was, entries in by_value.items()]
+                for was, entries in sorted(by_value.items(), key=lambda each: each[0] not in ("", self.before))]
         return "; ".join(shown[:_MOST]) + (f"; and {len(shown) - _MOST} more" if len(shown) > _MOST else "")
 
     @property

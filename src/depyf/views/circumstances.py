@@ -4,7 +4,6 @@ They come from all versions of a function, once for each function::
 
     x.shape[1] fixed at m.py:8 in [0/0] and [0/1]      fixed_at "`m.py:8`"
     x.shape[0]: 4 in [0/0], open in [0/1]              is_open
-    x: contiguous in [0/0], strides (1, 2) in [0/1]    others "`x`"
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ class Circumstances:
         # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
         place = versions.fixed.get(subject)
+        # (What was compiled with other arguments of torch.compile says nothing of this one's sizes.)
+        opened = [each for each in versions.opened.get(subject, ()) if each[0].arguments == compilation.arguments]
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
-            is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            others=any(not each.is_open and each.subject != subject and each.was.kind != "none"
-                       for each in self.run.differences(compilation)),
+            is_open=bool(opened) and (place is not None or subject not in versions.fixed),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject),
-            ranges=self._ranges(versions.opened.get(subject, ())))
+            ranges=self._ranges(opened))
 
     def constraint(self, compilation: Compilation) -> str:
         """Return a sentence on sizes marked dynamic that have one value, or some only, as Markdown; ``""`` for none."""

@@ -330,18 +330,14 @@ class RunIndex:
                 if new is not None and old is not None else None
         return self._known_changes[key]
 
-    def differences(self, compilation: Compilation) -> list[VersionChange]:
-        """Return in what a version differs from the earlier one that is most like it."""
-        compared = self._compared(compilation)
-        return compared[2] if compared else []
-
     def _others(self, compilation: Compilation) -> list[VersionChange]:
         """Return in what a version differs from the earlier one most like it, besides what failed."""
         names = self.stack_names(compilation)
         # (A variable of a closure has its name in a change, and its place in the guards.)
         reported = {subject for change in self.changes(compilation) for subject in (
             change.subject, *(in_words(failure.subject, names) for failure in change.failures))}
-        return [each for each in self.differences(compilation) if each.subject not in reported]
+        compared = self._compared(compilation)
+        return [each for each in (compared[2] if compared else ()) if each.subject not in reported]
 
     def besides(self, compilation: Compilation) -> str:
         """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
