@@ -992,7 +992,7 @@ def test_what_is_saved_for_the_backward_pass_stands_below_the_forward_graph(capt
 @pytest.mark.torch_since((2, 9), "breaks and recompiles are others")
 def test_recompiles_for_different_things_are_told_one_by_one(capture_program):
     text = index(capture_program(told_programs.counter_in_two_modes))
-    rows = re.split("To compile less often:|Why there are several versions:", text.partition("## Recompiles")[2])[0]
+    rows = re.split("To compile less often:|Why torch compiled it again:", text.partition("## Recompiles")[2])[0]
     assert [line[:9] for line in rows.splitlines() if line.startswith("* ")] == ["* `[0/1]`", "* `[0/2]`", "* `[0/3]`"]
 
 
