@@ -418,6 +418,20 @@ def test_one_wrapper_of_two_functions():
     assert "`[0/1]` | `Other.forward`" in text
 
 
+def test_a_wrapper_that_is_given_up_is_that_of_both_functions():
+    """Torch skips its code for either; what it calls may be compiled by itself."""
+    other = UserFunction("Other.forward", SourceLocation(FILE, 50, "forward"), (WRAPPER,))
+    functions = (CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py"), CompiledFunction(
+        "Other_forward", (dataclasses.replace(wrapped(CompileId(0, 1), "u.py"), title="Other.forward", location=other.location),),
+        "full_1.py"))
+    text = index(capture_of(
+        compilation(function="wrapper", user_function=MEANT), compilation(0, 1, "wrapper", user_function=other),
+        compilation(0, 2, "wrapper", outcome="skipped", user_function=MEANT), functions=functions))
+    assert ("`deco.wrapper` around `Net.forward` runs in plain Python: torch found no tensor operation on the path of the call "
+            "that `[0/2]` began with.** Since then all calls of it do, also those that its 2 earlier versions served.") in text
+    assert text.count("\n| [`Net.forward`](full_0.py) |") == 1 and "\n| `Net.forward` |" not in text
+
+
 def test_a_function_that_was_skipped_has_its_class():
     text = index(capture_of(compilation(function="wrapper", outcome="skipped", user_function=MEANT)))
     assert "Net.forward" in text and "`wrapper`" not in text

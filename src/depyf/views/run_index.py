@@ -70,7 +70,7 @@ class RunIndex:
 
     def _match(self) -> None:
         of_compilation: dict[tuple[int, int, int], tuple[CompiledFunction, Frame]] = {}
-        of_frame: dict[tuple[int, int], tuple[CompiledFunction, Frame]] = {}
+        of_frame: dict[tuple[int, int], list[tuple[CompiledFunction, Frame]]] = {}
         of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
         for function in self.capture.functions:
             for frame in function.frames:
@@ -80,14 +80,16 @@ class RunIndex:
                     of_code[(frame.code_name, compiled.filename, compiled.line)] = function, frame
                 for entry in frame.entries:
                     self.entries[entry.compile_id.key] = frame, entry
-                    of_compilation[entry.compile_id.key] = of_frame[entry.compile_id.frame_key] = function, frame
+                    of_compilation[entry.compile_id.key] = function, frame
+                    of_frame.setdefault(entry.compile_id.frame_key, []).append((function, frame))
         summaries: dict[object, FunctionSummary] = {}
         for compilation in self.capture.compilations:
             place = compilation.location
-            pair = of_compilation.get(compilation.compile_id.key) or of_frame.get(
-                compilation.compile_id.frame_key) or (
-                place and of_code.get((compilation.function, place.filename, place.line)))
-            if pair and _same_function(pair[1], compilation):
+            pairs = (of_compilation.get(compilation.compile_id.key),
+                     *of_frame.get(compilation.compile_id.frame_key, ()),
+                     place and of_code.get((compilation.function, place.filename, place.line)))
+            pair = next((pair for pair in pairs if pair and _same_function(pair[1], compilation)), None)
+            if pair:
                 summary = summaries.setdefault(id(pair[0]), FunctionSummary.from_function(pair[0]))
             else:
                 summary = FunctionSummary.from_compilation(compilation)

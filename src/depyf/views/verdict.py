@@ -13,7 +13,7 @@ from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
 from ..torch_text.events import AT_LIMIT, graph_break
 from ..torch_text.global_names import resumed_function
-from ..torch_text.libraries import enters_compiled_code, is_library, knows_callers, wrapper_class
+from ..torch_text.libraries import enters_compiled_code, is_library, is_of_dynamo, knows_callers, wrapper_class
 from ..torch_text.met import what_blocks
 from .causes import cause, path_to, statement
 from .formatting import LOST
@@ -152,9 +152,10 @@ def since_then(run: RunIndex, lost: Compilation) -> str:
 
 
 def _versions_before(run: RunIndex, compilation: Compilation) -> int:
+    """Return the number of earlier versions, also those of other functions in the same wrapper."""
     this = compilation.compile_id
     return sum(c.compile_id.frame_key == this.frame_key and c.compile_id.key < this.key
-               for c in run.summary_of[this.key].done)
+               for c in run.capture.compilations if c.outcome == "compiled")
 
 
 def why_plain(run: RunIndex, compilation: Compilation) -> str:
@@ -163,7 +164,9 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     ``TinyGPT.forward`` runs in plain Python: line 34 (``if x.abs().max() > 3.0``), reached from line 54, breaks the
     graph inside the loop at line 53
     """
-    name = run.name_of(compilation)
+    name, meant = run.name_of(compilation), compilation.user_function
+    if meant is not None and meant.wrappers and not is_of_dynamo(meant.wrappers[0].filename):
+        name = f"{code(meant.wrappers[0].function)} around {code(meant.name)}"  # (the code that torch compiled)
     name += "," if run.branch_of(compilation) is not None else ""  # (which ends the clause that names the branch)
     if compilation.outcome == "limit":
         return _at_limit(run, compilation, name)
@@ -228,9 +231,7 @@ def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) 
 
 
 def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
-    summary = run.summary_of[compilation.compile_id.key]
-    versions = sum(c.compile_id.frame_key == compilation.compile_id.frame_key for c in summary.done)
-    changes = run.changes(compilation)
+    versions, changes = _versions_before(run, compilation), run.changes(compilation)
     why = f" ({changes[0].row()})" if changes else ""
     calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
     raises = compilation.failure is not None and compilation.failure.kind == AT_LIMIT
