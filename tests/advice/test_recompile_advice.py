@@ -318,6 +318,24 @@ def guards(size, stride, mode):
     return (Guard(tensor, "L['x']", "TENSOR_MATCH", ""), Guard(f"L['mode'] == '{mode}'", "L['mode']", "EQUALS_MATCH", ""))
 
 
+@pytest.mark.parametrize(("last", "first"), [
+    # (Each of these has occurred: `[0/1]` takes what the others failed for.)
+    ([(3, "x.size()[0]", "8", "4"), (2, "x.size()[0]", "6", "4"), (1, "final", "False", "True"), (0, "mode", "'a'", "'b'")], "final"),
+    # (No version failed for a size of 6 before, but `[0/2]` is for it.)
+    ([(3, "x.size()[0]", "8", "6"), (1, "x.size()[0]", "4", "6"), (2, "mode", "'a'", "'c'")], "mode")])
+def test_what_changed_is_that_of_the_version_that_takes_most(last, first):
+    wanted = [("4,", "a", False), ("4,", "b", False), ("6,", "a", False), ("8,", "a", True)]
+    versions = [((*guards(size, "1,", mode), Guard(f"L['final'] == {final}", "L['final']", "EQUALS_MATCH", "")), tuple(
+        GuardFailure(CompileId(0, 0), "", "L['mode']", "'a'", "'b'", subject="mode") for _ in range(number == 1)), ())
+        for number, (size, mode, final) in enumerate(wanted)]
+    run = run_of(*versions)
+    failures = tuple(GuardFailure(CompileId(0, entry), "", f"L['{subject}']", was, now, subject=subject)
+                     for entry, subject, was, now in last)
+    limit = Compilation(CompileId(0, 4), "f", PLACE, outcome="limit", guard_failures=failures)
+    run = RunIndex(dataclasses.replace(run.capture, compilations=(*run.capture.compilations, limit)))
+    assert run.changes(limit)[0].subject == first
+
+
 @pytest.mark.parametrize(("modes", "more"), [
     ("abc", "; each of these versions is for another value of `mode`, too: to spare one, that has to stay the same or to "
      "be left open as well"),

@@ -167,8 +167,9 @@ def test_what_is_attached_is_in_another_place_than_none(name, capture_program):
             function(torch.ones(1, 2))
 
     capture = capture_program(program)
-    (advice,) = advised(capture)
-    assert advice.startswith(f"`self.{name}`: each version that looks at it is for calls with it, or for calls without it")
+    with_it, elsewhere = advised(capture)
+    assert with_it.startswith(f"`self.{name}`: each version that looks at it is for calls with it, or for calls without it")
+    assert elsewhere.startswith(f"`self.{name}`: a version reads it, or an attribute of it, from where that was")
     again = capture_program(functools.partial(program, is_registered=True))
     assert (len(capture.compilations), len(again.compilations)) == (3, 2)
 

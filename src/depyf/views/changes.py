@@ -10,11 +10,12 @@ no version takes is what changed::
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
-from ..records.model import Compilation, GuardFailure
+from ..records.model import Compilation, CompileId, GuardFailure
 from ..torch_text.guard_failures import (
     ANOTHER_OBJECT,
     SAME_CODE,
@@ -138,40 +139,56 @@ def row(changed: Sequence[Change]) -> str:
     return "; ".join(rows[:_MOST]) + (f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else "")
 
 
-def changes(
-    compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]], opened: Set[str] = frozenset(),
-) -> tuple[Change, ...]:
+@dataclass
+class Earlier:
+    """What is known of the earlier versions of a function.
+
+    Attributes:
+        values: that they take, or calls had: ``("mode", "'mean'")``.
+        wanted: by version, the things of which it takes one value, each with that.
+        opened: the sizes and numbers that versions leave open.
+    """
+
+    values: set[tuple[str, str]] = field(default_factory=set)
+    wanted: dict[CompileId, dict[str, str]] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)
+
+
+def changes(compilation: Compilation, names: Mapping[str, str], earlier: Earlier) -> tuple[Change, ...]:
     """Return the changes since each version was compiled, the most informative first; one at least for a recompile.
 
     First comes what no earlier version takes, then what only some leave open, then what one takes that failed for
-    another thing; of these what most versions failed for, then what the last used one failed for.
+    another thing; of these that of the version which takes most of the others, then what most versions failed for, then
+    what the last used one failed for.
 
     Args:
         compilation: a recompile, or one that reached the limit.
         names: expressions of values that torch names by place: ``{"___stack0": "self.log.append"}``.
-        known: ``(subject, value)`` of earlier versions of the function; those of this one are added.
-        opened: the sizes and numbers that earlier versions leave open.
+        earlier: the values of this one are added.
     """
     groups = fold(compilation.guard_failures, lambda failure: _subject(failure, names))
+    seen = {subject: values_of(subject, members[0].seen) for subject, members in groups.items()}
 
-    def weight(subject: str) -> tuple[int, int]:
+    def weight(subject: str) -> tuple[int, int, int]:
         members = groups[subject]
-        taken = not known.isdisjoint(_values(subject, members[0].seen))
-        if subject in opened and are_numbers(each.expected for each in members):
-            return 1, -len(members)
-        return 2 * taken, -len(members)
+        is_open = subject in earlier.opened and are_numbers(each.expected for each in members)
+        rank = 1 if is_open else 2 * (not earlier.values.isdisjoint(seen[subject]))
+        wanted = [earlier.wanted.get(each.entry, {}) for each in members if each.entry is not None]
+        refused = [sum(each.get(name, value) != value for other in seen if other != subject
+                       for name, value in seen[other]) for each in wanted]
+        return rank, min(refused, default=0), -len(members)
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
     for subject, members in groups.items():
-        known.update(each for failure in members for value in (failure.expected, failure.seen) if value
-                     for each in _values(subject, value))
+        earlier.values.update(each for failure in members for value in (failure.expected, failure.seen) if value
+                              for each in values_of(subject, value))
     return tuple(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]), any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
 
 
-def _values(subject: str, value: str) -> list[tuple[str, str]]:
+def values_of(subject: str, value: str) -> list[tuple[str, str]]:
     """Return what has which value: the type of what is ``None`` or an object, each of several states."""
     if value == "None" or object_type(value):
         return [(f"type({subject})", object_type(value) or "NoneType")]

@@ -28,7 +28,7 @@ from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
-from .changes import ELSEWHERE, Change, changes, in_words, viewed
+from .changes import ELSEWHERE, Change, Earlier, changes, in_words, values_of, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
@@ -205,13 +205,17 @@ class RunIndex:
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
-        known: dict[tuple[int, int], tuple[set[tuple[str, str]], set[str]]] = {}
+        known: dict[tuple[int, int], Earlier] = {}
         result, times = {}, Counter(each.compile_id.frame_key for each in self.capture.compilations)
         for each in self.capture.compilations:
-            values, opened = known.setdefault(each.compile_id.frame_key, (set(), set()))
-            found = changes(each, self.stack_names(each), values, opened)
+            earlier = known.setdefault(each.compile_id.frame_key, Earlier())
+            found = changes(each, self.stack_names(each), earlier)
             result[each.compile_id.key] = tuple(self._completed(each, change) for change in found)
-            opened.update(self.opened(each) if times[each.compile_id.frame_key] > 1 else ())
+            if times[each.compile_id.frame_key] > 1 and (version := self.version(each)) is not None:
+                wanted = [value for one in version.wanted for value in values_of(*one)]
+                earlier.values.update(wanted)
+                earlier.wanted[each.compile_id] = dict(wanted)
+            earlier.opened.update(self.opened(each) if times[each.compile_id.frame_key] > 1 else ())
         return result
 
     def opened(self, compilation: Compilation) -> dict[str, str]:

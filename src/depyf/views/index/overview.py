@@ -299,7 +299,7 @@ def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLoc
         what = _LOST[each.outcome].format(code(str(each.compile_id)))
         if texts := adviser.on_lost(each):
             yield _Change(1, each.seconds, 1, f"{where}{texts[0]}", f"{run.name_of(each)} {what}")
-        elif each.outcome == "failed":
+        else:
             yield _Change(1, each.seconds, 1, why_plain(run, each), code(str(each.compile_id)))
 
 

@@ -129,6 +129,20 @@ class Version:
         return result
 
     @functools.cached_property
+    def wanted(self) -> set[tuple[str, str]]:
+        """The things of which it takes one value or type, each with that, as torch has both when a guard fails."""
+        result = {(subject, fact.text) for subject, fact in self.facts.items() if fact.kind == "value"}
+        for one in self.conditions:
+            if isinstance(one, Type):
+                result.add((f"type({one.of})", one.name))
+            elif isinstance(one, Tensor):
+                result.update(((f"type({one.subject})", "Tensor"), (f"{one.subject}.ndim", str(len(one.size))),
+                               (f"{one.subject}.dtype", f"torch.{one.dtype}"),
+                               (f"{one.subject}.requires_grad", str(one.requires_grad))))
+                result.update((f"{one.subject}.shape[{k}]", str(size)) for k, size in enumerate(one.size))
+        return result
+
+    @functools.cached_property
     def state(self) -> dict[str, str]:
         """Torch's state as the guards want it: ``{"grad_mode": "False", ...}``."""
         return {name: value for one in self.conditions if isinstance(one, State) for name, value in one.settings}
