@@ -29,7 +29,7 @@ from depyf.records.model import (
     UserFunction,
 )
 from depyf.views.causes import call_of, in_plain_python
-from depyf.views.changes import Earlier, changes, value
+from depyf.views.changes import changes, value
 from depyf.views.diff.difference import difference
 from depyf.views.findings import findings
 from depyf.views.formatting import short_names
@@ -481,5 +481,5 @@ def test_the_self_of_a_hook_is_not_that_of_the_frame():
     subject = f"{hooks}[list(dict.keys({hooks}))[0]].__closure__[0].cell_contents.n"
     failure = GuardFailure(CompileId(0, 0), f"{subject} == 0", subject, "0", "1", subject=subject,
                            hint='guard on "self".n) (HINT: torch.compile considers integer attributes static.')
-    (change,) = changes(compilation(0, 1, guard_failures=(failure,)), {}, Earlier())
+    (change,) = changes(compilation(0, 1, guard_failures=(failure,)), {}, {})
     assert change.row() == "`self.n` (`self` is that of a function in `self.block._forward_hooks`): 0 → 1"

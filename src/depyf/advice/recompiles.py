@@ -176,12 +176,6 @@ def _is_opened(change: ValueChange, at: Facts) -> bool:
     return at.is_open and not at.fixed_at
 
 
-def _is_of_no_value(change: ValueChange, at: Facts) -> bool:
-    """Return whether the versions for calls that have it serve all of these, whatever its value."""
-    return event_of(change) != "none" or at.is_open or all(
-        literal(each) in (..., None) for each in (change.now, *change.was))
-
-
 def _has_three(change: ValueChange, at: Facts) -> bool:
     """Return whether versions are for three numbers: one that is open from its second value on serves the third."""
     return len(set(at.numbers)) > 2
@@ -207,6 +201,7 @@ class Row:
 
 
 _LOOKING = "each version that looks at it is for "
+_WITH = _LOOKING + "calls with it, or for calls without it"
 _OPENED = "a later version leaves it open"
 _NEEDED = ("open from its second value on, where nothing needs its value while torch compiles (as an index, a key, a "
            "text, a `range` or an `if` does)")
@@ -239,7 +234,8 @@ ROWS = (
         MODULE),
     Row("number", "torch fixes a whole number that it reaches from a global name; one that is an argument of the "
         f"function it leaves {_NEEDED}", lambda change, at: change.of_global and _has_three(change, at), ARGUMENT),
-    Row("none key keywords", _LOOKING + "calls with it, or for calls without it", _is_of_no_value),
+    Row("key keywords", _WITH), Row("none", _WITH, lambda change, at: at.is_open or all(
+        literal(each) in (..., None) for each in (change.now, *change.was))),
     Row("number constant none", _LOOKING + "one of its values, or for one type"),
     Row("condition", _LOOKING + "one outcome of it"),
     Row("object", _LOOKING + "one object, and serves no call with another one"),

@@ -65,7 +65,8 @@ class Adviser:
     def on_lost(self, compilation: Compilation) -> list[str]:
         """Return advice, as Markdown, on a function that torch gave up; none where no rule fits."""
         if compilation.outcome == "limit":
-            return self.on_limit([compilation])
+            return self.on((each for each in self.run.capture.compilations
+                            if each.compile_id.frame_key == compilation.compile_id.frame_key), True)
         causes = [broken for broken in compilation.breaks if broken.skips_function]
         failure = compilation.failure
         if failure is not None and failure.kind == "ConstraintViolationError":
@@ -78,11 +79,6 @@ class Adviser:
             # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)
             texts = [self.on_outer_break(compilation)]
         return list(dict.fromkeys(filter(None, texts)))
-
-    def on_limit(self, compilations: Sequence[Compilation]) -> list[str]:
-        """Return advice, as Markdown, on a function whose compilations torch refused at the recompile limit."""
-        frames = {each.compile_id.frame_key for each in compilations}
-        return self.on((each for each in self.run.capture.compilations if each.compile_id.frame_key in frames), True)
 
     def change_on(self, broken: GraphBreak) -> str:
         """Return what is to be said of a graph break, as Markdown; ``""`` where no rule fits."""

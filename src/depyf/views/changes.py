@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
-from ..records.model import Compilation, CompileId, GuardFailure
+from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import (
     ANOTHER_OBJECT,
     SAME_CODE,
@@ -139,22 +138,9 @@ def row(changed: Sequence[Change]) -> str:
     return "; ".join(rows[:_MOST]) + (f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else "")
 
 
-@dataclass
-class Earlier:
-    """What is known of the earlier versions of a function.
-
-    Attributes:
-        values: that they take, or calls had: ``("mode", "'mean'")``.
-        wanted: by version, the things of which it takes one value, each with that.
-        opened: the sizes and numbers that versions leave open.
-    """
-
-    values: set[tuple[str, str]] = field(default_factory=set)
-    wanted: dict[CompileId, dict[str, str]] = field(default_factory=dict)
-    opened: set[str] = field(default_factory=set)
-
-
-def changes(compilation: Compilation, names: Mapping[str, str], earlier: Earlier) -> tuple[Change, ...]:
+def changes(
+    compilation: Compilation, names: Mapping[str, str], known: dict[tuple[int, int, int], dict[str, str]],
+) -> tuple[Change, ...]:
     """Return the changes since each version was compiled, the most informative first; one at least for a recompile.
 
     First comes what no earlier version takes, then what only some leave open, then what one takes that failed for
@@ -164,36 +150,40 @@ def changes(compilation: Compilation, names: Mapping[str, str], earlier: Earlier
     Args:
         compilation: a recompile, or one that reached the limit.
         names: expressions of values that torch names by place: ``{"___stack0": "self.log.append"}``.
-        earlier: the values of this one are added.
+        known: by the ``key`` of each version what it is for, ``""`` for what it leaves open; this one is added.
     """
     groups = fold(compilation.guard_failures, lambda failure: _subject(failure, names))
-    seen = {subject: values_of(subject, members[0].seen) for subject, members in groups.items()}
+    seen = {subject: _values(subject, members[0].seen) for subject, members in groups.items()}
+    failed: dict[str, list[dict[str, str]]] = {subject: [] for subject in groups}
+    for subject, members in groups.items():
+        for failure in members:
+            failed[subject].append(version := known.setdefault(failure.entry.key, {}) if failure.entry else {})
+            for name, value in _values(subject, failure.expected):
+                version.setdefault(name, value)
 
     def weight(subject: str) -> tuple[int, int, int]:
-        members = groups[subject]
-        is_open = subject in earlier.opened and are_numbers(each.expected for each in members)
-        rank = 1 if is_open else 2 * (not earlier.values.isdisjoint(seen[subject]))
-        wanted = [earlier.wanted.get(each.entry, {}) for each in members if each.entry is not None]
-        refused = [sum(each.get(name, value) != value for other in seen if other != subject
-                       for name, value in seen[other]) for each in wanted]
-        return rank, min(refused, default=0), -len(members)
+        # (For a size of 0 or 1, a version that leaves it open has failed.)
+        taking = ("",) * are_numbers(failure.expected for failure in groups[subject])
+        taken = {version.get(name) for version in known.values() if not any(version is each for each in failed[subject])
+                 for name, value in seen[subject] if version.get(name) in (*taking, value)}
+        refused = [sum(version.get(name, "") not in ("", value) for other in seen if other != subject
+                       for name, value in seen[other]) for version in failed[subject]]
+        return 1 if "" in taken else 2 * bool(taken), min(refused), -len(groups[subject])
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
-    for subject, members in groups.items():
-        earlier.values.update(each for failure in members for value in (failure.expected, failure.seen) if value
-                              for each in values_of(subject, value))
+    known[compilation.compile_id.key] = dict(each for values in seen.values() for each in values)
     return tuple(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]), any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
 
 
-def values_of(subject: str, value: str) -> list[tuple[str, str]]:
+def _values(subject: str, value: str) -> list[tuple[str, str]]:
     """Return what has which value: the type of what is ``None`` or an object, each of several states."""
     if value == "None" or object_type(value):
         return [(f"type({subject})", object_type(value) or "NoneType")]
-    names, values = subject.split(", "), value.split(", ")
-    return list(zip(names, values)) if len(names) == len(values) else [(subject, value.replace("a tensor", "Tensor"))]
+    names, values = subject.split(", "), value.replace("a tensor", "Tensor").split(", ")
+    return list(zip(names, values) if len(names) == len(values) else [(subject, value)]) if value else []
 
 
 def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:

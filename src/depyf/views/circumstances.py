@@ -9,8 +9,7 @@ They come from all versions of a function, once for each function::
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from ..advice.recompiles import Facts, ValueChange, setters_of
 from ..advice.source import is_own, last_name
@@ -20,23 +19,9 @@ from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
 from .dump.guards.versions import MOST
-from .formatting import LOST
 from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import condition_in_words, fixed_symbols, holds_at
-
-
-@dataclass
-class _Versions:
-    """Where the versions of one function fix sizes and numbers, and those that they leave open.
-
-    Attributes:
-        fixed: the place of the line that fixes each, ``None`` if unknown.
-        opened: those that versions leave open, each with the versions and the names that it has there.
-    """
-
-    fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    opened: dict[str, list[tuple[Compilation, str]]] = field(default_factory=dict)
 
 
 class Circumstances:
@@ -44,20 +29,22 @@ class Circumstances:
 
     def __init__(self, run: RunIndex) -> None:
         self.run = run
-        self._versions: dict[tuple[int, int], _Versions] = {}
 
     def facts(self, compilation: Compilation, change: Change) -> Facts:
         """Return the facts about what changed at a recompile."""
-        versions, first = self._versions_of(compilation), change.failures[0]
-        names = self.run.stack_names(compilation)
+        first, names = change.failures[0], self.run.stack_names(compilation)
         # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
-        place = versions.fixed.get(subject)
+        versions = [(each, *self.run.sizes(each)) for each in self.run.capture.compilations
+                    if each.compile_id.frame_key == compilation.compile_id.frame_key]
+        fixed = [places[subject] for _, places, _ in versions if subject in places]
+        place = fixed[-1] if fixed else None
         # (What was compiled with other arguments of torch.compile says nothing of this one's sizes.)
-        opened = [each for each in versions.opened.get(subject, ()) if each[0].arguments == compilation.arguments]
+        opened = [(each, there[subject]) for each, _, there in versions
+                  if subject in there and each.arguments == compilation.arguments]
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
-            is_open=bool(opened) and (place is not None or subject not in versions.fixed),
+            is_open=bool(opened) and (place is not None or not fixed),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject),
@@ -89,23 +76,6 @@ class Circumstances:
                             "not true of all of these: without `min` and `max` in `mark_dynamic` a version may be for "
                             "some sizes only")
         return ""
-
-    def _versions_of(self, compilation: Compilation) -> _Versions:
-        key = compilation.compile_id.frame_key
-        if key not in self._versions:  # (the same for all versions of a function, of which there may be hundreds)
-            members = [each for each in self.run.capture.compilations if each.compile_id.frame_key == key]
-            self._versions[key] = self._read(members)
-        return self._versions[key]
-
-    def _read(self, members: Iterable[Compilation]) -> _Versions:
-        result = _Versions()
-        for each in members:
-            if each.outcome not in LOST:
-                fixed = self.run.with_names(each, fixed_symbols(each, self.run.version(each)))
-                result.fixed.update({name: decision.location for name, decision in fixed})
-            for name, source in self.run.opened(each).items():
-                result.opened.setdefault(name, []).append((each, source))
-        return result
 
     def _numbers(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
         facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]

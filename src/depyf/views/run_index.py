@@ -28,7 +28,7 @@ from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
-from .changes import ELSEWHERE, Change, Earlier, changes, in_words, values_of, viewed
+from .changes import ELSEWHERE, Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
@@ -64,6 +64,7 @@ class RunIndex:
         self.source = UserSource(capture.sources)
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
+        self._sizes: dict[tuple[int, int, int], tuple[dict[str, SourceLocation | None], dict[str, str]]] = {}
         self._known_changes: dict[tuple[int, int, int], tuple[Version, Version, list[VersionChange]] | None] = {}
         self._match()
         self.short = short_names(files_of(capture))
@@ -205,26 +206,27 @@ class RunIndex:
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
-        known: dict[tuple[int, int], Earlier] = {}
+        earlier: dict[tuple[int, int], dict[tuple[int, int, int], dict[str, str]]] = {}
         result, times = {}, Counter(each.compile_id.frame_key for each in self.capture.compilations)
         for each in self.capture.compilations:
-            earlier = known.setdefault(each.compile_id.frame_key, Earlier())
-            found = changes(each, self.stack_names(each), earlier)
-            result[each.compile_id.key] = tuple(self._completed(each, change) for change in found)
-            if times[each.compile_id.frame_key] > 1 and (version := self.version(each)) is not None:
-                wanted = [value for one in version.wanted for value in values_of(*one)]
-                earlier.values.update(wanted)
-                earlier.wanted[each.compile_id] = dict(wanted)
-            earlier.opened.update(self.opened(each) if times[each.compile_id.frame_key] > 1 else ())
+            key, known = each.compile_id.key, earlier.setdefault(each.compile_id.frame_key, {})
+            found = changes(each, self.stack_names(each), known)
+            result[key] = tuple(self._completed(each, change) for change in found)
+            if times[each.compile_id.frame_key] > 1:
+                version = self.version(each)
+                known[key] |= dict.fromkeys(self.sizes(each)[1], "") | (version.wanted if version is not None else {})
         return result
 
-    def opened(self, compilation: Compilation) -> dict[str, str]:
-        """Return the sizes and numbers that a version leaves open, each with the name that it has there."""
-        if compilation.outcome in LOST:
-            return {}
-        fixed = dict(self.with_names(compilation, fixed_symbols(compilation, self.version(compilation))))
-        created = self.with_names(compilation, (each for each in compilation.symbols if each.kind == "created"))
-        return {name: each.source for name, each in created if name not in fixed}
+    def sizes(self, compilation: Compilation) -> tuple[dict[str, SourceLocation | None], dict[str, str]]:
+        """Return the sizes and numbers that a version fixes, with the places, and those left open, with their names."""
+        key = compilation.compile_id.key
+        if key not in self._sizes:
+            decisions = [] if compilation.outcome in LOST else compilation.symbols
+            fixed = {name: each.location for name, each in self.with_names(
+                compilation, fixed_symbols(compilation, self.version(compilation)) if decisions else ())}
+            self._sizes[key] = fixed, {name: each.source for name, each in self.with_names(compilation, (
+                each for each in decisions if each.kind == "created")) if name not in fixed}
+        return self._sizes[key]
 
     def with_names(
         self, compilation: Compilation, decisions: Iterable[SymbolDecision],

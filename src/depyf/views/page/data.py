@@ -118,7 +118,6 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     elif account is not None:
         why = spans(prose(without_addresses(account.explanation.partition("\n")[0])))
     changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []
-    own = run.index.advice.on_limit(members) if first.outcome == "limit" else run.index.advice.on_lost(first)
     hints = [prose(without_addresses(hint)) for hint in in_order(account.hints)] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.place),
@@ -126,7 +125,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
         "text": spans(why_plain(run.index, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
         "rows": [spans(row(each)) for each in changes if each][:3],
-        "hints": [spans(hint) for hint in dict.fromkeys([*own, *hints])]}
+        "hints": [spans(hint) for hint in dict.fromkeys([*run.index.advice.on_lost(first), *hints])]}
 
 
 def symbols_data(run: Run) -> list[Json]:

@@ -129,17 +129,20 @@ class Version:
         return result
 
     @functools.cached_property
-    def wanted(self) -> set[tuple[str, str]]:
-        """The things of which it takes one value or type, each with that, as torch has both when a guard fails."""
-        result = {(subject, fact.text) for subject, fact in self.facts.items() if fact.kind == "value"}
-        for one in self.conditions:
-            if isinstance(one, Type):
-                result.add((f"type({one.of})", one.name))
-            elif isinstance(one, Tensor):
-                result.update(((f"type({one.subject})", "Tensor"), (f"{one.subject}.ndim", str(len(one.size))),
-                               (f"{one.subject}.dtype", f"torch.{one.dtype}"),
-                               (f"{one.subject}.requires_grad", str(one.requires_grad))))
-                result.update((f"{one.subject}.shape[{k}]", str(size)) for k, size in enumerate(one.size))
+    def wanted(self) -> dict[str, str]:
+        """The one value or type that it takes of things, as torch has them when a guard fails: ``{"x.ndim": "2"}``."""
+        result: dict[str, str] = {}
+        for subject, fact in self.facts.items():
+            match fact.condition:
+                case Tensor() as one:
+                    sizes = {f"shape[{k}]": str(size) for k, size in enumerate(one.size) if size is not None}
+                    result |= {f"type({subject})": "Tensor", **{f"{subject}.{name}": value for name, value in {
+                        "ndim": str(len(one.size)), "dtype": f"torch.{one.dtype}",
+                        "requires_grad": str(one.requires_grad), **sizes}.items()}}
+                case Type() as one:
+                    result[f"type({subject})"] = one.name
+                case _ if fact.kind == "value":
+                    result |= {f"type({subject})": "NoneType"} if fact.text == "None" else {subject: fact.text}
         return result
 
     @functools.cached_property
