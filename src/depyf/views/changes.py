@@ -143,9 +143,8 @@ def changes(
 ) -> tuple[Change, ...]:
     """Return the changes since each version was compiled, the most informative first; one at least for a recompile.
 
-    First comes what no earlier version takes, then what only some leave open, then what one takes that failed for
-    another thing; of these that of the version which takes most of the others, then what most versions failed for, then
-    what the last used one failed for.
+    First comes what no earlier version takes; then that of the version which takes most of the others, what versions
+    leave open, what most versions failed for, and what the last used one failed for.
 
     Args:
         compilation: a recompile, or one that reached the limit.
@@ -161,14 +160,16 @@ def changes(
             for name, value in _values(subject, failure.expected):
                 version.setdefault(name, value)
 
-    def weight(subject: str) -> tuple[int, int, int]:
-        # (For a size of 0 or 1, a version that leaves it open has failed.)
-        taking = ("",) * are_numbers(failure.expected for failure in groups[subject])
-        taken = {version.get(name) for version in known.values() if not any(version is each for each in failed[subject])
-                 for name, value in seen[subject] if version.get(name) in (*taking, value)}
+    def weight(subject: str) -> tuple[int, int, bool, int]:
+        expected = [failure.expected for failure in groups[subject]]
+        others = [(version.get(name), value) for version in known.values() if not any(
+            version is each for each in failed[subject]) for name, value in seen[subject]]
+        is_open = are_numbers(expected) and any(taken == "" for taken, _ in others)
+        is_taken = SAME_OBJECT not in expected and any(taken == value for taken, value in others)
         refused = [sum(version.get(name, "") not in ("", value) for other in seen if other != subject
                        for name, value in seen[other]) for version in failed[subject]]
-        return 1 if "" in taken else 2 * bool(taken), min(refused), -len(groups[subject])
+        # (A version that failed for another thing than the function is mostly one of that function.)
+        return 2 if SAME_CODE in expected else is_taken or is_open, min(refused), not is_open, -len(groups[subject])
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
     known[compilation.compile_id.key] = dict(each for values in seen.values() for each in values)
