@@ -234,8 +234,8 @@ ROWS = (
         MODULE),
     Row("number", "torch fixes a whole number that it reaches from a global name; one that is an argument of the "
         f"function it leaves {_NEEDED}", lambda change, at: change.of_global and _has_three(change, at), ARGUMENT),
-    Row("key keywords", _WITH), Row("none", _WITH, lambda change, at: at.is_open or all(
-        literal(each) in (..., None) for each in (change.now, *change.was))),
+    Row("key keywords", _WITH),
+    Row("none", _WITH, lambda change, at: all(literal(each) in (..., None) for each in (change.now, *change.was))),
     Row("number constant none", _LOOKING + "one of its values, or for one type"),
     Row("condition", _LOOKING + "one outcome of it"),
     Row("object", _LOOKING + "one object, and serves no call with another one"),
