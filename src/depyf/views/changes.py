@@ -161,9 +161,9 @@ def changes(
                 version.setdefault(name, value)
 
     def weight(subject: str) -> tuple[int, int, bool, int]:
-        expected = [failure.expected for failure in groups[subject]]
-        others = [(version.get(name), value) for version in known.values() if not any(
-            version is each for each in failed[subject]) for name, value in seen[subject]]
+        expected, failing = [failure.expected for failure in groups[subject]], {*map(id, failed[subject])}
+        others = [(version.get(name), value) for version in known.values() if id(version) not in failing
+                  for name, value in seen[subject]]
         is_open = are_numbers(expected) and any(taken == "" for taken, _ in others)
         is_taken = SAME_OBJECT not in expected and any(taken == value for taken, value in others)
         refused = [sum(version.get(name, "") not in ("", value) for other in seen if other != subject
