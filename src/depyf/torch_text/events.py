@@ -97,8 +97,7 @@ _SHORTEST = 0.001
 AT_HAND = 8
 #: Name and place of a frame's function, and the user's function.
 _Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
-#: What torch raises at the recompile limit, where ``fullgraph=True`` has it raise.
-AT_LIMIT = "FailOnRecompileLimitHit"
+AT_LIMIT = "FailOnRecompileLimitHit"  # (raised where `fullgraph=True` is set)
 _LIMIT = rf"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded|{AT_LIMIT}"
 
 

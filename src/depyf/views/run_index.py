@@ -213,8 +213,7 @@ class RunIndex:
             found = changes(each, self.stack_names(each), known)
             result[key] = tuple(self._completed(each, change) for change in found)
             if times[each.compile_id.frame_key] > 1:
-                version = self.version(each)
-                known[key] |= dict.fromkeys(self.sizes(each)[1], "") | (version.wanted if version is not None else {})
+                known[key] |= dict.fromkeys(self.sizes(each)[1], "") | (of.wanted if (of := self.version(each)) else {})
         return result
 
     def sizes(self, compilation: Compilation) -> tuple[dict[str, SourceLocation | None], dict[str, str]]:

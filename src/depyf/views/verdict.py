@@ -9,7 +9,7 @@ import ast
 import math
 from collections.abc import Iterable
 
-from ..records.model import Compilation, GraphBreak, SourceLocation
+from ..records.model import Compilation, CompileId, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
 from ..torch_text.events import AT_LIMIT, graph_break
 from ..torch_text.global_names import resumed_function
@@ -144,16 +144,14 @@ def since_then(run: RunIndex, lost: Compilation) -> str:
     Torch skips all later calls of the code then, whatever its versions would serve (``apply_to_code`` of
     ``ConvertFrameReturn``, torch/_dynamo/types.py); at the recompile limit it goes on to use them.
     """
-    before = _versions_before(run, lost)
-    if lost.outcome != "skipped" or not before:
+    if not (before := _versions_before(run, lost.compile_id)) or lost.outcome != "skipped":
         return ""
     versions = "earlier version" if before == 1 else f"{before} earlier versions"
     return f" Since then all calls of it do, also those that its {versions} served."
 
 
-def _versions_before(run: RunIndex, compilation: Compilation) -> int:
+def _versions_before(run: RunIndex, this: CompileId) -> int:
     """Return the number of earlier versions, also those of other functions in the same wrapper."""
-    this = compilation.compile_id
     return sum(c.compile_id.frame_key == this.frame_key and c.compile_id.key < this.key
                for c in run.capture.compilations if c.outcome == "compiled")
 
@@ -185,8 +183,8 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
         return f"{name} runs in plain Python: {where}{called} {how}"
     if failure is not None and failure.reason:
         return f"{name} runs in plain Python: {prose(graph_break(compilation.compile_id, failure.reason).reason)}"
-    which = f"the call that {code(str(compilation.compile_id))} began with" if _versions_before(run, compilation) \
-        else "its first call"
+    this = compilation.compile_id
+    which = f"the call that {code(str(this))} began with" if _versions_before(run, this) else "its first call"
     return f"{name} runs in plain Python: torch found no tensor operation on the path of {which}"
 
 
@@ -231,11 +229,11 @@ def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) 
 
 
 def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
-    versions, changes = _versions_before(run, compilation), run.changes(compilation)
+    versions, changes = _versions_before(run, compilation.compile_id), run.changes(compilation)
     why = f" ({changes[0].row()})" if changes else ""
     calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
-    raises = compilation.failure is not None and compilation.failure.kind == AT_LIMIT
-    go = f"raise {code(AT_LIMIT)}, as `fullgraph=True` is set" if raises else "run in plain Python"
+    go = f"raise {code(AT_LIMIT)}, as `fullgraph=True` is set" if (
+        compilation.failure and compilation.failure.kind == AT_LIMIT) else "run in plain Python"
     return f"{name} reached the recompile limit. {calls} {go}{why}"
 
 

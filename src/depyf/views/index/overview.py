@@ -329,7 +329,7 @@ def _changes_of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]
         for advice, again in advised.items():
             # (A function at the limit begins with what most of its versions are for.)
             reached = [f"{run.name_of(each)} reached the recompile limit; " for each in limits if 0 < versions[advice][
-                each.compile_id.frame_key] == max(number[each.compile_id.frame_key] for number in versions.values())]
+                key := each.compile_id.frame_key] == max(number[key] for number in versions.values())]
             spent = sum(each.seconds for each in again)
             what = f"{''.join(reached)}{count(len(again), 'recompile')} of {summary.title}, {seconds(spent)}"
             yield _Change(len(reached), spent, len(again), advice.change, what)
