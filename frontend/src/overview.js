@@ -220,7 +220,7 @@ function recompiles(run, app) {
       h("h3", {}, code(group.subject), h("span", { class: "soft" }, ` ${count(group.rows.length, "recompile")}`)),
       h("ul", { class: "events" }, group.rows.slice(0, MOST).map((row) => recompile(run, group, row, app)),
         group.rows.length > MOST ? h("li", {}, `and ${group.rows.length - MOST} more`) : null),
-      group.advice.length ? h("div", { class: "fix" }, h("h4", {}, "To compile less often"),
+      group.advice.length ? h("div", { class: "fix" }, h("h4", {}, "Advice"),
         h("ul", {}, group.advice.map((text) => h("li", {}, pieces(text))))) : null)));
 }
 

@@ -73,6 +73,15 @@ def test_a_rewriting_is_given_to_a_trial(body, written):
     assert not said.is_change and said.change.endswith("(`depyf fix` tries it)")
 
 
+def test_the_cost_of_both_sides_names_gradients():
+    """A trial has the calls that it has: here it takes one with zeros alone."""
+    (advice,) = candidates(site("if y.sum() > 0:\n    y = y / n"))
+    assert advice.cost.endswith("if that which is not taken has no finite gradient, gradients are NaN")
+    y = torch.zeros(2, requires_grad=True)
+    torch.where(y.sum() > 0, y / y.max(), y).sum().backward()
+    assert y.grad.isnan().all()
+
+
 @pytest.mark.parametrize("is_failure", [False, True])
 def test_no_trial_is_announced_for_a_branch_that_made_a_compilation_fail(is_failure):
     """With `fullgraph=True` it is among no breaks. (Of a break torch's log does not say what is inlined.)"""

@@ -26,7 +26,9 @@ from depyf.records.model import (
 )
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.views.advice import Adviser
+from depyf.views.changes import row
 from depyf.views.run_index import RunIndex
+from depyf.views.verdict import why_plain
 
 PLACE = SourceLocation("m.py", 1, "f")
 OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
@@ -95,13 +97,15 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.shape[0] % 8", ("not 0",), "0"), Facts(), "each version that looks at it is for one outcome of it"),
     (ValueChange("self.head.bias.shape[0]", ("3",), "1"), Facts(of_parameter=True), "torch compiles a version"),
     (ValueChange("mask", ("None",), "an object of type Tensor"), Facts(), "each version that looks at it is for calls with it, or"),
+    (ValueChange("top_k", ("2",), "None"), Facts(), "each version that looks at it is for one of its values, or for one type"),
+    # (The first version for a number is for that one, also where a later one leaves it open.)
+    (ValueChange("top_k", ("None",), "2"), Facts(is_open=True), "each version that looks at it is for one of its values, or for one type"),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(is_open=True), "torch compiles a version of its own"),
     (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a version is for some of its values only"),
     (ValueChange("max(0, 4 - x.shape[2])", ("not 0", "8"), "0"), Facts(), "a version is for some of its values only"),
     (ValueChange("self.step", ("1", "None"), "2"), Facts(is_open=True), "a later version leaves it open; "
      "whether `dynamic=True`"),
     (ValueChange("self.n", ("1",), "2", owner="module"), Facts(numbers=(0, 1, 2)), "torch fixes a whole number that it reaches through a module"),
-    (ValueChange("self.n", ("1",), "2", owner="module"), Facts(others=True, numbers=(0, 1, 2)), "each version that looks at it is for one of its"),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(numbers=(0, 1, 2)), "torch fixes a whole number"),
     # (Of two values the second is open in vain.)
     (ValueChange("self.n", ("1",), "2", owner="module"), Facts(numbers=(1, 2)), "each version that looks at it is for one of its"),
@@ -224,7 +228,7 @@ def again(*failures):
 
 
 def test_what_most_recompiles_are_for_comes_first_and_is_said_once():
-    members = again(("L['flag']", "flag", "None", "1"), ("L['a']", "a", "'x'", "'y'"), ("L['b']", "b", "'x'", "'y'"))
+    members = again(("L['flag']", "flag", "None", "an object of type Tensor"), ("L['a']", "a", "'x'", "'y'"), ("L['b']", "b", "'x'", "'y'"))
     first, second = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert first.startswith("`a`, `b`: each version that looks at it is for one of its values")
     assert second.startswith("`flag`: each version that looks at it is for calls with it, or for calls without it")
@@ -241,6 +245,56 @@ def test_of_several_reasons_it_is_that_of_the_version_that_serves_most():
     members = (first, second, third)
     texts = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert [text.partition(":")[0] for text in texts] == ["`x.shape[0]`", "`x.requires_grad`"]
+
+
+GRAD, AUTOCAST = "torch.is_grad_enabled()", "torch.is_autocast_enabled('cpu')"
+
+
+@pytest.mark.parametrize(("versions", "first"), [
+    # (One class's `forward` for objects of two: a version for each size of each, until one leaves the size open.)
+    ([[(0, "type(model)", "Net", "Wide")], [(1, "type(model)", "Wide", "Net"), (0, "x.size()[0]", "4", "6")],
+      [(2, "type(model)", "Net", "Wide"), (1, "x.size()[0]", "4", "6"), (0, "type(model)", "Net", "Wide")]], "x.shape[0]"),
+    ([[(0, "past", "None", "an object of type tuple")], [(1, "type(past)", "tuple", "NoneType"), (0, "heads", "6", "9")]], "heads"),
+    ([[(0, "past", "None", "an object of type Tensor")], [(1, "type(past)", "a tensor", "NoneType"), (0, "heads", "6", "9")],
+      [(2, "past", "None", "an object of type Tensor"), (1, "mode", "'a'", "'b'"), (0, "past", "None", "an object of type Tensor")]],
+     "mode"),
+    # (Which function or object a version is for is not known.)
+    ([[(0, "f", "the same code", "g at m.py:3")], [(1, "mode", "'a'", "'b'"), (0, "f", "the same code", "g at m.py:3")]], "mode"),
+    ([[(0, "hook", "None", "an object of type Hook")], [(1, "hook", "the same object", "an object of type Hook"),
+                                                       (0, "heads", "6", "9")]], "hook"),
+    ([[(0, GRAD, "True", "False")], [(1, f"{GRAD}, {AUTOCAST}", "False, False", "True, True"), (0, AUTOCAST, "False", "True")]],
+     AUTOCAST)])
+def test_what_an_earlier_version_takes_is_not_what_changed(versions, first):
+    """Each version names the guard of its own that failed first: the call may have what another one takes."""
+    opened = (SymbolDecision("created", "s1", "L['x'].size()[0]", "6"),)
+    members = [Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled")] + [
+        Compilation(CompileId(0, number), "f", PLACE, outcome="compiled", symbols=opened * (number == 2), guard_failures=tuple(
+            GuardFailure(CompileId(0, entry), "", subject, was, now, subject=subject) for entry, subject, was, now in failures))
+        for number, failures in enumerate(versions, 1)]
+    limit = dataclasses.replace(members[-1], outcome="limit")
+    for last in (members[-1], limit):
+        run = RunIndex(Capture(compilations=(*members[:-1], last)))
+        assert run.changes(last)[0].subject == first
+    assert f"(`{first}`" in why_plain(run, limit)
+
+
+def test_what_another_torch_compile_leaves_open_is_not_open_with_dynamic_false():
+    """One function in two calls of ``torch.compile`` has its versions in one list."""
+    first, second, third = again(("L['x']", "x.size()[0]", "4", "6"), ("L['x']", "x.size()[0]", "4", "8"))
+    fixed = [dataclasses.replace(each, arguments={"dynamic": "False"}) for each in (first, third)]
+    free = dataclasses.replace(second, arguments={"dynamic": "True"}, symbols=OPENED)
+    (said, *_) = Adviser(RunIndex(Capture(compilations=(fixed[0], free, fixed[1])))).on([fixed[1]])
+    assert said == "`x.shape[0]`: `dynamic=False` is set, so a version is for one size"
+
+
+def test_versions_with_the_value_that_a_change_names_come_first():
+    """Of a number and ``None`` it names the number."""
+    failures = tuple(GuardFailure(CompileId(0, entry), "", "L['top_k']", was, "3", subject="top_k") for entry, was in (
+        (2, "None"), (1, "2")))
+    mode = GuardFailure(CompileId(0, 0), "", "L['mode']", "'a'", "'b'", subject="mode")
+    last = Compilation(CompileId(0, 3), "f", PLACE, outcome="compiled", guard_failures=(*failures, mode))
+    assert row(RunIndex(Capture(compilations=(last,))).changes(last)).startswith(
+        "`top_k`: 2 → 3 (of `[0/1]`; `None` in `[0/2]`); ")
 
 
 @pytest.mark.parametrize(("outcome", "said"), [
@@ -269,16 +323,22 @@ def guards(size, stride, mode):
     return (Guard(tensor, "L['x']", "TENSOR_MATCH", ""), Guard(f"L['mode'] == '{mode}'", "L['mode']", "EQUALS_MATCH", ""))
 
 
-def test_at_the_recompile_limit_what_differs_is_not_known():
-    """The setting for numbers of modules is no advice where earlier versions differ in more."""
-    step = [GuardFailure(CompileId(0, 0), "", "L['self'].step", "1", now, subject="self.step", owner="module") for now in "23"]
-    step_is = [Guard(f"L['self'].step == {n}", "L['self'].step", "EQUALS_MATCH", "") for n in (1, 2)]
-    run = run_of(((step_is[0], guards("4,", "1,", "a")[1]), (), ()), ((step_is[1], guards("4,", "1,", "b")[1]), step[:1], ()))
-    limit = Compilation(CompileId(0, 2), "f", PLACE, outcome="limit", guard_failures=step[1:])
+@pytest.mark.parametrize(("last", "first"), [
+    # (Each of these has occurred: `[0/1]` takes what the others failed for.)
+    ([(3, "x.size()[0]", "8", "4"), (2, "x.size()[0]", "6", "4"), (1, "final", "False", "True"), (0, "mode", "'a'", "'b'")], "final"),
+    # (No version failed for a size of 6 before, but `[0/2]` is for it.)
+    ([(3, "x.size()[0]", "8", "6"), (1, "x.size()[0]", "4", "6"), (2, "mode", "'a'", "'c'")], "mode")])
+def test_what_changed_is_that_of_the_version_that_takes_most(last, first):
+    wanted = [("4,", "a", False), ("4,", "b", False), ("6,", "a", False), ("8,", "a", True)]
+    versions = [((*guards(size, "1,", mode), Guard(f"L['final'] == {final}", "L['final']", "EQUALS_MATCH", "")), tuple(
+        GuardFailure(CompileId(0, 0), "", "L['mode']", "'a'", "'b'", subject="mode") for _ in range(number == 1)), ())
+        for number, (size, mode, final) in enumerate(wanted)]
+    run = run_of(*versions)
+    failures = tuple(GuardFailure(CompileId(0, entry), "", f"L['{subject}']", was, now, subject=subject)
+                     for entry, subject, was, now in last)
+    limit = Compilation(CompileId(0, 4), "f", PLACE, outcome="limit", guard_failures=failures)
     run = RunIndex(dataclasses.replace(run.capture, compilations=(*run.capture.compilations, limit)))
-    assert not Adviser(run).on_limit([limit])
-    (said,) = Adviser(run).on(run.capture.compilations)
-    assert said == "`self.step`: each version that looks at it is for one of its values, or for one type"
+    assert run.changes(limit)[0].subject == first
 
 
 @pytest.mark.parametrize(("modes", "more"), [

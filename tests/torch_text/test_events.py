@@ -198,11 +198,13 @@ def test_outcomes():
     assert begun.outcome == "unknown"
 
 
-def test_a_limit_names_the_function_of_its_frame():
+@pytest.mark.parametrize(("kind", "reason"), [
+    ("Unsupported", "Dynamo recompile limit exceeded\n  Explanation: ..."),
+    ("FailOnRecompileLimitHit", "Hard failure due to fullgraph=True")])
+def test_a_limit_names_the_function_of_its_frame(kind, reason):
     first, limit = feed(
         metrics(has_guarded_code=True),
-        {"frame_compile_id": 8, "compilation_metrics": {
-            "fail_type": "Unsupported", "fail_reason": "Dynamo recompile limit exceeded\n  Explanation: ..."}})
+        {"frame_compile_id": 8, "compilation_metrics": {"fail_type": kind, "fail_reason": reason}})
     assert (limit.outcome, limit.function, limit.location) == ("limit", "f", first.location)
 
 

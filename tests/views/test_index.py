@@ -220,6 +220,8 @@ def test_fifty_frames():
 @pytest.mark.parametrize("outcome, more, part", [
     ("limit", {"failure": Failure("Unsupported", "Dynamo recompile limit exceeded\n  Explanation: Too many.")},
      "**`f` reached the recompile limit. Calls run in plain Python.**"),
+    ("limit", {"failure": Failure("FailOnRecompileLimitHit", "Hard failure due to fullgraph=True")},
+     "**`f` reached the recompile limit. Calls raise `FailOnRecompileLimitHit`, as `fullgraph=True` is set.**"),
     ("skipped", {}, "**`f` runs in plain Python: torch found no tensor operation on the path of its first call.**"),
     ("skipped", {"breaks": (GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4)), skips_function=True),)},
      "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue after it: print.**"),
@@ -231,6 +233,21 @@ def test_what_was_not_compiled(outcome, more, part):
     text = index(capture_of(compilation(outcome=outcome, **more)))
     check(text)
     assert part in text and "](#not-compiled)" in text
+
+
+def test_a_function_at_the_limit_begins_with_what_most_of_its_versions_are_for():
+    """Not with a change that one of them is for, or that the call at the limit has."""
+    def again(frame, number, subject, **more):
+        return compilation(frame, number, f"f{frame}", guard_failures=(
+            GuardFailure(CompileId(frame, 0), "", subject, "'a'", f"'{number}'", subject=subject),), **more)
+
+    names = ["mode", "mode", "len(log)"]
+    text = index(capture_of(*(compilation(frame, 0, f"f{frame}") for frame in range(4)),
+                            *(again(0, number, name) for number, name in enumerate(names, 1)),
+                            again(0, 4, "len(log)", outcome="limit"), *(again(frame, 1, f"n{frame}") for frame in (1, 2, 3))))
+    (first, *_) = [line for line in text.partition("## Where to begin")[2].splitlines() if line.startswith("* ")]
+    assert first.startswith("* `mode`: each version ") and "(`f0` reached the recompile limit; 2 recompiles of f0, " in first
+    assert text.count("`f0` reached the recompile limit; ") == 1
 
 
 def test_two_errors_of_one_heading_are_two_reasons():
@@ -467,6 +484,20 @@ def test_one_wrapper_of_two_functions():
     assert "`[0/1]` | `Other.forward`" in text
 
 
+def test_a_wrapper_that_is_given_up_is_that_of_both_functions():
+    """Torch skips its code for either; what it calls may be compiled by itself."""
+    other = UserFunction("Other.forward", SourceLocation(FILE, 50, "forward"), (WRAPPER,))
+    functions = (CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py"), CompiledFunction(
+        "Other_forward", (dataclasses.replace(wrapped(CompileId(0, 1), "u.py"), title="Other.forward", location=other.location),),
+        "full_1.py"))
+    text = index(capture_of(
+        compilation(function="wrapper", user_function=MEANT), compilation(0, 1, "wrapper", user_function=other),
+        compilation(0, 2, "wrapper", outcome="skipped", user_function=MEANT), functions=functions))
+    assert ("`deco.wrapper` around `Net.forward` runs in plain Python: torch found no tensor operation on the path of the call "
+            "that `[0/2]` began with.** Since then all calls of it do, also those that its 2 earlier versions served.") in text
+    assert text.count("\n| [`Net.forward`](full_0.py) |") == 1 and "\n| `Net.forward` |" not in text
+
+
 def test_a_function_that_was_skipped_has_its_class():
     text = index(capture_of(compilation(function="wrapper", outcome="skipped", user_function=MEANT)))
     assert "Net.forward" in text and "`wrapper`" not in text
@@ -516,5 +547,5 @@ def test_the_self_of_a_hook_is_not_that_of_the_frame():
     subject = f"{hooks}[list(dict.keys({hooks}))[0]].__closure__[0].cell_contents.n"
     failure = GuardFailure(CompileId(0, 0), f"{subject} == 0", subject, "0", "1", subject=subject,
                            hint='guard on "self".n) (HINT: torch.compile considers integer attributes static.')
-    (change,) = changes(compilation(0, 1, guard_failures=(failure,)), {})
+    (change,) = changes(compilation(0, 1, guard_failures=(failure,)), {}, {})
     assert change.row() == "`self.n` (`self` is that of a function in `self.block._forward_hooks`): 0 → 1"

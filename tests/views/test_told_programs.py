@@ -179,8 +179,9 @@ def test_what_is_attached_is_in_another_place_than_none(name, capture_program):
             function(torch.ones(1, 2))
 
     capture = capture_program(program)
-    (advice,) = advised(capture)
-    assert advice.startswith(f"`self.{name}`: each version that looks at it is for calls with it, or for calls without it")
+    with_it, elsewhere = advised(capture)
+    assert with_it.startswith(f"`self.{name}`: each version that looks at it is for calls with it, or for calls without it")
+    assert elsewhere.startswith(f"`self.{name}`: a version reads it, or an attribute of it, from where that was")
     again = capture_program(functools.partial(program, is_registered=True))
     assert (len(capture.compilations), len(again.compilations)) == (3, 2)
 
@@ -1005,7 +1006,7 @@ def test_what_is_saved_for_the_backward_pass_stands_below_the_forward_graph(capt
 @pytest.mark.torch_since((2, 9), "breaks and recompiles are others")
 def test_recompiles_for_different_things_are_told_one_by_one(capture_program):
     text = index(capture_program(told_programs.counter_in_two_modes))
-    rows = re.split("To compile less often:|Why there are several versions:", text.partition("## Recompiles")[2])[0]
+    rows = re.split("To compile less often:|Why torch compiled it again:", text.partition("## Recompiles")[2])[0]
     assert [line[:9] for line in rows.splitlines() if line.startswith("* ")] == ["* `[0/1]`", "* `[0/2]`", "* `[0/3]`"]
 
 

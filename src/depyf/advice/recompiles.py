@@ -27,7 +27,7 @@ from ..torch_text.guard_failures import (
     number,
     object_type,
 )
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.parsed import literal, parsed_expression
 from ..values import frozen
 from .model import Advice
 
@@ -66,7 +66,6 @@ class Facts:
     Attributes:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
-        others: the versions differ in more, which the new one does not leave open.
         dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
         of_parameter: the size is one of an ``nn.Parameter``.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
@@ -76,7 +75,6 @@ class Facts:
 
     fixed_at: str = ""
     is_open: bool = False
-    others: bool = False
     dynamic: str = ""
     of_parameter: bool = False
     set_at: str = ""
@@ -203,6 +201,7 @@ class Row:
 
 
 _LOOKING = "each version that looks at it is for "
+_WITH = _LOOKING + "calls with it, or for calls without it"
 _OPENED = "a later version leaves it open"
 _NEEDED = ("open from its second value on, where nothing needs its value while torch compiles (as an index, a key, a "
            "text, a `range` or an `if` does)")
@@ -231,15 +230,16 @@ ROWS = (
     Row("size number constant", _OPENED, _is_opened),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
         f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
-        lambda change, at: change.owner == "module" and not (change.of_global or at.others) and _has_three(change, at),
+        lambda change, at: change.owner == "module" and not change.of_global and _has_three(change, at),
         MODULE),
     Row("number", "torch fixes a whole number that it reaches from a global name; one that is an argument of the "
         f"function it leaves {_NEEDED}", lambda change, at: change.of_global and _has_three(change, at), ARGUMENT),
-    Row("number constant", _LOOKING + "one of its values, or for one type"),
+    Row("key keywords", _WITH),
+    Row("none", _WITH, lambda change, at: all(literal(each) in (..., None) for each in (change.now, *change.was))),
+    Row("number constant none", _LOOKING + "one of its values, or for one type"),
     Row("condition", _LOOKING + "one outcome of it"),
     Row("object", _LOOKING + "one object, and serves no call with another one"),
     # What is there or not, what it is.
-    Row("none key keywords", _LOOKING + "calls with it, or for calls without it"),
     Row("attribute", "a version reads it, or an attribute of it, from where that was when torch compiled the version"),
     Row("function", _LOOKING + "one function's code (which functions that one `def` or `lambda` makes share), or for "
         "one object that is called"),

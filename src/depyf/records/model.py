@@ -509,7 +509,7 @@ class Compilation:
     function: str = ""  # torch's `co_name`; `""` if it is not known
     location: SourceLocation | None = None  # where the function begins
     stack: tuple[SourceLocation, ...] = ()  # who called it, outermost first
-    # `"compiled"`; `"skipped"` (it runs in plain Python), `"limit"` (the same, because it was recompiled too
+    # `"compiled"`; `"skipped"` (runs in plain Python), `"limit"` (the same, or an exception, as it was recompiled too
     # often), `"failed"` (an exception reached the user's program or torch fell back), `"open"` (it continued when the
     # block ended, which was entered inside the backend), `"loaded"` (of a package of versions that were compiled
     # before), or `"unknown"` (the run ended early)

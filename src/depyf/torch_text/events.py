@@ -98,7 +98,8 @@ _SHORTEST = 0.001
 AT_HAND = 8
 #: Name and place of a frame's function, and the user's function.
 _Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
-_LIMIT = r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded"
+AT_LIMIT = "FailOnRecompileLimitHit"  # (raised where `fullgraph=True` is set)
+_LIMIT = rf"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded|{AT_LIMIT}"
 
 
 def piece_compiled_by_vllm(metadata: Mapping[str, Any], payload: str) -> str:

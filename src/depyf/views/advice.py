@@ -65,7 +65,8 @@ class Adviser:
     def on_lost(self, compilation: Compilation) -> list[str]:
         """Return advice, as Markdown, on a function that torch gave up; none where no rule fits."""
         if compilation.outcome == "limit":
-            return self.on_limit([compilation])
+            return self.on((each for each in self.run.capture.compilations
+                            if each.compile_id.frame_key == compilation.compile_id.frame_key), True)
         causes = [broken for broken in compilation.breaks if broken.skips_function]
         failure = compilation.failure
         if failure is not None and failure.kind == "ConstraintViolationError":
@@ -78,11 +79,6 @@ class Adviser:
             # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)
             texts = [self.on_outer_break(compilation)]
         return list(dict.fromkeys(filter(None, texts)))
-
-    def on_limit(self, compilations: Sequence[Compilation]) -> list[str]:
-        """Return advice, as Markdown, on a function whose compilations torch refused at the recompile limit."""
-        frames = {each.compile_id.frame_key for each in compilations}
-        return self.on((each for each in self.run.capture.compilations if each.compile_id.frame_key in frames), True)
 
     def change_on(self, broken: GraphBreak) -> str:
         """Return what is to be said of a graph break, as Markdown; ``""`` where no rule fits."""
@@ -160,7 +156,7 @@ class Adviser:
     def recompiles_by_advice(self, compilations: Iterable[Compilation]) -> dict[Advice, list[Compilation]]:
         """Return the recompiles that each advice, as Markdown, is on; what there is to do first, then that on most."""
         changes = [(change, each) for each in compilations if each.outcome != "failed"
-                   for change in self._circumstances.most_telling(each)]  # (a failed one is no version)
+                   for change in self.run.changes(each)[:1]]  # (a failed one is no version)
         known = {change.subject for change, each in changes if each.outcome != "limit"}
         changes = [(change, each) for change, each in changes if each.outcome != "limit" or change.subject not in known]
         advised: dict[Advice, list[tuple[str, Compilation]]] = {}

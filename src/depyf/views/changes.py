@@ -1,10 +1,10 @@
 """The changes at a recompile: argument, from, to.
 
-Torch names for each version the first guard that failed. Those that failed for the same thing belong together, and the
-thing that most versions failed for is what changed::
+Torch names for each version the first guard that failed. Those that failed for the same thing belong together, and what
+no version takes is what changed::
 
-    [0/6]  table is None            for [0/5], [0/1], [0/0]     -> `table`: None -> a dict
-           mode == 'mean'           for [0/4]                      (older versions)
+    [0/6]  table is None            for [0/5], [0/1], [0/0]     -> `mode`: 'mean' -> 'sum'
+           mode == 'mean'           for [0/4]                      (which takes a table)
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..torch_text.guard_failures import (
     ANOTHER_OBJECT,
     SAME_CODE,
     SAME_OBJECT,
+    are_numbers,
     closure_variable,
     is_made_anew,
     is_range,
@@ -91,7 +92,7 @@ class Change:
             if failure.entry:
                 by_value.setdefault(was, {})[code(str(failure.entry))] = None
         shown = [(f"{value(was)} in " if was and was != self.before else "of ") + some(list(entries), 3)
-                for was, entries in by_value.items()]
+                for was, entries in sorted(by_value.items(), key=lambda each: each[0] not in ("", self.before))]
         return "; ".join(shown[:_MOST]) + (f"; and {len(shown) - _MOST} more" if len(shown) > _MOST else "")
 
     @property
@@ -141,31 +142,53 @@ def row(changed: Sequence[Change]) -> str:
 
 
 def changes(
-    compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]] | None = None
+    compilation: Compilation, names: Mapping[str, str], known: dict[tuple[int, int, int], dict[str, str]],
 ) -> tuple[Change, ...]:
     """Return the changes since each version was compiled, the most informative first; one at least for a recompile.
 
-    First comes what no earlier version met, then what most versions failed for, then what the last used one failed
-    for. That no guard failed is the last.
+    First comes what no earlier version takes; then that of the version which takes most of the others, what versions
+    leave open, what most versions failed for, and what the last used one failed for. That no guard failed is the last.
 
     Args:
         compilation: a recompile, or one that reached the limit.
         names: expressions of values that torch names by place: ``{"___stack0": "self.log.append"}``.
-        known: ``(subject, value)`` of earlier versions of the function; those of this one are added.
+        known: by the ``key`` of each version what it is for, ``""`` for what it leaves open; this one is added.
     """
-    known = set() if known is None else known
     groups = fold(compilation.guard_failures, lambda failure: _subject(failure, names))
+    seen = {subject: _values(subject, members[0].seen) for subject, members in groups.items()}
+    failed: dict[str, list[dict[str, str]]] = {subject: [] for subject in groups}
+    for subject, members in groups.items():
+        for failure in members:
+            failed[subject].append(version := known.setdefault(failure.entry.key, {}) if failure.entry else {})
+            for name, value in _values(subject, failure.expected):
+                version.setdefault(name, value)
 
-    def weight(subject: str) -> tuple[bool, bool, int]:
-        return subject == ALL_HOLD, (subject, groups[subject][0].seen) in known, -len(groups[subject])
+    def weight(subject: str) -> tuple[bool, int, int, bool, int]:
+        expected, failing = [failure.expected for failure in groups[subject]], {*map(id, failed[subject])}
+        others = [(version.get(name), value) for version in known.values() if id(version) not in failing
+                  for name, value in seen[subject]]
+        is_open = are_numbers(expected) and any(taken == "" for taken, _ in others)
+        is_taken = SAME_OBJECT not in expected and any(taken == value for taken, value in others)
+        refused = [sum(version.get(name, "") not in ("", value) for other in seen if other != subject
+                       for name, value in seen[other]) for version in failed[subject]]
+        # (A version that failed for another thing than the function is mostly one of that function.)
+        kind = 2 if SAME_CODE in expected else is_taken or is_open
+        return subject == ALL_HOLD, kind, min(refused), not is_open, -len(groups[subject])
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
-    for subject, members in groups.items():
-        known.update((subject, value) for failure in members for value in (failure.expected, failure.seen) if value)
+    known[compilation.compile_id.key] = dict(each for values in seen.values() for each in values)
     return tuple(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]), any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
+
+
+def _values(subject: str, value: str) -> list[tuple[str, str]]:
+    """Return what has which value: the type of what is ``None`` or an object, each of several states."""
+    if value == "None" or object_type(value):
+        return [(f"type({subject})", object_type(value) or "NoneType")]
+    names, values = subject.split(", "), value.replace("a tensor", "Tensor").split(", ")
+    return list(zip(names, values) if len(names) == len(values) else [(subject, value)]) if value else []
 
 
 def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:

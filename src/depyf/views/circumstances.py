@@ -4,22 +4,19 @@ They come from all versions of a function, once for each function::
 
     x.shape[1] fixed at m.py:8 in [0/0] and [0/1]      fixed_at "`m.py:8`"
     x.shape[0]: 4 in [0/0], open in [0/1]              is_open
-    x: contiguous in [0/0], strides (1, 2) in [0/1]    others "`x`"
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from ..advice.recompiles import Facts, ValueChange, setters_of
 from ..advice.source import is_own, last_name
 from ..model.arithmetic import Interval
-from ..records.model import Compilation, SourceLocation, SymbolDecision
-from ..torch_text.guard_failures import are_numbers
+from ..records.model import Compilation, SourceLocation
 from ..torch_text.size_names import symbols_in
-from ..torch_text.user_expressions import is_global, sources_in_words
+from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
 from .dump.guards.versions import MOST
 from .markdown import code, some
@@ -27,62 +24,36 @@ from .run_index import RunIndex
 from .size_conditions import condition_in_words, fixed_symbols, holds_at
 
 
-@dataclass
-class _Versions:
-    """Where the versions of one function fix sizes and numbers, and those that they leave open.
-
-    Attributes:
-        fixed: the place of the line that fixes each, ``None`` if unknown.
-        opened: those that versions leave open, each with the versions and the names that it has there.
-    """
-
-    fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    opened: dict[str, list[tuple[Compilation, str]]] = field(default_factory=dict)
-
-
 class Circumstances:
     """The facts about the recompiles of one run."""
 
     def __init__(self, run: RunIndex) -> None:
         self.run = run
-        self._versions: dict[tuple[int, int], _Versions] = {}
 
     def facts(self, compilation: Compilation, change: Change) -> Facts:
         """Return the facts about what changed at a recompile."""
-        versions, first = self._versions_of(compilation), change.failures[0]
-        names = self.run.stack_names(compilation)
+        first, names = change.failures[0], self.run.stack_names(compilation)
         # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
-        place = versions.fixed.get(subject)
+        versions = [(each, *self.run.sizes(each)) for each in self.run.capture.compilations
+                    if each.compile_id.frame_key == compilation.compile_id.frame_key]
+        fixed = [places[subject] for _, places, _ in versions if subject in places]
+        place = fixed[-1] if fixed else None
+        # (What was compiled with other arguments of torch.compile says nothing of this one's sizes.)
+        opened = [(each, there[subject]) for each, _, there in versions
+                  if subject in there and each.arguments == compilation.arguments]
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
-            is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            others=any(not each.is_open and each.subject != subject and each.was.kind != "none"
-                       for each in self.run.differences(compilation)),
+            is_open=bool(opened) and (place is not None or not fixed),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject),
-            ranges=self._ranges(versions.opened.get(subject, ())))
-
-    def most_telling(self, compilation: Compilation) -> Sequence[Change]:
-        """Return the change that says most of why torch compiled again; none where it did not.
-
-        A version that leaves a size or number open refuses a call for less than one with a fixed value of it.
-        """
-        def weight(change: Change) -> int:
-            if change.subject not in opened:
-                return 1
-            return 2 if are_numbers(change.was) else 0
-
-        changes, versions = self.run.changes(compilation), self._versions_of(compilation)
-        opened = {name for name, (first, *_) in versions.opened.items()
-                  if first[0].compile_id.recompile < compilation.compile_id.recompile}
-        return sorted(changes, key=weight)[:1]
+            ranges=self._ranges(opened))
 
     def constraint(self, compilation: Compilation) -> str:
         """Return a sentence on sizes marked dynamic that have one value, or some only, as Markdown; ``""`` for none."""
         said = []
-        for name, decision in _named(self.run, compilation, fixed_symbols(compilation, None)):
+        for name, decision in self.run.with_names(compilation, fixed_symbols(compilation, None)):
             if ".shape[" in name:
                 at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
                 said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
@@ -92,7 +63,7 @@ class Circumstances:
 
     def _narrowed(self, compilation: Compilation) -> str:
         """Return a sentence on a condition that excludes sizes from those of a mark with ``min`` and ``max``."""
-        for name, created in _named(self.run, compilation, (
+        for name, created in self.run.with_names(compilation, (
                 each for each in compilation.symbols if each.kind == "created")):
             marked = Interval.read(created.range) or Interval()
             sizes = (marked.low, marked.low + 1, marked.high) if marked.low and marked.high else ()
@@ -105,26 +76,6 @@ class Circumstances:
                             "not true of all of these: without `min` and `max` in `mark_dynamic` a version may be for "
                             "some sizes only")
         return ""
-
-    def _versions_of(self, compilation: Compilation) -> _Versions:
-        key = compilation.compile_id.frame_key
-        if key not in self._versions:  # (the same for all versions of a function, of which there may be hundreds)
-            members = [each for each in self.run.capture.compilations if each.compile_id.frame_key == key]
-            self._versions[key] = self._read(members)
-        return self._versions[key]
-
-    def _read(self, members: Iterable[Compilation]) -> _Versions:
-        result = _Versions()
-        for each in members:
-            if each.outcome in ("skipped", "limit", "failed"):
-                continue
-            fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
-            result.fixed.update({name: decision.location for name, decision in fixed.items()})
-            created = (decision for decision in each.symbols if decision.kind == "created")
-            for name, decision in _named(self.run, each, created):
-                if name not in fixed:
-                    result.opened.setdefault(name, []).append((each, decision.source))
-        return result
 
     def _numbers(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
         facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
@@ -152,12 +103,3 @@ def value_change(change: Change) -> ValueChange:
     return ValueChange(change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords),
                        first.owner, is_global(first.source) and of_program)
 
-
-def _named(
-    run: RunIndex, compilation: Compilation, decisions: Iterable[SymbolDecision],
-) -> Iterator[tuple[str, SymbolDecision]]:
-    """Yield the sizes and numbers of decisions, in the user's words, with these."""
-    names = run.stack_names(compilation)
-    for decision in decisions:
-        for name in sources_in_words(decision.source, names):
-            yield name, decision

@@ -21,6 +21,8 @@ OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skip
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 #: Outcomes of compilations whose graphs are shown although no code calls them.
 WITHOUT_CODE = ("failed", "open", "loaded", "unknown")
+#: Outcomes of compilations that gave no version.
+LOST = ("skipped", "failed", "limit")
 #: Outcomes of compilations by which no call runs in plain Python.
 NOT_LOST = ("compiled", "open", "loaded")
 #: Characters of an error's message in a comment.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -31,11 +32,11 @@ from .changes import ELSEWHERE, Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
-from .formatting import files_of, on_branch, short_names
+from .formatting import LOST, files_of, on_branch, short_names
 from .function_summary import FunctionSummary, name_wrappers
 from .markdown import code
 from .pieces import Again, compiled_again, pieces_of
-from .size_conditions import condition_of_inductor
+from .size_conditions import condition_of_inductor, fixed_symbols
 from .user_source import UserSource
 
 
@@ -63,13 +64,14 @@ class RunIndex:
         self.source = UserSource(capture.sources)
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
+        self._sizes: dict[tuple[int, int, int], tuple[dict[str, SourceLocation | None], dict[str, str]]] = {}
         self._known_changes: dict[tuple[int, int, int], tuple[Version, Version, list[VersionChange]] | None] = {}
         self._match()
         self.short = short_names(files_of(capture))
 
     def _match(self) -> None:
         of_compilation: dict[tuple[int, int, int], tuple[CompiledFunction, Frame]] = {}
-        of_frame: dict[tuple[int, int], tuple[CompiledFunction, Frame]] = {}
+        of_frame: dict[tuple[int, int], list[tuple[CompiledFunction, Frame]]] = {}
         of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
         for function in self.capture.functions:
             for frame in function.frames:
@@ -79,14 +81,16 @@ class RunIndex:
                     of_code[(frame.code_name, compiled.filename, compiled.line)] = function, frame
                 for entry in frame.entries:
                     self.entries[entry.compile_id.key] = frame, entry
-                    of_compilation[entry.compile_id.key] = of_frame[entry.compile_id.frame_key] = function, frame
+                    of_compilation[entry.compile_id.key] = function, frame
+                    of_frame.setdefault(entry.compile_id.frame_key, []).append((function, frame))
         summaries: dict[object, FunctionSummary] = {}
         for compilation in self.capture.compilations:
             place = compilation.location
-            pair = of_compilation.get(compilation.compile_id.key) or of_frame.get(
-                compilation.compile_id.frame_key) or (
-                place and of_code.get((compilation.function, place.filename, place.line)))
-            if pair and _same_function(pair[1], compilation):
+            pairs = (of_compilation.get(compilation.compile_id.key),
+                     *of_frame.get(compilation.compile_id.frame_key, ()),
+                     place and of_code.get((compilation.function, place.filename, place.line)))
+            pair = next((pair for pair in pairs if pair and _same_function(pair[1], compilation)), None)
+            if pair:
                 summary = summaries.setdefault(id(pair[0]), FunctionSummary.from_function(pair[0]))
             else:
                 summary = FunctionSummary.from_compilation(compilation)
@@ -202,10 +206,35 @@ class RunIndex:
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
-        known: dict[tuple[int, int], set[tuple[str, str]]] = {}
-        return {c.compile_id.key: tuple(self._completed(c, change) for change in changes(
-            c, self.stack_names(c), known.setdefault(c.compile_id.frame_key, set())))
-            for c in self.capture.compilations}
+        earlier: dict[tuple[int, int], dict[tuple[int, int, int], dict[str, str]]] = {}
+        result, times = {}, Counter(each.compile_id.frame_key for each in self.capture.compilations)
+        for each in self.capture.compilations:
+            key, known = each.compile_id.key, earlier.setdefault(each.compile_id.frame_key, {})
+            found = changes(each, self.stack_names(each), known)
+            result[key] = tuple(self._completed(each, change) for change in found)
+            if times[each.compile_id.frame_key] > 1:
+                known[key] |= dict.fromkeys(self.sizes(each)[1], "") | (of.wanted if (of := self.version(each)) else {})
+        return result
+
+    def sizes(self, compilation: Compilation) -> tuple[dict[str, SourceLocation | None], dict[str, str]]:
+        """Return the sizes and numbers that a version fixes, with the places, and those left open, with their names."""
+        key = compilation.compile_id.key
+        if key not in self._sizes:
+            decisions = [] if compilation.outcome in LOST else compilation.symbols
+            fixed = {name: each.location for name, each in self.with_names(
+                compilation, fixed_symbols(compilation, self.version(compilation)) if decisions else ())}
+            self._sizes[key] = fixed, {name: each.source for name, each in self.with_names(compilation, (
+                each for each in decisions if each.kind == "created")) if name not in fixed}
+        return self._sizes[key]
+
+    def with_names(
+        self, compilation: Compilation, decisions: Iterable[SymbolDecision],
+    ) -> Iterator[tuple[str, SymbolDecision]]:
+        """Yield the sizes and numbers of decisions, in the user's words, with these."""
+        names = self.stack_names(compilation)
+        for decision in decisions:
+            for name in sources_in_words(decision.source, names):
+                yield name, decision
 
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
         """Return the changes since each version was compiled, most informative first; none for a first compilation."""
@@ -308,18 +337,14 @@ class RunIndex:
                 if new is not None and old is not None else None
         return self._known_changes[key]
 
-    def differences(self, compilation: Compilation) -> list[VersionChange]:
-        """Return in what a version differs from the earlier one that is most like it."""
-        compared = self._compared(compilation)
-        return compared[2] if compared else []
-
     def _others(self, compilation: Compilation) -> list[VersionChange]:
         """Return in what a version differs from the earlier one most like it, besides what failed."""
         names = self.stack_names(compilation)
         # (A variable of a closure has its name in a change, and its place in the guards.)
         reported = {subject for change in self.changes(compilation) for subject in (
             change.subject, *(in_words(failure.subject, names) for failure in change.failures))}
-        return [each for each in self.differences(compilation) if each.subject not in reported]
+        compared = self._compared(compilation)
+        return [each for each in (compared[2] if compared else ()) if each.subject not in reported]
 
     def besides(self, compilation: Compilation) -> str:
         """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""

@@ -10,13 +10,14 @@ import itertools
 import math
 from collections.abc import Iterable
 
-from ..records.model import Compilation, GraphBreak, SourceLocation
+from ..records.model import Compilation, CompileId, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
-from ..torch_text.events import graph_break
+from ..torch_text.events import AT_LIMIT, graph_break
 from ..torch_text.global_names import plain_name, resumed_function
-from ..torch_text.libraries import enters_compiled_code, is_library, knows_callers, wrapper_class
+from ..torch_text.libraries import enters_compiled_code, is_library, is_of_dynamo, knows_callers, wrapper_class
 from ..torch_text.met import what_blocks
 from .causes import cause, path_to, statement
+from .formatting import LOST
 from .function_summary import FunctionSummary
 from .markdown import code, count, prose, some
 from .numbers_for_text import NumberForText, numbers_for_text
@@ -102,7 +103,7 @@ def break_given_up_at(compilation: Compilation) -> GraphBreak | None:
 
 
 def _lost(compilations: Iterable[Compilation]) -> list[Compilation]:
-    lost = [c for c in compilations if c.outcome in ("skipped", "failed", "limit")]
+    lost = [c for c in compilations if c.outcome in LOST]
     return [] if lost and is_library(lost[0].location.filename if lost[0].location else "") else lost
 
 
@@ -144,17 +145,16 @@ def since_then(run: RunIndex, lost: Compilation) -> str:
     Torch skips all later calls of the code then, whatever its versions would serve (``apply_to_code`` of
     ``ConvertFrameReturn``, torch/_dynamo/types.py); at the recompile limit it goes on to use them.
     """
-    before = _versions_before(run, lost)
-    if lost.outcome != "skipped" or not before:
+    if not (before := _versions_before(run, lost.compile_id)) or lost.outcome != "skipped":
         return ""
     versions = "earlier version" if before == 1 else f"{before} earlier versions"
     return f" Since then all calls of it do, also those that its {versions} served."
 
 
-def _versions_before(run: RunIndex, compilation: Compilation) -> int:
-    this = compilation.compile_id
+def _versions_before(run: RunIndex, this: CompileId) -> int:
+    """Return the number of earlier versions, also those of other functions in the same wrapper."""
     return sum(c.compile_id.frame_key == this.frame_key and c.compile_id.key < this.key
-               for c in run.summary_of[this.key].done)
+               for c in run.capture.compilations if c.outcome == "compiled")
 
 
 def why_plain(run: RunIndex, compilation: Compilation) -> str:
@@ -163,7 +163,9 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     ``TinyGPT.forward`` runs in plain Python: line 34 (``if x.abs().max() > 3.0``), reached from line 54, breaks the
     graph inside the loop at line 53
     """
-    name = run.name_of(compilation)
+    name, meant = run.name_of(compilation), compilation.user_function
+    if meant is not None and meant.wrappers and not is_of_dynamo(meant.wrappers[0].filename):
+        name = f"{code(meant.wrappers[0].function)} around {code(meant.name)}"  # (the code that torch compiled)
     name += "," if run.branch_of(compilation) is not None else ""  # (which ends the clause that names the branch)
     if compilation.outcome == "limit":
         return _at_limit(run, compilation, name)
@@ -183,8 +185,8 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
         return f"{name} runs in plain Python: {where}{called} {how}"
     if failure is not None and failure.reason:
         return f"{name} runs in plain Python: {prose(graph_break(compilation.compile_id, failure.reason).reason)}"
-    which = f"the call that {code(str(compilation.compile_id))} began with" if _versions_before(run, compilation) \
-        else "its first call"
+    this = compilation.compile_id
+    which = f"the call that {code(str(this))} began with" if _versions_before(run, this) else "its first call"
     return f"{name} runs in plain Python: torch found no tensor operation on the path of {which}"
 
 
@@ -230,17 +232,12 @@ def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) 
 
 
 def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
-    summary = run.summary_of[compilation.compile_id.key]
-    versions = sum(c.compile_id.frame_key == compilation.compile_id.frame_key for c in summary.done)
-    why = _why_so_many(run, compilation)
+    versions, changes = _versions_before(run, compilation.compile_id), run.changes(compilation)
+    why = f" ({changes[0].row()})" if changes else ""
     calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
-    return f"{name} reached the recompile limit. {calls} run in plain Python{why}"
-
-
-def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
-    """Return why the most versions of a function did not match the call at the limit, as a clause."""
-    changes = run.changes(compilation)
-    return f" ({max(changes, key=lambda each: len(each.failures)).row()})" if changes else ""
+    go = f"raise {code(AT_LIMIT)}, as `fullgraph=True` is set" if (
+        compilation.failure and compilation.failure.kind == AT_LIMIT) else "run in plain Python"
+    return f"{name} reached the recompile limit. {calls} {go}{why}"
 
 
 def _at(run: RunIndex, where: SourceLocation | None, compilation: Compilation) -> str:

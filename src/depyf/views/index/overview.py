@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from ...advice.source import is_own
@@ -248,8 +249,6 @@ def _guards(run: SectionContext) -> list[str]:
 # --- Where to begin -----------------------------------------------------------------------------------
 #: A run with at most so many places is read at once.
 MOST = 3
-#: What became of a function that torch gave up. (Of a failed one the call may have raised the exception.)
-_LOST = {"skipped": "runs in plain Python", "failed": "was not compiled in {}", "limit": "reached the recompile limit"}
 
 
 @frozen
@@ -289,15 +288,15 @@ def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLoc
     broken_at = {(at.filename, at.line) for each in run.capture.compilations for broken in each.breaks
                  if (at := broken.location) is not None and is_own(at.filename)}
     for each in lost_functions(run.capture.compilations):
-        if each.location is not None and not is_own(each.location.filename) and any(
+        # (The place is one of the recompiles; or the program's own line at which a library's function was called.)
+        if each.outcome == "limit" or each.location is not None and not is_own(each.location.filename) and any(
                 (step.filename, step.line) in broken_at for step in each.stack):
-            continue  # a library's, called where the program's own line breaks a graph: that line is a place
+            continue
         where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
-        what = _LOST[each.outcome].format(code(str(each.compile_id)))
-        if texts := adviser.on_lost(each):
-            yield _Change(1, each.seconds, 1, f"{where}{texts[0]}", f"{run.name_of(each)} {what}")
-        elif each.outcome == "failed":
-            yield _Change(1, each.seconds, 1, why_plain(run, each), code(str(each.compile_id)))
+        texts, this = adviser.on_lost(each), code(str(each.compile_id))
+        what = "runs in plain Python" if each.outcome == "skipped" else f"was not compiled in {this}"
+        yield _Change(1, each.seconds, 1, *(
+            (f"{where}{texts[0]}", f"{run.name_of(each)} {what}") if texts else (why_plain(run, each), this)))
 
 
 def _lost_at(compilation: Compilation) -> list[SourceLocation]:
@@ -323,8 +322,14 @@ def _changes_of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceL
 
 
 def _changes_of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
+    limits = [each for each in lost_functions(run.capture.compilations) if each.outcome == "limit"]
     for summary in run.summaries:
-        for advice, again in adviser.recompiles_by_advice(summary.recompiles).items():
+        advised = adviser.recompiles_by_advice(summary.recompiles)
+        versions = {advice: Counter(each.compile_id.frame_key for each in again) for advice, again in advised.items()}
+        for advice, again in advised.items():
+            # (A function at the limit begins with what most of its versions are for.)
+            reached = [f"{run.name_of(each)} reached the recompile limit; " for each in limits if 0 < versions[advice][
+                key := each.compile_id.frame_key] == max(number[key] for number in versions.values())]
             spent = sum(each.seconds for each in again)
-            what = f"{count(len(again), 'recompile')} of {summary.title}, {seconds(spent)}"
-            yield _Change(0, spent, len(again), advice.change, what)
+            what = f"{''.join(reached)}{count(len(again), 'recompile')} of {summary.title}, {seconds(spent)}"
+            yield _Change(len(reached), spent, len(again), advice.change, what)

@@ -38,7 +38,7 @@ def recompiles(run: SectionContext) -> list[str]:
         actions, reasons = (run.advice.on(recompiled, is_action) for is_action in (True, False))
         if not actions and not reasons:
             reasons = list(filter(None, [run.advice.on_outer_break(recompiled[0])]))
-        for heading, texts in (("To compile less often", actions), ("Why there are several versions", reasons)):
+        for heading, texts in (("To compile less often", actions), ("Why torch compiled it again", reasons)):
             if texts:
                 lines += ["", f"{heading}:", "", *(f"* {text}" for text in texts)]
     if not lines:

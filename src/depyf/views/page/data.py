@@ -26,7 +26,7 @@ from ...torch_text.run_ids import without_addresses
 from ..causes import breaks_by_place, breaks_by_reason, cause, failures_by_kind, heading, not_compiled, path_to
 from ..changes import in_words, row
 from ..findings import Totals, seconds_by_phase
-from ..formatting import is_from_file
+from ..formatting import LOST, is_from_file
 from ..function_summary import FunctionSummary
 from ..index.overview import first_changes
 from ..index.recompiles import is_of_program, is_used, range_of
@@ -118,7 +118,6 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     elif account is not None:
         why = spans(prose(without_addresses(account.explanation.partition("\n")[0])))
     changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []
-    own = run.index.advice.on_limit(members) if first.outcome == "limit" else run.index.advice.on_lost(first)
     hints = [prose(without_addresses(hint)) for hint in in_order(account.hints)] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.place),
@@ -126,7 +125,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
         "text": spans(why_plain(run.index, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
         "rows": [spans(row(each)) for each in changes if each][:3],
-        "hints": [spans(hint) for hint in dict.fromkeys([*own, *hints])]}
+        "hints": [spans(hint) for hint in dict.fromkeys([*run.index.advice.on_lost(first), *hints])]}
 
 
 def symbols_data(run: Run) -> list[Json]:
@@ -218,7 +217,7 @@ def _traced(run: Run) -> None:
         # (Of what was given up nothing is left: its function runs in plain Python, and what that calls by itself.)
         for traced in compilation.traced if compilation.outcome in ("compiled", "unknown") else ():
             run.lines[traced.filename].traced.update(traced.lines)
-        if compilation.outcome in ("skipped", "failed", "limit") and compilation.location is not None:
+        if compilation.outcome in LOST and compilation.location is not None:
             run.lines[compilation.location.filename].python[compilation.location.line] = compilation.outcome
     for frame in run.capture.frames:
         if frame.location is not None and frame.entries:

@@ -30,7 +30,6 @@ from ....model.guards import (
 from ....model.reading import Keys, Reader, is_literal, keys_in
 from ....records.model import CacheEntry, Capture, Compilation, Frame
 from ....records.naming import legal_identifier, transformed_function
-from ....torch_text.guard_failures import are_numbers
 from ....torch_text.user_expressions import known_on_stack, with_stack_names
 from ....torch_text.wrapping import comment
 from ....values import Same, frozen, once
@@ -127,6 +126,23 @@ class Version:
         for subject, fact in filter(None, (fact_of(one, self.sizes) for one in self.conditions)):
             if subject not in result or _WEIGHT[result[subject].kind] < _WEIGHT[fact.kind]:
                 result[subject] = fact
+        return result
+
+    @functools.cached_property
+    def wanted(self) -> dict[str, str]:
+        """The one value or type that it takes of things, as torch has them when a guard fails: ``{"x.ndim": "2"}``."""
+        result: dict[str, str] = {}
+        for subject, fact in self.facts.items():
+            match fact.condition:
+                case Tensor() as one:
+                    sizes = {f"shape[{k}]": str(size) for k, size in enumerate(one.size) if size is not None}
+                    result |= {f"type({subject})": "Tensor", **{f"{subject}.{name}": value for name, value in {
+                        "ndim": str(len(one.size)), "dtype": f"torch.{one.dtype}",
+                        "requires_grad": str(one.requires_grad), **sizes}.items()}}
+                case Type() as one:
+                    result[f"type({subject})"] = one.name
+                case _ if fact.kind == "value":
+                    result |= {f"type({subject})": "NoneType"} if fact.text == "None" else {subject: fact.text}
         return result
 
     @functools.cached_property
@@ -291,7 +307,6 @@ class Change:
         seen_by: the label of the version that looks at something that the other does not look at, where that only
             follows from the other differences; else empty.
         module: the module or object that this is a part of.
-        is_open: the newer version takes a range of values of it.
     """
 
     subject: str
@@ -301,7 +316,6 @@ class Change:
     times: int = 1
     seen_by: str = ""
     module: str = ""
-    is_open: bool = False
 
     @property
     def text(self) -> str:
@@ -534,11 +548,9 @@ def version_differences(old: Version, new: Version, names: Mapping[str, str]) ->
             was, now = (replace(each, value=each.value.removeprefix("any ")) for each in (was, now))
         elif now.kind == "none" or was.kind in ("type", "object"):  # (the older version takes more)
             continue
-        is_open = (was.kind in ("equal", "open") or are_numbers((was.value,))) and (
-            change.subject in new.sizes.open or now.kind in ("equal", "open", "type"))
         if was.kind != "none" or is_literal(now.value):
             same = failing if was.kind != "none" else asked
-            same.append(replace(change, subject=subject, was=was, now=now, is_open=is_open))
+            same.append(replace(change, subject=subject, was=was, now=now))
     # (A size that changes is often open in the next version. A value of the program's own may change at each call.)
     return sorted(failing, key=lambda each: ".shape[" in each.subject) + ([] if _ends_earlier(old, new) else asked)
 
