@@ -174,7 +174,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
         reason = prose(_first_paragraph(failure.reason, compilation)) if failure else ""
         kind = code(failure.kind) if failure and failure.kind else "an error"
         at = f" at {_at(run, failure.location, compilation)}" if failure and failure.location else ""
-        again = " again" if _versions_before(run, compilation) else ""
+        again = " again" if _versions_before(run, compilation.compile_id) else ""
         return f"{name} was not compiled{again}: {kind}{at}" + (f": {reason}" if reason else "")
     broken = break_given_up_at(compilation)
     if broken is not None:
