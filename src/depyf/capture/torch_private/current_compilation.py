@@ -44,8 +44,10 @@ def is_exporting() -> bool:
 
     (That has the numbers under which a program was exported with ``strict=True``.)
     """
-    packaging = private_api.AOT_INDUCTOR.imported() and private_api.AOT_INDUCTOR.get().aot_compilation
-    return bool(packaging or getattr(_exporting, "calls", ()) and is_without_frame())
+    if getattr(_exporting, "calls", ()) and is_without_frame():
+        return True
+    return private_api.AOT_INDUCTOR.imported() and bool(
+        getattr(private_api.AOT_INDUCTOR.get_or(None), "aot_compilation", False))
 
 
 def compile_id() -> tuple[int, int, int] | None:
