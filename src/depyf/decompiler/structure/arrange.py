@@ -36,7 +36,7 @@ from .arrange_tries import (
     break_branch,
     break_in_loop,
     is_break,
-    join_withs,
+    join_line,
     leave_by_break,
     with_finally,
 )
@@ -68,18 +68,21 @@ def arrange(body: Body) -> None:
     """Arrange the statements of a body as its author did."""
     if body.scope.kind == "lambda":
         return
-    split_asserts(body.statements, body.scope)
+    stmts = all_statements(body.statements)
+    if any(isinstance(each, ast.Assert) for each in stmts):
+        split_asserts(body.statements, body.scope)
     end = "" if body.is_namespace else "return"
     if not compound_places(body.statements) or body.evidence is None:
         if body.statements and leaves_by(body.statements[-1], end):
             body.statements.pop()
         return
-    stmts = all_statements(body.statements)
     returns = [each for each in stmts if isinstance(each, ast.Return)]
     arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)))
     for each in returns:
         arrangement.place(each)
-    join_withs(body.evidence, body.statements)
+    for stmt in reversed(stmts):
+        if isinstance(stmt, (ast.With, ast.AsyncWith)):
+            join_line(body.evidence, stmt)
     arrangement.place_ends(body.statements)
     arrangement.suite(body.statements, end, _END)
 
@@ -168,8 +171,8 @@ class _Arrangement:
         assert isinstance(loop, LOOPS)
         inner = self.evidence.column(loop.body[0])
         copies = [(suite, number) for suite, number in _in_branches(loop.body)
-                  if inner is not None and self.evidence.first_line(suite[number]) is not None
-                  and (column := self.evidence.column_of_head(suite[number])) is not None and column < inner]
+                  if inner is not None and (column := self.evidence.column_of_head(suite[number])) is not None
+                  and column < inner and self.evidence.first_line(suite[number]) is not None]
         if not copies or not (rest or is_endless(loop)):
             return
         suite, number = copies[0]

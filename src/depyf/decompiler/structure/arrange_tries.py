@@ -158,16 +158,13 @@ def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 _With = ast.With | ast.AsyncWith
 
 
-def join_withs(evidence: Evidence, stmts: list[ast.stmt]) -> None:
-    """Write ``with b:`` that is alone in ``with a:`` on one line as ``with a, b:``, in a suite and those in it."""
-    for stmt in stmts:
-        for suite in suites_of(stmt):
-            join_withs(evidence, suite)
-        while isinstance(stmt, _With) and (inner := _only_with(stmt)) is not None:
-            one, other = (evidence.start(each.items[0].context_expr) for each in (stmt, inner))
-            if one is None or other is None or one[0] != other[0]:
-                break
-            _join(stmt, inner)
+def join_line(evidence: Evidence, stmt: _With) -> None:
+    """Write ``with b:`` that is alone in ``with a:`` on one line as ``with a, b:``."""
+    while (inner := _only_with(stmt)) is not None:
+        one, other = (evidence.start(each.items[0].context_expr) for each in (stmt, inner))
+        if one is None or other is None or one[0] != other[0]:
+            return
+        _join(stmt, inner)
 
 
 def arrange_with(evidence: Evidence, stmt: _With) -> None:
