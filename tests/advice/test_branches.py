@@ -76,7 +76,7 @@ def test_a_rewriting_is_given_to_a_trial(body, written):
 def test_the_cost_of_both_sides_names_gradients():
     """A trial has the calls that it has: here it takes one with zeros alone."""
     (advice,) = candidates(site("if y.sum() > 0:\n    y = y / n"))
-    assert advice.cost.endswith("if that which is not taken has no finite gradient, gradients are NaN")
+    assert advice.cost.endswith("if the side that is not taken has no finite gradient, gradients are NaN")
     y = torch.zeros(2, requires_grad=True)
     torch.where(y.sum() > 0, y / y.max(), y).sum().backward()
     assert y.grad.isnan().all()

@@ -23,7 +23,7 @@ from .source import Site, called, own_parts
 from .tensor_values import Unproven, Values, effect, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
-_COST = "both sides are computed at each call; if that which is not taken has no finite gradient, gradients are NaN"
+_COST = "both sides are computed at each call; if the side that is not taken has no finite gradient, gradients are NaN"
 _BOTH = "`torch.where`, which a graph can hold, computes both sides at each call"
 _MAY_BE_SAME = (f"{_BOTH}: that is the same only where both are free of effects and of what can raise, give tensors of "
                 "one shape and dtype, and have finite gradients")

@@ -41,6 +41,7 @@ from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue
 from .libraries import (
     asks_for_sizes,
     is_generated,
+    is_hook,
     is_library,
     is_of_backend,
     is_of_compiler,
@@ -49,7 +50,6 @@ from .libraries import (
     is_polyfill,
     is_public,
     torch_folder,
-    watches,
 )
 from .met import FRAME, IN_LOOP
 from .modules import cache_bypass_reason, cache_key_parts
@@ -573,7 +573,7 @@ class EventReader:
         return tuple(
             SourceLocation(file, int(frame.get("line") or 0), str(frame.get("name") or ""), str(frame.get("loc") or ""))
             for frame in frames if isinstance(frame, dict)
-            and not watches(file := self._string(frame.get("filename"))))
+            and not is_hook(file := self._string(frame.get("filename"))))
 
     def _string(self, value: Any) -> str:
         if not isinstance(value, int):

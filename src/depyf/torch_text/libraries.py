@@ -18,8 +18,8 @@ def is_library(filename: str) -> bool:
     return _is_torchs(path) or _STANDARD.search(path) is not None
 
 
-def watches(filename: str) -> bool:
-    """Return whether a path is of a file of depyf's, by which torch calls parts of its own while depyf watches."""
+def is_hook(filename: str) -> bool:
+    """Return whether a path is of a file of depyf's that wraps functions of torch's while depyf watches."""
     return "/depyf/capture/torch_private/" in _with_slashes(filename)
 
 

@@ -161,17 +161,17 @@ def _is_ours(entry: Any) -> bool:
 
 @contextlib.contextmanager
 def all_eager() -> Iterator[None]:
-    """Inside, functions that were compiled run as they are written, and operators like ``torch.cond`` as ever.
+    """Inside, functions that were compiled run as they are written, and operators like ``torch.cond`` as usual.
 
     (Those compile the functions that they get also in eager Python, and have no gradients where that is switched off.)
     """
     stance = private_api.PUBLIC_STANCE.get_or(contextlib.nullcontext)
 
-    def as_ever(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def usual(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         with stance("default"):
             return call(*args, **kwargs)
 
-    undo = replaced(private_api.OPERATOR_IN_EAGER, as_ever) if private_api.OPERATOR_IN_EAGER.present() else lambda: None
+    undo = replaced(private_api.OPERATOR_IN_EAGER, usual) if private_api.OPERATOR_IN_EAGER.present() else lambda: None
     try:
         with stance("force_eager"):
             yield

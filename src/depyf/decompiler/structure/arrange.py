@@ -22,7 +22,6 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
-import sys
 from typing import TYPE_CHECKING
 
 from ..lift.spelling import INDENTATION, folds_not, negate
@@ -40,7 +39,7 @@ from .arrange_tries import (
     leave_by_break,
     with_finally,
 )
-from .evidence import TO_TEST, Evidence, Exit
+from .evidence import AFTER_ALL, TO_TEST, Evidence, Exit
 from .frames import (
     LEAVES,
     LOOPS,
@@ -59,9 +58,6 @@ from .spell_tests import split_asserts
 
 if TYPE_CHECKING:
     from ..bodies import Body
-
-#: The line after a function.
-_END = sys.maxsize
 
 
 def arrange(body: Body) -> None:
@@ -84,7 +80,7 @@ def arrange(body: Body) -> None:
         if isinstance(stmt, (ast.With, ast.AsyncWith)):
             join_line(body.evidence, stmt)
     arrangement.place_ends(body.statements)
-    arrangement.suite(body.statements, end, _END)
+    arrangement.suite(body.statements, end, AFTER_ALL)
 
 
 def _operands(test: ast.expr) -> list[ast.expr]:
@@ -162,7 +158,7 @@ class _Arrangement:
                 stmt.body[-1], ast.Break):
             return False
         begin, column = self.evidence.line_after(stmt.body[:-1]), self.evidence.column(stmt.body[0])
-        written = self.evidence.exit_between(begin, sys.maxsize, "break")
+        written = self.evidence.exit_between(begin, AFTER_ALL, "break")
         return written is not None and written.column is not None and column is not None and written.column < column
 
     def _breaks(self, stmts: list[ast.stmt], at: int) -> None:

@@ -7,12 +7,11 @@ them was written follows from the indentation of ``b()``, as it does for code co
 from __future__ import annotations
 
 import ast
-import sys
 
 from ..emit.text import TRY
 from ..lift.spelling import IF_TO_TEST, first_part, folds_not, negate
 from ..nodes import Literal, all_statements, at_line, line_of, part_of, suites_of
-from .evidence import INDENTATION, TO_TEST, Evidence, Exit
+from .evidence import AFTER_ALL, INDENTATION, TO_TEST, Evidence, Exit
 from .frames import (
     LOOPS,
     always_fits,
@@ -26,9 +25,6 @@ from .frames import (
     never_falls,
     word_of,
 )
-
-#: The line after a function.
-_END = sys.maxsize
 
 
 def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
@@ -64,7 +60,7 @@ def else_or_after(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
         return
     first = rest[0]
     if isinstance(stmt, ast.Try) and isinstance(first, (ast.Break, ast.Continue)) and evidence.column(first) is None:
-        written = evidence.exit_between(evidence.line_after(stmt.handlers[-1].body), _END, word_of(first))
+        written = evidence.exit_between(evidence.line_after(stmt.handlers[-1].body), AFTER_ALL, word_of(first))
         if written is not None:
             evidence.set_place(first, written)
     count = len(stmt.orelse)

@@ -19,6 +19,7 @@ columns wide, and no other instruction has it: ``continue``.
 from __future__ import annotations
 
 import ast
+import sys
 from bisect import bisect_left
 from collections.abc import Collection
 from functools import cache, cached_property
@@ -32,6 +33,8 @@ from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, offset_of
 from .frames import is_nothing, word_of
 from .leftovers import Leftovers, one_line_guards
 
+#: A line that is after each line of a function.
+AFTER_ALL = sys.maxsize
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
 #: Operations that these leave, and those that leave loops, handlers and ``with`` before them.
