@@ -14,6 +14,7 @@ import json
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -41,32 +42,28 @@ OUT = Path(__file__).parents[1] / "src" / "depyf" / "bytecode" / "opcodes.py"
 ROWS = "TABLES: dict[tuple[int, int], OpcodeTable] = {\n"
 
 
-def wrapped(items: list[str], brackets: str, width: int = 118) -> str:
-    """Return items as a display of several lines."""
-    if not items:
-        return brackets
-    lines, line = [], "           "
-    for item in items:
-        if len(line) + len(item) + 2 > width:
-            lines.append(line)
-            line = "           "
-        line += f" {item},"
-    return "\n".join([brackets[0], *lines, line, f"        {brackets[1]}"])
+def text(words: list[str]) -> str:
+    """Return words as a string, of several lines if need be."""
+    lines = textwrap.wrap(" ".join(words), width=107)
+    if len(lines) < 2 and len("".join(lines)) < 98:
+        return '"' + "".join(lines) + '"'
+    return '"""\n' + "".join(f"            {line}\n" for line in lines) + '        """'
 
 
-def mapping(values: dict[str, int]) -> str:
-    return wrapped([f'"{n}": {c}' for n, c in sorted(values.items(), key=lambda p: (p[1], p[0]))], "{}")
-
-
-def names(values: tuple[str, ...]) -> str:
-    return wrapped([f'"{n}"' for n in sorted(values)], "()")
+def words(values: dict[str, int], step: int) -> list[str]:
+    """Return names by their numbers; a number comes before a name that has not that of the one before plus ``step``."""
+    result: list[str] = []
+    following = 0
+    for name, value in sorted(values.items(), key=lambda pair: (pair[1], pair[0])):
+        result += [name] if value == following else [str(value), name]
+        following = value + step
+    return result
 
 
 def rendered(version: tuple[int, int], table: OpcodeTable) -> str:
-    fields = {
-        "opcodes": mapping(table.opcodes), "caches": mapping(table.caches), "base": repr(table.base),
-        "removed": names(table.removed)}
-    lines = "".join(f"        {name}={text},\n" for name, text in fields.items() if text not in ("()", "{}", "None"))
+    fields = {"opcodes": text(table.opcodes.split()), "caches": text(table.caches.split()), "base": repr(table.base),
+              "removed": text(table.removed.split())}
+    lines = "".join(f"        {name}={value},\n" for name, value in fields.items() if value not in ("None", '""'))
     return f"    {version}: OpcodeTable(\n{lines}    ),\n"
 
 
@@ -83,7 +80,7 @@ def table(now: dict[str, Any], before: dict[str, Any] | None) -> OpcodeTable:
         if len(difference) < len(opcodes) / 2:
             removed = [n for n in old if n not in opcodes]
             opcodes, base = difference, tuple(before["version"])
-    return OpcodeTable(opcodes, now["caches"], base, tuple(removed))
+    return OpcodeTable(*map(" ".join, (words(opcodes, 1), words(now["caches"], 0))), base, " ".join(sorted(removed)))
 
 
 def main() -> None:

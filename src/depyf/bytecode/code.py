@@ -67,18 +67,32 @@ class Table:
 
     def __init__(self, version: tuple[int, int]) -> None:
         row = TABLES[version]
-        opcodes = {**table(row.base).opcodes, **row.opcodes} if row.base is not None else row.opcodes
-        opcodes = {name: number for name, number in opcodes.items() if name not in row.removed}
+        opcodes = dict(table(row.base).opcodes) if row.base is not None else {}
+        opcodes |= _numbered(row.opcodes, 1)
+        opcodes = {name: number for name, number in opcodes.items() if name not in row.removed.split()}
         self.version = version
-        self.opcodes: dict[str, int] = opcodes
+        self.opcodes = opcodes
         self.names = [f"<{number}>" for number in range(256)]
         for name, number in opcodes.items():
             self.names[number] = name
         self.caches = [0] * 256
-        for name, count in row.caches.items():
+        for name, count in _numbered(row.caches, 0).items():
             self.caches[opcodes[name]] = count
         self.jumps = [jump_of(name, version) for name in self.names]
         self.rows = list(zip(self.names, [2 + 2 * count for count in self.caches], self.jumps))
+
+
+def _numbered(words: str, step: int) -> dict[str, int]:
+    """Return names with their numbers: each that of the name before it plus ``step``, unless a number precedes it."""
+    result: dict[str, int] = {}
+    number = 0
+    for word in words.split():
+        if word.isdecimal():
+            number = int(word)
+        else:
+            result[word] = number
+            number += step
+    return result
 
 
 def jump_of(name: str, version: tuple[int, int]) -> int:
