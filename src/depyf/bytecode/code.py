@@ -71,7 +71,7 @@ class Table:
         opcodes |= _numbered(row.opcodes, 1)
         opcodes = {name: number for name, number in opcodes.items() if name not in row.removed.split()}
         self.version = version
-        self.opcodes = opcodes
+        self.opcodes: dict[str, int] = opcodes
         self.names = [f"<{number}>" for number in range(256)]
         for name, number in opcodes.items():
             self.names[number] = name

@@ -84,14 +84,6 @@ class CodeScope:
             return parsed if text == node.value else ast.Starred(parsed, LOAD)
         return node
 
-    def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
-        """Return name, annotation and number of the annotation with a number in a set (3.14)."""
-        if name == deferred.CONDITIONAL and type(number) is int:
-            for known in self.annotations:
-                if known.index == number:
-                    return self.plain_name(known.name), known.value, number
-        return None
-
     # --- places -----------------------------------------------------------------------------------
     def position(self, offset: int) -> Position | None:
         """Return the place in the source of the operation at a byte offset; ``None`` where its column is not known."""
@@ -109,8 +101,7 @@ class CodeScope:
 
     def has_columns(self) -> bool:
         """Return whether columns of the source are known."""
-        return self.has_places and any(
-            position is not None and position.column is not None for position in positions(self.code))
+        return self.has_places and any(place is not None and place.column is not None for place in positions(self.code))
 
     def _position(self, offset: int) -> Position | None:
         known = positions(self.code) if self.has_places else []
@@ -119,9 +110,9 @@ class CodeScope:
     # --- the compiler's quirks with expressions, by version ------------------------------------------
     # Which constants it folds, drops and tests, what it iterates over instead, which jumps it threads across lines: so
     # that the text of an expression becomes the same code again.
-    def formats_percent(self) -> bool:
-        """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""
-        return self.code.version >= (3, 11)
+    def is_exact(self) -> bool:
+        """Return whether the text is to compile to the very code: it is not simplified."""
+        return self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
 
     def dropped_constant(self, node: ast.expr) -> ast.expr:
         """Write a constant that is evaluated and dropped.
@@ -134,29 +125,7 @@ class CodeScope:
 
     def in_barrier(self, node: ast.expr) -> ast.expr:
         """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
-        if not isinstance(node, Literal) or self.code.version < (3, 10):
-            return node
-        return decided(node) if self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED else node
-
-    def folds_not(self) -> bool:
-        """Return whether the compiler makes ``a not in b`` of ``not a in b``, also where that decides a jump."""
-        return self.code.version < (3, 14)
-
-    def limits_the_stack(self) -> bool:
-        """Return whether the compiler puts many parts of an f-string, or many arguments, into a collection first."""
-        return self.code.version >= (3, 10)
-
-    def adds_f_strings(self) -> bool:
-        """Return whether the compiler leaves the sum of a text and an f-string without fields as it is."""
-        return self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED and self.code.version < (3, 14)
-
-    def has_constant_keys(self) -> bool:
-        """Return whether the compiler puts the constant keys of a dictionary into one constant."""
-        return self.code.version < (3, 14)
-
-    def tests_constants(self) -> bool:
-        """Return whether the compiler leaves conditions of one constant to the interpreter."""
-        return not (3, 10) <= self.code.version < (3, 14)
+        return decided(node) if isinstance(node, Literal) and self.code.version >= (3, 10) and self.is_exact() else node
 
     def looked_through(self, node: ast.expr) -> ast.expr:
         """Write what is iterated over or searched so that the compiler leaves it as it is.
@@ -164,14 +133,10 @@ class CodeScope:
         It makes a list a tuple, and a set of constants one constant (``fold_iter``, ``fold_compare`` in ast_opt.c;
         flowgraph.c of 3.14).
         """
-        if isinstance(node, LiteralSet):
-            return node
-        if (
-            isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
-            or isinstance(node, ast.Set) and all(isinstance(item, ast.Constant) for item in node.elts)
-        ):
-            return ast.BoolOp(ast.And(), [ast.Constant(1), node])
-        return node
+        is_changed = (isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
+                      or isinstance(node, ast.Set) and not isinstance(node, LiteralSet)
+                      and all(isinstance(item, ast.Constant) for item in node.elts))
+        return ast.BoolOp(ast.And(), [ast.Constant(1), node]) if is_changed else node
 
     def begins_a_line(self, node: OnItsLine) -> None:
         """Have an expression begin on another line than the whole, where jumps are threaded within a line only.

@@ -274,7 +274,7 @@ class SlotExecutor(SymbolicExecutor):
         assert isinstance(entry, ast.Name)
         return entry
 
-    def emit(self, state: State, stmt: ast.stmt) -> None:
+    def emit(self, state: State, stmt: ast.stmt, before: bool = False) -> None:
         """Append a statement, after what was evaluated before it."""
         if isinstance(stmt, (ast.Import, ast.ImportFrom)):
             self.settle(state, constants=False)
@@ -365,7 +365,7 @@ def _(executor: SlotExecutor, state: State, op: Op) -> None:
         name = executor.name(f"import{len(executor.imported)}")
         own = "locals" if op.kind is o.STORE_NAME else "globals"
         executor.imported[name] = f"{executor.name('py')}.{own}()[{op.arg!r}] = {name}"
-        executor.store(state, ast.Name(name, STORE))
+        executor.store_value(state, ast.Name(name, STORE), state.pop())
     else:
         executor.usual(state, op)
 

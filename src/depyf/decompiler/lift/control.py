@@ -15,7 +15,6 @@ from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName, with_oper
 from .definitions import annotate, finish_import
 from .spelling import negate, spelled
 from .stack import (
-    Augmented,
     CaseTest,
     Caught,
     Duplicate,
@@ -41,18 +40,21 @@ if TYPE_CHECKING:
     from .executor import SymbolicExecutor
 
 
-RULES: dict[str, Rule] = {}
+#: Operations that are one expression, or leave one entry, of what they take off the stack.
+RULES: dict[str, Rule] = {
+    "EXPR": lambda executor, state, node: node,
+    "IFEXP": lambda executor, state, arms: ast.IfExp(spelled(executor.scope, executor.pop(state)), *arms),
+    "NOT_IFEXP": lambda executor, state, arms: ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), *arms),
+    o.GET_ITER: lambda executor, state, _: state.stack.append(
+        Iter(executor.scope.looked_through(executor.pop(state)))),
+    o.GET_AITER: lambda executor, state, _: state.stack.append(Iter(executor.pop(state), True)),
+    o.CHECK_EXC_MATCH: lambda executor, state, _: state.stack.append(Special("match", executor.pop(state))),
+    o.BEFORE_WITH: lambda executor, state, _: state.stack.extend(
+        (Exit(executor.pop(state), False), PendingTarget(Target("value")))),
+    o.BEFORE_ASYNC_WITH: lambda executor, state, _: state.stack.extend(
+        (Exit(executor.pop(state), True), PendingTarget(Target("value")))),
+}
 rule = registrar(RULES)
-
-
-@rule(o.GET_ITER)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    state.stack.append(Iter(executor.scope.looked_through(executor.pop(state))))
-
-
-@rule(o.GET_AITER)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    state.stack.append(Iter(executor.pop(state), True))
 
 
 @rule(o.YIELD)
@@ -62,11 +64,6 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
     is_wide = place is not None and (place.line, place.column) != (
         place.end_line, (place.end_column or 0) - len("yield"))  # as ``yield None`` is
     return ast.Yield(None if is_none(value) and not is_wide else value)
-
-
-@rule(o.YIELD_FROM)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
-    return ast.YieldFrom(executor.pop(state))
 
 
 @rule(o.AWAIT)
@@ -98,21 +95,6 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
         raise CannotDecompile(LIFT, "POP_EXCEPT outside a handler")
 
 
-@rule(o.CHECK_EXC_MATCH)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    state.stack.append(Special("match", executor.pop(state)))
-
-
-@rule(o.BEFORE_WITH)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    state.stack.extend((Exit(executor.pop(state), False), PendingTarget(Target("value"))))
-
-
-@rule(o.BEFORE_ASYNC_WITH)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    state.stack.extend((Exit(executor.pop(state), True), PendingTarget(Target("value"))))
-
-
 @rule("LEAVE")
 def _(executor: SymbolicExecutor, state: State, kind: str) -> None:
     """End a protected body, whose clean-up was already taken out (see ``structure.region_cfg``)."""
@@ -128,6 +110,7 @@ def _(executor: SymbolicExecutor, state: State, kind: str) -> None:
 @rule(o.POP)
 def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     entry = state.pop()
+    top = state.stack[-1] if state.stack else None
     if isinstance(entry, Special):
         if isinstance(entry, ImportedModule):
             finish_import(executor, state, entry)
@@ -140,20 +123,15 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
         if isinstance(entry.owner, Unpack):
             entry.owner.fill(executor, state, entry.index, None)
         return
-    if isinstance(entry, (Iter, Exit, Caught, StackParameter, Subject)):
-        return
     if isinstance(entry, Duplicate):
         if any(e is entry for e in state.stack):
             return
         entry = entry.value
         if isinstance(entry, (ast.Name, ast.Constant)):
             return
-    if isinstance(entry, Augmented):
-        raise CannotDecompile(LIFT, "an in-place operation that is not stored")
-    if isinstance(entry, TemporaryName):
+    if isinstance(entry, (Iter, Exit, Caught, StackParameter, Subject, TemporaryName)):
         return
     value = executor.resolve(entry)
-    top = state.stack[-1] if state.stack else None
     if isinstance(value, Literal):
         value = executor.scope.dropped_constant(value)
     elif isinstance(value, Comprehension) and (
@@ -201,8 +179,6 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 
 
 # --- patterns of ``match`` ---------------------------------------------------------------------------
-
-
 @rule("CASE")
 def _(executor: SymbolicExecutor, state: State, case: Case) -> ast.expr:
     if state.parameters:
@@ -282,13 +258,6 @@ def alone(executor: SymbolicExecutor, ops: list[Op]) -> ast.expr:
 
 
 # --- expressions with branches in them ---------------------------------------------------------------
-
-
-@rule("EXPR")
-def _(executor: SymbolicExecutor, state: State, node: ast.expr) -> ast.expr:
-    return node
-
-
 def fold_bool(executor: SymbolicExecutor, op: ast.boolop, left: ast.expr, right: ast.expr) -> FoldedBool:
     """Return ``left and right`` (or ``or``), joined with operands of the same operator."""
     values = [left, right]
@@ -298,7 +267,7 @@ def fold_bool(executor: SymbolicExecutor, op: ast.boolop, left: ast.expr, right:
         values = [left, *right.values]
     if isinstance(left, FoldedBool) and type(left.op) is type(op) and left.folded:
         values = left.values + values[1:]
-    if not executor.scope.tests_constants():
+    if (3, 10) <= executor.scope.code.version < (3, 14):  # (whose compilers decide conditions of one constant)
         values[:-1] = map(executor.scope.in_barrier, values[:-1])
     return FoldedBool(op, values)
 
@@ -364,16 +333,6 @@ for _name, _op in (("AND", ast.And()), ("OR", ast.Or())):
     RULES[_name] = partial(condition, op=_op)
     RULES[f"VALUE_{_name}"] = partial(value_bool, op=_op)
     RULES[f"NOT_{_name}"] = partial(negated, op=_op)
-
-
-@rule("IFEXP")
-def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> ast.expr:
-    return ast.IfExp(spelled(executor.scope, executor.pop(state)), *arms)
-
-
-@rule("NOT_IFEXP")
-def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> ast.expr:
-    return ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), *arms)
 
 
 @rule("CHAIN")

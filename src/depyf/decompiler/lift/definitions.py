@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.operations import registrar
-from ..annotations import GenericBase, with_parameters
+from ..annotations import CONDITIONAL, GenericBase, with_parameters
 from ..errors import LIFT, CannotDecompile
 from ..names import is_name
-from ..nodes import BuildClassName, NumberedAnnotation, at_line, line_of
+from ..nodes import NumberedAnnotation, at_line, line_of
 from .stack import STORE, ClassExpr, FunctionExpr, ImportedModule, ImportedName, Rule, Special, State, is_none
 
 if TYPE_CHECKING:
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
-
-
-@rule(o.LOAD_BUILD_CLASS)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
-    return BuildClassName()
 
 
 def build_class(executor: SymbolicExecutor, values: list[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
@@ -73,11 +68,6 @@ def definition(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.st
 
 
 # --- ``name: annotation`` in modules and classes -----------------------------------------------------
-@rule(o.SETUP_ANNOTATIONS)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    pass
-
-
 def as_annotation(executor: SymbolicExecutor, state: State, stmt: ast.Assign) -> bool:
     """Write ``__annotations__["x"] = T`` as ``x: T``, and return whether ``stmt`` is such a store."""
     target = stmt.targets[0]
@@ -104,11 +94,9 @@ def annotate(
         value = last.value
         state.stmts.pop()
     target = ast.Name(name, STORE)
-    if number is None:
-        statement = ast.AnnAssign(target, annotation, value, 1)
-    else:
-        statement = NumberedAnnotation(target, annotation, value, number)
-    state.stmts.append(at_line(statement, executor.line))
+    state.stmts.append(at_line(
+        ast.AnnAssign(target, annotation, value, 1) if number is None else
+        NumberedAnnotation(target, annotation, value, number), executor.line))
 
 
 def reached(executor: SymbolicExecutor, state: State, number: ast.expr) -> bool:
@@ -120,13 +108,14 @@ def reached(executor: SymbolicExecutor, state: State, number: ast.expr) -> bool:
         Whether there is such an annotation.
     """
     owner = state.stack[-1] if state.stack else None
-    if not isinstance(owner, ast.Name) or not isinstance(number, ast.Constant):
+    if not isinstance(owner, ast.Name) or owner.id != CONDITIONAL or not isinstance(number, ast.Constant):
         return False
-    annotation = executor.scope.conditional_annotation(owner.id, number.value)
-    if annotation is None:
-        return False
-    state.stack[-1] = Special("annotation", annotation)
-    return True
+    scope = executor.scope
+    for known in scope.annotations if type(number.value) is int else ():
+        if known.index == number.value:
+            state.stack[-1] = Special("annotation", (scope.plain_name(known.name), known.value, known.index))
+            return True
+    return False
 
 
 # --- Import statements -------------------------------------------------------------------------------
@@ -146,14 +135,8 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
     state.stack.append(ImportedName(module, name))
 
 
-@rule(o.PRINT_EXPR)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    executor.emit(state, ast.Expr(executor.pop(state)))  # (an interactive statement, which shows the value)
-
-
 @rule(o.IMPORT_STAR)
-def import_star(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    """Write ``from module import *``."""
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     module = state.pop()
     if not isinstance(module, ImportedModule):
         raise CannotDecompile(LIFT, "import * of something else")
@@ -162,33 +145,24 @@ def import_star(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 def finish_import(executor: SymbolicExecutor, state: State, module: ImportedModule) -> None:
     """Write the import of a module that is dropped."""
+    top = state.stack[-1] if state.stack else None
     if module.statement is not None:
         executor.emit(state, module.statement)
-        return
-    if not module.bound:
-        top = state.stack[-1] if state.stack else None
-        if isinstance(top, ImportedName) and top.module is module:
-            return
+    elif module.bound:
+        names = [ast.alias(name, shown) for name, shown in module.bound]
+        executor.emit(state, ast.ImportFrom(module.name or None, names, module.level))
+    elif not isinstance(top, ImportedName) or top.module is not module:
         raise CannotDecompile(LIFT, "an import that binds nothing")
-    names = [ast.alias(name, shown) for name, shown in module.bound]
-    executor.emit(state, ast.ImportFrom(module.name or None, names, module.level))
 
 
-def store_import(executor: SymbolicExecutor, state: State, target: ast.expr, entry: Special) -> bool:
-    """Write the import that a store of a module, or of a name of one, belongs to; return whether it is an import."""
-    if not isinstance(target, ast.Name):
-        return False
-    if isinstance(entry, ImportedModule):
-        if not is_none(entry.names) or entry.level:
-            return False
+def store_import(executor: SymbolicExecutor, state: State, shown: str, entry: Special) -> bool:
+    """Write or note the import that a store of a module, or of a name of one, belongs to; return whether it is one."""
+    if isinstance(entry, ImportedModule) and is_none(entry.names) and not entry.level:
         top = entry.name.partition(".")[0]
-        executor.emit(state, ast.Import([ast.alias(entry.name, None if top == target.id else target.id)]))
+        executor.emit(state, ast.Import([ast.alias(entry.name, None if top == shown else shown)]))
         return True
-    return isinstance(entry, ImportedName) and _store_name(executor, state, target.id, entry)
-
-
-def _store_name(executor: SymbolicExecutor, state: State, shown: str, entry: ImportedName) -> bool:
-    """Write or note ``from module import name``, or ``import a.b as c``; return whether it is one of them."""
+    if not isinstance(entry, ImportedName):
+        return False
     path = [entry.name]
     module = entry.module
     while isinstance(module, ImportedName):
@@ -196,14 +170,15 @@ def _store_name(executor: SymbolicExecutor, state: State, shown: str, entry: Imp
         module = module.module
     below = state.stack[-1] if state.stack else None
     is_whole = is_none(module.names) and module.name.split(".")[1:] == path[::-1]
-    if below is module and is_whole:
-        # the store has changed places with the POP of the module
-        module.statement = ast.Import([ast.alias(module.name, shown)])
+    if is_whole:
+        # ``import a.b.c as d``: IMPORT_FROM b; SWAP 2; POP; IMPORT_FROM c; STORE d; POP
+        statement = ast.Import([ast.alias(module.name, shown)])
+        if below is module:  # the store has changed places with the POP of the module
+            module.statement = statement
+        else:
+            executor.emit(state, statement)
     elif below is module and len(path) == 1:
         module.bound.append((entry.name, None if executor.scope.plain_name(entry.name) == shown else shown))
-    elif is_whole:
-        # ``import a.b.c as d``: IMPORT_FROM b; SWAP 2; POP; IMPORT_FROM c; STORE d; POP
-        executor.emit(state, ast.Import([ast.alias(module.name, shown)]))
     else:
         return False
     return True

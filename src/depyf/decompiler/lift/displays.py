@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.operations import registrar
@@ -27,8 +27,8 @@ from ..nodes import (
     offset_of,
     refined,
 )
-from .definitions import build_class, import_star, reached
-from .operators import FEW, display_barrier
+from .definitions import build_class, reached
+from .operators import FORMATS_PERCENT, unfolded
 from .spelling import end_of, start_of
 from .stack import LOAD, Accumulator, Exit, FunctionExpr, Iter, Rule, State, is_none
 
@@ -36,44 +36,28 @@ if TYPE_CHECKING:
     from .executor import SymbolicExecutor
 
 
-RULES: dict[str, Rule] = {}
+#: From how many constants on a list or set is made of one constant.
+FEW = 3
+
+RULES: dict[str, Rule] = {
+    o.BUILD_TUPLE: lambda executor, state, count: BuiltTuple(unfolded(executor, executor.popn(state, count)), LOAD),
+    o.BUILD_LIST: lambda executor, state, count: ast.List(unfolded(executor, executor.popn(state, count), FEW), LOAD),
+    o.BUILD_SET: lambda executor, state, count: ast.Set(unfolded(executor, executor.popn(state, count), FEW)),
+    o.BUILD_CONST_KEY_MAP: lambda executor, state, keys: ast.Dict(
+        [constant(key) for key in keys], executor.popn(state, len(keys))),
+    o.CONVERT: lambda executor, state, conversion: ast.JoinedStr(
+        [ast.FormattedValue(executor.pop(state), ord(conversion), None)]),
+}
 rule = registrar(RULES)
-
-
-@rule(o.BUILD_TUPLE)
-def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
-    items = executor.popn(state, count)
-    display_barrier(executor, items)
-    return BuiltTuple(items, LOAD)
-
-
-@rule(o.BUILD_LIST)
-def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
-    items = executor.popn(state, count)
-    display_barrier(executor, items, FEW)
-    return ast.List(items, LOAD)
-
-
-@rule(o.BUILD_SET)
-def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
-    items = executor.popn(state, count)
-    display_barrier(executor, items, FEW)
-    return ast.Set(items)
 
 
 @rule(o.BUILD_MAP)
 def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, 2 * count)
     keys = items[::2]
-    if executor.scope.has_constant_keys():
-        display_barrier(executor, keys, 2)
+    if executor.scope.code.version < (3, 14):  # (whose compilers put constant keys into one constant)
+        unfolded(executor, keys, 2)
     return ast.Dict([*keys], items[1::2])
-
-
-@rule(o.BUILD_CONST_KEY_MAP)
-def _(executor: SymbolicExecutor, state: State, keys: tuple[Any, ...]) -> ast.expr:
-    values = executor.popn(state, len(keys))
-    return ast.Dict([constant(k) for k in keys], values)
 
 
 @rule(o.BUILD_UNPACK)
@@ -82,7 +66,7 @@ def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> ast.exp
     kind, count = arg
     parts = executor.popn(state, count)
     if kind in ("dict", "keywords"):
-        return joined_mapping(parts, kind == "keywords")
+        return _joined_mapping(parts, kind == "keywords")
     elts: list[ast.expr] = []
     inner = ast.Set if kind == "set" else ast.Tuple
     spliced = False
@@ -100,7 +84,7 @@ def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> ast.exp
     return JoinedTuple(elts, LOAD) if kind == "tuple" else ast.Tuple(elts, LOAD)
 
 
-def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
+def _joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
     """Return a dictionary of parts: displays are spliced in, and other mappings follow ``**``."""
     merged = MergedDict([], [])
     merged.parts = []
@@ -121,34 +105,19 @@ def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
     return merged if keywords else ast.Dict(merged.keys, merged.values)
 
 
-Display = TypeVar("Display", ast.List, ast.Set, ast.Dict)
-
-
-def collector(state: State, depth: int, kind: type[Display]) -> Display | Accumulator:
-    """Return the container at ``depth`` that an element is added to.
-
-    Raises:
-        CannotDecompile: it is neither the accumulator of a comprehension nor a display of the kind.
-    """
+def container(state: State, depth: int, *kinds: type[ast.expr]) -> Any:
+    """Return the container at ``depth`` that an element is added to: one of these kinds."""
     state.need(depth)
     entry = state.stack[-depth]
-    if isinstance(entry, (kind, Accumulator)):
+    if isinstance(entry, kinds):
         return entry
     raise CannotDecompile(LIFT, "an element is added to something else")
-
-
-def display(state: State, depth: int, kind: type[Display]) -> Display:
-    """Return the display that elements are added to."""
-    owner = collector(state, depth, kind)
-    if isinstance(owner, Accumulator):
-        raise CannotDecompile(LIFT, "elements are added to a comprehension")
-    return owner
 
 
 @rule(o.LIST_APPEND)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = collector(state, depth, ast.List)
+    owner = container(state, depth, ast.List, Accumulator)
     if isinstance(owner, Accumulator):
         owner.element = value
     elif state.element is None and any(isinstance(e, Iter) for e in state.stack[-depth:]):
@@ -162,7 +131,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     if executor.scope.annotates and depth == 1 and reached(executor, state, value):
         return
-    owner = collector(state, depth, ast.Set)
+    owner = container(state, depth, ast.Set, Accumulator)
     if isinstance(owner, Accumulator):
         owner.element = value
     else:
@@ -172,7 +141,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 @rule(o.MAP_ADD)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     key, value = executor.popn(state, 2)
-    owner = collector(state, depth, ast.Dict)
+    owner = container(state, depth, ast.Dict, Accumulator)
     if isinstance(owner, Accumulator):
         owner.element = (key, value)
     else:
@@ -183,7 +152,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 @rule(o.LIST_EXTEND)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = display(state, depth, ast.List)
+    owner = container(state, depth, ast.List)
     if isinstance(value, LiteralTuple) and not owner.elts and len(value.elts) > 2:
         # the compiler makes a constant of three elements or more (``starunpack_helper`` in compile.c)
         owner.elts.extend(value.elts)
@@ -194,7 +163,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 @rule(o.SET_UPDATE)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = display(state, depth, ast.Set)
+    owner = container(state, depth, ast.Set)
     if isinstance(value, LiteralSet) and not owner.elts:
         # the compiler makes a constant of three elements or more: some of them were equal
         owner.elts.extend([*value.elts, *value.elts[-1:] * (3 - len(value.elts))])
@@ -209,7 +178,7 @@ _FULL_PART = 15
 @rule(o.DICT_UPDATE)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = display(state, depth, ast.Dict)
+    owner = container(state, depth, ast.Dict)
     # Entries are a separate part after ``**``, and where a part is full (``compiler_dict`` in compile.c).
     is_part = bool(owner.keys) and (owner.keys[-1] is None or len(owner.keys) >= _FULL_PART)
     if is_part and isinstance(value, ast.Dict) and value.values and None not in value.keys:
@@ -223,7 +192,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 @rule(o.DICT_MERGE)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = display(state, depth, ast.Dict)
+    owner = container(state, depth, ast.Dict)
     if not isinstance(owner, MergedDict):
         merged = refined(owner, MergedDict)
         merged.parts = [list(zip(owner.keys, owner.values))] if owner.keys else []
@@ -269,13 +238,8 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
             spec = ast.JoinedStr([ast.FormattedValue(spec, -1, None)])
     value = executor.pop(state)
     field = ast.FormattedValue(value, ord(conversion) if conversion else -1, spec)
-    may_be = bool(conversion) and executor.scope.formats_percent()
+    may_be = bool(conversion) and executor.scope.code.version >= FORMATS_PERCENT
     return formatted([field], with_percent(executor, value) if may_be else False)
-
-
-@rule(o.CONVERT)
-def _(executor: SymbolicExecutor, state: State, conversion: str) -> ast.expr:
-    return ast.JoinedStr([ast.FormattedValue(executor.pop(state), ord(conversion), None)])
 
 
 @rule(o.BUILD_STRING)
@@ -304,7 +268,7 @@ def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: lis
             same_span = executor.scope.position(offset_of(start)) == executor.scope.position(executor.offset)
         case _:
             return None
-    if not executor.scope.limits_the_stack() or len(only.elts) <= STACK_USE_GUIDELINE or not same_span:
+    if executor.scope.code.version < (3, 10) or len(only.elts) <= STACK_USE_GUIDELINE or not same_span:
         return None
     fields: list[ast.expr] = []
     for part in only.elts:
@@ -329,11 +293,11 @@ def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
     if isinstance(value, ast.Name):
         return field.end_column - field.column == len(value.id)
     start = start_of(executor.scope, value)
-    if start is None or start < (field.line, field.column):
+    is_at_start = start == (field.line, field.column)
+    if start is None or start < (field.line, field.column) or not is_at_start and isinstance(
+            value, (ast.BoolOp, ast.IfExp, ast.Compare)):  # their first part may be in parentheses
         return None
-    if isinstance(value, (ast.BoolOp, ast.IfExp, ast.Compare)):  # their first part may be in parentheses
-        return True if start == (field.line, field.column) else None
-    return start == (field.line, field.column)
+    return is_at_start
 
 
 def formatted(fields: list[ast.expr], percent: bool | None) -> ast.expr:
@@ -383,12 +347,9 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
 
 @rule(o.BUILD_TEMPLATE)
 def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
-    interpolations, strings = executor.pop(state), executor.pop(state)
-    if not isinstance(interpolations, ast.Tuple) or not isinstance(strings, ast.Tuple):
-        raise CannotDecompile(LIFT, "a template made in another way")
-    fields = [each for each in interpolations.elts if isinstance(each, Interpolation)]
-    texts = [each.value for each in strings.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    if len(fields) != len(interpolations.elts) or len(texts) != len(strings.elts) or len(texts) != len(fields) + 1:
+    fields, strings = ([*getattr(executor.pop(state), "elts", [])] for _ in range(2))
+    texts = [each.value for each in strings if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    if not all(isinstance(each, Interpolation) for each in fields) or not len(texts) == len(strings) == len(fields) + 1:
         raise CannotDecompile(LIFT, "a template made in another way")
     return template(texts, fields)
 
@@ -435,7 +396,7 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> ast.expr:
     if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple):
         is_constant = isinstance(arguments, LiteralTuple) and not has_keywords
         built_here = isinstance(arguments, (BuiltTuple, LiteralTuple))
-        many = executor.scope.limits_the_stack() and len(arguments.elts) + 2 * len(keywords) > STACK_USE_GUIDELINE
+        many = executor.scope.code.version >= (3, 10) and len(arguments.elts) + 2 * len(keywords) > STACK_USE_GUIDELINE
         if many and (has_keywords or is_constant) or not is_constant and (
                 has_star(arguments) or not built_here or any(k.arg is None for k in keywords)):
             positional = list(arguments.elts)
@@ -478,51 +439,33 @@ def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
     return keywords
 
 
-# --- The interpreter's intrinsic functions (3.12 and later): mostly type parameters ------------------
+# --- The interpreter's intrinsic functions (3.12 and later): type parameters -------------------------
 @rule(o.INTRINSIC_1)
-def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
-    if name == "import_star":
-        import_star(executor, state, None)
-        return None
-    if name == "stopiteration_error" or name == "async_gen_wrap":
-        return None
-    return type_parameter(executor, name, executor.pop(state))
-
-
-def type_parameter(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.expr:
-    """Return the result of an intrinsic of type parameters: a parameter, ``Generic[...]`` or an alias."""
-    if name in ("typevar", "typevartuple", "paramspec") and (parameter := text_of(value)) is not None:
-        return TypeParameter(name, executor.scope.plain_name(parameter))
-    parameters = parameters_of(value)
-    if name == "subscript_generic" and parameters:
-        return GenericBase(parameters)
-    if name == "typealias" and isinstance(value, ast.Tuple) and len(value.elts) == 3:
-        shown, parameters_node, value_function = value.elts
-        given = [] if is_none(parameters_node) else parameters_of(parameters_node)
-        alias = text_of(shown)
-        if given is not None and alias is not None and isinstance(value_function, FunctionExpr):
-            return TypeAlias(alias, given, expression(value_function.code, executor.scope))
+def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr:
+    value = executor.pop(state)
+    match name, value:
+        case ("typevar" | "typevartuple" | "paramspec"), ast.Constant(str(parameter)):
+            return TypeParameter(name, executor.scope.plain_name(parameter))
+        case "subscript_generic", _ if parameters := parameters_of(value):
+            return GenericBase(parameters)
+        case "typealias", ast.Tuple([ast.Constant(str(alias)), given, FunctionExpr() as function]):
+            parameters = [] if is_none(given) else parameters_of(given)
+            if parameters is not None:
+                return TypeAlias(alias, parameters, expression(function.code, executor.scope))
     raise CannotDecompile(LIFT, f"intrinsic {name}")
-
-
-def text_of(node: ast.expr) -> str | None:
-    """Return the value of a string constant; ``None`` for any other expression."""
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 @rule(o.INTRINSIC_2)
 def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr:
     first, second = executor.popn(state, 2)
-    parameters = parameters_of(second)
-    if name == "set_function_type_params" and isinstance(first, FunctionExpr) and parameters:
-        first.type_parameters = parameters
-        return first
-    if name == "set_typeparam_default" and isinstance(first, TypeParameter) and isinstance(second, FunctionExpr):
-        first.default = expression(second.code, executor.scope)
-        return first
-    if name in ("typevar_with_bound", "typevar_with_constraints") and isinstance(second, FunctionExpr) and (
-        (parameter := text_of(first)) is not None
-    ):
-        shown = executor.scope.plain_name(parameter)
-        return TypeParameter("typevar", shown, expression(second.code, executor.scope))
+    match name, first, second:
+        case "set_function_type_params", FunctionExpr(), _ if parameters := parameters_of(second):
+            first.type_parameters = parameters
+            return first
+        case "set_typeparam_default", TypeParameter(), FunctionExpr():
+            first.default = expression(second.code, executor.scope)
+            return first
+        case ("typevar_with_bound" | "typevar_with_constraints"), ast.Constant(str(parameter)), FunctionExpr():
+            shown = executor.scope.plain_name(parameter)
+            return TypeParameter("typevar", shown, expression(second.code, executor.scope))
     raise CannotDecompile(LIFT, f"intrinsic {name}")

@@ -52,6 +52,8 @@ class SymbolicExecutor:
         spill: whether a value that would wait across a statement gets a temporary name (else that is an error).
     """
 
+    scope: CodeScope
+
     def __init__(self, scope: CodeScope, spill: bool = False) -> None:
         self.scope = scope
         self.spill = spill
@@ -108,14 +110,12 @@ class SymbolicExecutor:
         if isinstance(entry, Assigning):
             value = self.resolve(entry.value)
             return value if isinstance(value, TypeParameter) else walrus(entry, value)
-        if isinstance(entry, PendingTarget) and isinstance(entry.owner, Target) and entry.owner.target is None:
+        owner = entry.owner if isinstance(entry, PendingTarget) else None
+        if isinstance(owner, Target) and owner.target is None:
             raise CannotDecompile(LIFT, "an item that is not stored")
-        if (
-            isinstance(entry, PendingTarget) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
-            and len(entry.owner.targets) == 1 and entry.owner.star is None
-        ):
+        if isinstance(owner, Unpack) and owner.missing == len(owner.targets) == 1 and owner.star is None:
             # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
-            return ast.Starred(self.resolve(entry.owner.source), LOAD)
+            return ast.Starred(self.resolve(owner.source), LOAD)
         raise CannotDecompile(LIFT, f"a {type(entry).__name__} is used as a value")
 
     def pop(self, state: State) -> ast.expr:
@@ -124,15 +124,10 @@ class SymbolicExecutor:
         if entry.__class__ in AS_THEY_ARE:
             return entry  # type: ignore[return-value]
         if self.spill and isinstance(entry, PendingTarget):
-            return self.unstored(state, entry)
+            name = self.new_name()
+            entry.owner.fill(self, state, entry.index, ast.Name(name, STORE))
+            return TemporaryName(name, LOAD)
         return self.resolve(entry)
-
-    def unstored(self, state: State, entry: PendingTarget) -> ast.expr:
-        """Store an item that is used before it is stored in a temporary, and return that."""
-        self.temporaries += 1
-        name = f"value_{self.temporaries}"
-        entry.owner.fill(self, state, entry.index, ast.Name(name, STORE))
-        return TemporaryName(name, LOAD)
 
     def popn(self, state: State, count: int) -> list[ast.expr]:
         """Pop the top ``count`` entries as expressions, the deepest first."""
@@ -148,10 +143,14 @@ class SymbolicExecutor:
                 taken[at] = self.resolve(entry)
         return taken
 
+    def new_name(self) -> str:
+        """Return the name of the next temporary."""
+        self.temporaries += 1
+        return f"value_{self.temporaries}"
+
     def temporary(self, state: State, value: ast.expr) -> TemporaryName:
         """Assign a value to a new temporary, and return that name."""
-        self.temporaries += 1
-        name = f"value_{self.temporaries}"
+        name = self.new_name()
         state.stmts.append(at_line(ast.Assign([ast.Name(name, STORE)], value), self.line))
         return TemporaryName(name, LOAD)
 
@@ -164,8 +163,13 @@ class SymbolicExecutor:
             ):
                 stack[index] = self.temporary(state, entry)
 
-    def emit(self, state: State, stmt: ast.stmt) -> None:
+    def emit(self, state: State, stmt: ast.stmt, before: bool = False) -> None:
         """Append a statement, on the line of the present operation.
+
+        Args:
+            state: the stack and the statements.
+            stmt: the statement.
+            before: of values that wait on the stack, and that it does not change.
 
         Raises:
             CannotDecompile: a value waits on the stack, or a tuple assignment is unfinished.
@@ -173,28 +177,17 @@ class SymbolicExecutor:
         stack = state.stack
         from_ops(stmt, self.since, self.offset)
         self.since = self.offset + 2
+        at_line(stmt, self.line)
         if self.spill:
             self.spill_pending(state)
-            state.stmts.append(at_line(stmt, self.line))
-            return
-        if stack and (is_value(stack[-1]) or any(is_value(e) for e in stack)):
-            raise CannotDecompile(LIFT, "a value is pending across a statement")
-        if state.queue:
-            raise CannotDecompile(LIFT, "an unfinished assignment")
-        at_line(stmt, self.line)
-        if self.scope.annotates and type(stmt) is ast.Assign and as_annotation(self, state, stmt):
-            return
+        elif not before:
+            if stack and (is_value(stack[-1]) or any(map(is_value, stack))):
+                raise CannotDecompile(LIFT, "a value is pending across a statement")
+            if state.queue:
+                raise CannotDecompile(LIFT, "an unfinished assignment")
+            if self.scope.annotates and type(stmt) is ast.Assign and as_annotation(self, state, stmt):
+                return
         state.stmts.append(stmt)
-
-    def emit_before(self, state: State, stmt: ast.stmt) -> None:
-        """Append a statement before the pending values on the stack, which it does not change."""
-        from_ops(stmt, self.since, self.offset)
-        self.since = self.offset + 2
-        state.stmts.append(at_line(stmt, self.line))
-
-    def store(self, state: State, target: ast.expr) -> None:
-        """Pop an entry and store it to ``target``."""
-        self.store_value(state, target, state.pop())
 
     def store_value(self, state: State, target: ast.expr, value: Entry) -> None:
         """Store an entry to ``target``: as a statement, or as part of the one that the entry belongs to.
@@ -239,7 +232,7 @@ class SymbolicExecutor:
         if value.kind == "null":
             if isinstance(top, Comprehension):
                 top.restored = (*(top.restored or ()), value.value)
-        elif not store_import(self, state, target, value):
+        elif not isinstance(target, ast.Name) or not store_import(self, state, target.id, value):
             raise CannotDecompile(LIFT, f"a value of the compiler is stored ({value.kind})")
 
     def queued(self, state: State, target: ast.expr, value: ast.expr | Assigning) -> bool:
@@ -260,7 +253,7 @@ class SymbolicExecutor:
             raise CannotDecompile(LIFT, "a value is used after an assignment")
         state.queue.append((target, value))
         if not more:
-            pairs = sorted(state.queue, key=lambda pair: evaluated(pair[1]))
+            pairs = sorted(state.queue, key=lambda pair: order_of(unassigned(pair[1])[1]))
             state.queue = []
             state.queued = set()
             targets = ast.Tuple([target for target, _ in pairs], STORE)
@@ -270,12 +263,10 @@ class SymbolicExecutor:
 
     def assignment(self, state: State, target: ast.expr, value: Value) -> ast.stmt:
         """Return the statement that stores a value: an assignment, or the definition that it is."""
-        targets = [target]
         if isinstance(value, (ast.Name, ast.Constant, ast.Attribute)):  # (often)
-            return ast.Assign(targets, value)
-        while isinstance(value, Assigning):
-            targets = value.targets + targets
-            value = value.value
+            return ast.Assign([target], value)
+        earlier, value = unassigned(value)
+        targets = [*earlier, target]
         if isinstance(value, Augmented):
             if len(targets) > 1 or not same_target(target, value.left):
                 raise CannotDecompile(LIFT, "an in-place operation stored elsewhere")
@@ -292,11 +283,13 @@ class SymbolicExecutor:
         return ast.Assign(targets, self.resolve(value))
 
 
-def evaluated(value: Value) -> int:
-    """Return a value's place in the order of evaluation."""
+def unassigned(value: Value) -> tuple[list[ast.expr], Any]:
+    """Return the targets that a value has already, and what it is without them."""
+    targets: list[ast.expr] = []
     while isinstance(value, Assigning):
+        targets = value.targets + targets
         value = value.value
-    return order_of(value) if isinstance(value, ast.expr) else 0
+    return targets, value
 
 
 #: The executor's rule for each kind of operation.

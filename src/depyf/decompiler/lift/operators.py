@@ -14,6 +14,7 @@ from ..constants import constant
 from ..emit.text import unparse
 from ..nodes import (
     AssertionErrorName,
+    BuildClassName,
     Comprehension,
     Literal,
     LiteralConstant,
@@ -59,10 +60,31 @@ COMPARE_OPS: dict[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, "==": ast.Eq, "!=": ast.NotEq, ">": ast.Gt, ">=": ast.GtE,
 }
 
+#: The first version whose compiler makes ``"%s" % (x,)`` the operations of an f-string.
+FORMATS_PERCENT = (3, 11)
 #: The ``%`` formats that ``optimize_format`` in ast_opt.c (3.11) understands.
 _FORMAT = re.compile(r"(?:[^%]|%%|%-?\d{0,3}(?:\.\d{0,3})?[sra])*")
 
-RULES: dict[str, Rule] = {}
+#: Operations that are one expression, or one statement, of what they take off the stack.
+RULES: dict[str, Rule] = {
+    o.MAKE_CELL: lambda executor, state, _: None,
+    o.SETUP_ANNOTATIONS: lambda executor, state, _: None,
+    o.LOAD_CLOSURE: lambda executor, state, name: ast.Name(name, LOAD),
+    o.LOAD_ASSERTION_ERROR: lambda executor, state, _: AssertionErrorName(),
+    o.LOAD_BUILD_CLASS: lambda executor, state, _: BuildClassName(),
+    o.LOAD_LOCALS: lambda executor, state, _: state.stack.append(Special("locals")),
+    o.LOAD_FAST_AND_CLEAR: lambda executor, state, name: state.stack.append(Special("null", name)),
+    o.LOAD_ATTR: lambda executor, state, name: ast.Attribute(
+        operand(executor, state.pop()), executor.scope.plain_name(name), LOAD),
+    o.DELETE_ATTR: lambda executor, state, name: executor.emit(state, ast.Delete(
+        [ast.Attribute(executor.pop(state), executor.scope.plain_name(name), DEL)])),
+    o.PRINT_EXPR: lambda executor, state, _: executor.emit(state, ast.Expr(executor.pop(state))),
+    o.UNPACK: lambda executor, state, count: unpack(executor, state, count),
+    o.UNPACK_EX: lambda executor, state, arg: unpack(executor, state, arg[0] + 1 + arg[1], arg[0]),
+    o.COMPARE: lambda executor, state, op: compare(executor, state, COMPARE_OPS[op]()),
+    o.IS: lambda executor, state, inverted: compare(executor, state, ast.IsNot() if inverted else ast.Is()),
+    o.YIELD_FROM: lambda executor, state, _: ast.YieldFrom(executor.pop(state)),
+}
 rule = registrar(RULES)
 
 
@@ -97,26 +119,6 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
     return load_name(executor, state, name)
 
 
-@rule(o.LOAD_LOCALS)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    state.stack.append(Special("locals"))
-
-
-@rule(o.LOAD_CLOSURE)
-def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr:
-    return ast.Name(name, LOAD)
-
-
-@rule(o.MAKE_CELL)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    pass
-
-
-@rule(o.LOAD_FAST_AND_CLEAR)
-def _(executor: SymbolicExecutor, state: State, name: str) -> None:
-    state.stack.append(Special("null", name))
-
-
 @rule(o.STORE_FAST)
 def _(executor: SymbolicExecutor, state: State, name: str) -> None:
     value = state.stack[-1] if state.stack else None
@@ -132,23 +134,13 @@ def store_name(executor: SymbolicExecutor, state: State, name: str) -> None:
     """Store the top of the stack to a variable of any kind."""
     target = ast.Name(executor.scope.plain_name(name), STORE)
     target.end_col_offset = executor.offset
-    executor.store(state, target)
+    executor.store_value(state, target, state.pop())
 
 
 @rule(o.DELETE_FAST, o.DELETE_GLOBAL, o.DELETE_NAME, o.DELETE_DEREF)
 def delete_name(executor: SymbolicExecutor, state: State, name: str) -> None:
     """Write ``del name``."""
     executor.emit(state, ast.Delete([ast.Name(executor.scope.plain_name(name), DEL)]))
-
-
-@rule(o.LOAD_ASSERTION_ERROR)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
-    return AssertionErrorName()
-
-
-@rule(o.LOAD_ATTR)
-def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr:
-    return ast.Attribute(operand(executor, state.pop()), executor.scope.plain_name(name), LOAD)
 
 
 @rule(o.STORE_ATTR)
@@ -175,28 +167,19 @@ def store_checked(executor: SymbolicExecutor, state: State, target: Any) -> None
     executor.store_value(state, target, value)
 
 
-@rule(o.DELETE_ATTR)
-def _(executor: SymbolicExecutor, state: State, name: str) -> None:
-    executor.emit(state, ast.Delete([ast.Attribute(executor.pop(state), executor.scope.plain_name(name), DEL)]))
-
-
 @rule(o.LOAD_SUPER_ATTR)
 def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
-    name, two = arg
-    super_, class_, self_ = executor.popn(state, 3)
-    arguments = [class_, self_] if two else []
-    return ast.Attribute(ast.Call(super_, arguments, []), executor.scope.plain_name(name), LOAD)
+    name, has_arguments = arg
+    super_, *arguments = executor.popn(state, 3)
+    call = ast.Call(super_, arguments if has_arguments else [], [])
+    return ast.Attribute(call, executor.scope.plain_name(name), LOAD)
 
 
 @rule(o.BUILD_SLICE)
 def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
-    parts = []
-    for _ in range(count):
-        parts.append(operand(executor, state.pop()))
-    parts.reverse()
-    ends = [None if is_none(p) else p for p in parts[:2]]
-    step = parts[2] if count == 3 else None
-    return ast.Slice(ends[0], ends[1], step)
+    step = operand(executor, state.pop()) if count == 3 else None
+    upper, lower = (None if is_none(end) else end for end in (operand(executor, state.pop()) for _ in range(2)))
+    return ast.Slice(lower, upper, step)
 
 
 @rule(o.GETITEM)
@@ -219,17 +202,6 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     executor.emit(state, ast.Delete([ast.Subscript(executor.pop(state), index, DEL)]))
 
 
-@rule(o.UNPACK)
-def _(executor: SymbolicExecutor, state: State, count: int) -> None:
-    unpack(executor, state, count)
-
-
-@rule(o.UNPACK_EX)
-def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
-    before, after = arg
-    unpack(executor, state, before + 1 + after, before)
-
-
 def unpack(executor: SymbolicExecutor, state: State, count: int, star: int | None = None) -> None:
     """Replace the top of the stack by the pending targets of its elements."""
     owner = Unpack(state.pop(), count, star, executor.offset)
@@ -244,16 +216,13 @@ def unpack(executor: SymbolicExecutor, state: State, count: int, star: int | Non
 def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     right = executor.pop(state)
     left = executor.pop(state)
-    if op == "%" and executor.scope.formats_percent() and would_be_formatted(left, right):
+    scope = executor.scope
+    if op == "%" and scope.code.version >= FORMATS_PERCENT and _would_be_formatted(left, right):
         left = ast.JoinedStr([left])
-    if op == "+" and _is_text(left) and _is_text(right) and executor.scope.adds_f_strings():
+    if op == "+" and scope.code.version < (3, 14) and scope.is_exact() and all(
+            isinstance(each, Literal) and isinstance(each.literal, str) for each in (left, right)):
         left, right = _with_f_string(executor, left, right)
-    left = binary_barrier(executor, op, left, right)
-    return ast.BinOp(left, BINARY_OPS[op](), right)
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, Literal) and isinstance(node.literal, str)
+    return ast.BinOp(binary_barrier(executor, op, left, right), BINARY_OPS[op](), right)
 
 
 def _with_f_string(executor: SymbolicExecutor, left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr]:
@@ -283,7 +252,7 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
         isinstance(entry, ast.expr) and executor.scope.is_handed_over(entry) for entry in state.stack
     ):
         # (The place that it is to be stored in is on the stack, too: its value is not read there again.)
-        executor.emit_before(state, ast.AugAssign(ast.Name(left.id, STORE), BINARY_OPS[op](), right))
+        executor.emit(state, ast.AugAssign(ast.Name(left.id, STORE), BINARY_OPS[op](), right), before=True)
         return left
     return Augmented(left, op, right)
 
@@ -299,21 +268,14 @@ def unary(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
 
 
 def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> ast.expr:
-    """Return ``left op right``; the right one may be a duplicate, in a chain of comparisons."""
+    """Return ``left op right``; the right one may be a duplicate, in a chain of comparisons.
+
+    The compilers before 3.14 make ``a not in b`` of ``not a in b``, also where that decides a jump.
+    """
     right = state.pop()
     left = executor.pop(state)
-    kind = UnfoldedCompare if type(op) in CONTRARY and not executor.scope.folds_not() else ast.Compare
+    kind = ast.Compare if type(op) not in CONTRARY or executor.scope.code.version < (3, 14) else UnfoldedCompare
     return kind(left, [op], [operand(executor, right)])
-
-
-@rule(o.COMPARE)
-def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
-    return compare(executor, state, COMPARE_OPS[op]())
-
-
-@rule(o.IS)
-def _(executor: SymbolicExecutor, state: State, inverted: bool) -> ast.expr:
-    return compare(executor, state, ast.IsNot() if inverted else ast.Is())
 
 
 @rule(o.IN)
@@ -323,7 +285,7 @@ def _(executor: SymbolicExecutor, state: State, inverted: bool) -> ast.expr:
     return compare(executor, state, ast.NotIn() if inverted else ast.In())
 
 
-def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
+def _would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
     """Return whether the compiler makes an f-string of ``"%s" % (x,)``; it leaves one without fields as it is."""
     return (
         isinstance(left, ast.Constant) and isinstance(left.value, str) and isinstance(right, ast.Tuple)
@@ -338,8 +300,6 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
 # written as such a one again (:meth:`CodeScope.in_barrier`). What a compiler folds is in ``fold_unaryop``,
 # ``fold_binop``, ``fold_subscr``, ``fold_tuple`` in ast_opt.c up to 3.13; ``starunpack_helper`` and
 # ``compiler_subdict`` in compile.c.
-#: From how many constants on a list or set is made of one constant.
-FEW = 3
 #: Limits of the compiler: bits of an integer, items of a tuple, characters of a string.
 _BITS, _ITEMS, _CHARACTERS = 128, 256, 4096
 
@@ -351,10 +311,11 @@ _BINARY = {
 }
 
 
-def display_barrier(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) -> None:
-    """Wrap the first item in a fold barrier, in place, if there are ``least`` or more and all are constants."""
+def unfolded(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) -> list[ast.expr]:
+    """Return items, the first in a fold barrier, in place, if there are ``least`` or more and all are constants."""
     if len(items) >= least and all(isinstance(item, Literal) for item in items):
         items[0] = executor.scope.in_barrier(items[0])
+    return items
 
 
 def binary_barrier(executor: SymbolicExecutor, op: str, left: ast.expr, right: ast.expr) -> ast.expr:

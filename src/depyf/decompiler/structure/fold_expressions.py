@@ -296,7 +296,7 @@ class Reducer:
 
         A jump on ``None`` is the same operations in either sense.
         """
-        if not block.ops or block.ops[-1].kind not in ("IN", "IS") or not self.executor.scope.folds_not():
+        if not block.ops or block.ops[-1].kind not in ("IN", "IS") or self.executor.scope.code.version >= (3, 14):
             return False
         before = block.ops[-2] if len(block.ops) > 1 else None
         return block.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
