@@ -128,9 +128,6 @@ class _Reader:
     def byte(self) -> int:
         return self.take(1)[0]
 
-    def short(self) -> int:
-        return int.from_bytes(self.take(2), "little", signed=True)
-
     def int32(self) -> int:
         return int.from_bytes(self.take(4), "little", signed=True)
 
@@ -164,11 +161,18 @@ class _Reader:
             if value is _UNFINISHED:
                 raise self.error(f"reference {number} to an object that contains it")
         else:
-            nested = _NESTED.get(kind)
-            if nested is None:
+            if kind == "c":
+                value = yield from self.code()
+            elif kind in _CONTAINERS:
+                count, make = _CONTAINERS[kind]
+                items = yield from self.items(count(self))
+                try:
+                    value = make(items)
+                except (TypeError, RecursionError) as error:
+                    raise self.error(f"the items of a set cannot be in one ({error})") from None
+            else:
                 self.at = start
                 raise self.error(f"unknown type {kind!r}")
-            value = yield from nested(self)
         if slot >= 0:
             self.references[slot] = value
         return value
@@ -201,34 +205,11 @@ class _Reader:
         except UnicodeDecodeError as error:
             raise self.error(f"text is not UTF-8 ({error.reason})") from None
 
-    def ascii(self) -> str:
-        return self.take(self.size()).decode("latin-1")
-
-    def short_ascii(self) -> str:
-        return self.take(self.byte()).decode("latin-1")
-
     def items(self, count: int) -> Generator[None, Any, list[Any]]:
         result = []
         for _ in range(count):
             result.append((yield))
         return result
-
-    def tuple_(self) -> _Step:
-        return tuple((yield from self.items(self.size())))
-
-    def small_tuple(self) -> _Step:
-        return tuple((yield from self.items(self.byte())))
-
-    def frozenset_(self) -> _Step:
-        items = yield from self.items(self.size())
-        try:
-            return frozenset(items)
-        except (TypeError, RecursionError) as error:
-            raise self.error(f"the items of a set cannot be in one ({error})") from None
-
-    def slice_(self) -> _Step:
-        start, stop, step = yield from self.items(3)
-        return slice(start, stop, step)
 
     def code(self) -> _Step:
         version = self.version
@@ -298,16 +279,14 @@ _SIMPLE: dict[str, Callable[[_Reader], Any]] = {
     "s": lambda r: r.take(r.size()),
     "u": _Reader.text,
     "t": _Reader.text,
-    "a": _Reader.ascii,
-    "A": _Reader.ascii,
-    "z": _Reader.short_ascii,
-    "Z": _Reader.short_ascii,
+    **dict.fromkeys("aA", lambda r: r.take(r.size()).decode("latin-1")),
+    **dict.fromkeys("zZ", lambda r: r.take(r.byte()).decode("latin-1")),
 }
 
-_NESTED: dict[str, Callable[[_Reader], _Step]] = {
-    "(": _Reader.tuple_,
-    ")": _Reader.small_tuple,
-    ">": _Reader.frozenset_,
-    ":": _Reader.slice_,
-    "c": _Reader.code,
+#: How many items a container has, and what makes it of them.
+_CONTAINERS: dict[str, tuple[Callable[[_Reader], int], Callable[[list[Any]], Any]]] = {
+    "(": (_Reader.size, tuple),
+    ")": (_Reader.byte, tuple),
+    ">": (_Reader.size, frozenset),
+    ":": (lambda _: 3, lambda items: slice(*items)),
 }

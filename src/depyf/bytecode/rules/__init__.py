@@ -11,7 +11,7 @@ An instruction, with the stack before it, becomes operations of the one set that
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 from ..code import table
 from ..operations import UPDATES
@@ -37,11 +37,15 @@ _BRANCHES: Rules = {
     "NOT_NONE": always(("CONST", None), ("IS", False), ("BRANCH", False)),
 }
 
+_LOAD_LOCAL: Rule = lambda t, i: common.load_local(t, i.arg)  # noqa: E731
+_PUSH_NULL: Rule = lambda t, i: t.stack.append(0)  # noqa: E731
+_MAKE_FUNCTION = applies("MAKE_FUNCTION", lambda n: n & 15)
+
 _SHARED: Rules = {
     **EVERYWHERE,
     "NOP": common.nothing,
     "POP_TOP": common.pop_top,
-    "LOAD_FAST": common.load_fast,
+    "LOAD_FAST": _LOAD_LOCAL,
     "LOAD_METHOD": one("LOAD_ATTR", NAMES, hidden=1),  # (function, self) or (NULL, function): one callable both
     "BUILD_MAP": applies("BUILD_MAP"),
     "BUILD_CONST_KEY_MAP": common.build_const_key_map,
@@ -65,16 +69,13 @@ _V3_10: Rules = {
     **_SHARED,
     **OPERATOR_INSTRUCTIONS,
     "LOAD_CONST": common.load_const,
-    "GEN_START": blocks.gen_start,
+    "GEN_START": common.pop_top,
     "JUMP_ABSOLUTE": always(("JUMP", None)),
     "POP_JUMP_IF_TRUE": blocks.branch(True),
     "POP_JUMP_IF_FALSE": blocks.branch(False),
     "DUP_TOP": blocks.dup_top,
     "DUP_TOP_TWO": blocks.dup_top_two,
-    "ROT_TWO": blocks.rot(2),
-    "ROT_THREE": blocks.rot(3),
-    "ROT_FOUR": blocks.rot(4),
-    "ROT_N": blocks.rot(0),
+    **{f"ROT_{name}": blocks.rot(places) for name, places in (("TWO", 2), ("THREE", 3), ("FOUR", 4), ("N", 0))},
     "SETUP_FINALLY": blocks.setup_finally,
     "SETUP_WITH": blocks.setup_with,
     "SETUP_ASYNC_WITH": blocks.setup_async_with,
@@ -102,16 +103,16 @@ _V3_11: Rules = {
     "PRECALL": common.nothing,
     "COPY_FREE_VARS": common.copy_free_vars,
     "MAKE_CELL": modern.make_cell,
-    "RETURN_GENERATOR": modern.return_generator,
-    "PUSH_NULL": common.push_null,
-    "COPY": common.copy,
+    "RETURN_GENERATOR": _PUSH_NULL,  # (popped again by the POP_TOP after it)
+    "PUSH_NULL": _PUSH_NULL,
+    "COPY": lambda t, i: common.push_copy(t, i.arg),
     "SWAP": common.swap,
-    "BINARY_OP": common.binary_op,
+    "BINARY_OP": common.binary_op(common.BINARY_OPERANDS),
     "LOAD_GLOBAL": modern.load_global,
     "KW_NAMES": modern.kw_names,
     "CALL": modern.call,
     "CALL_FUNCTION_EX": modern.call_function_ex,
-    "MAKE_FUNCTION": common.make_function_flags,
+    "MAKE_FUNCTION": _MAKE_FUNCTION,
     "JUMP_BACKWARD": always(("JUMP", None)),
     "JUMP_BACKWARD_NO_INTERRUPT": always(("JUMP", None)),
     "GET_AWAITABLE": suspends("AWAIT", modern.send_loop),
@@ -126,7 +127,7 @@ for _way in ("FORWARD", "BACKWARD"):
 
 _V3_12: Rules = {
     **_V3_11,
-    "LOAD_FAST_CHECK": common.load_fast,
+    "LOAD_FAST_CHECK": _LOAD_LOCAL,
     "LOAD_ATTR": modern.load_attr,
     "LOAD_SUPER_ATTR": modern.load_super_attr,
     "LOAD_FROM_DICT_OR_DEREF": common.load_from_dict_or_deref,
@@ -144,14 +145,13 @@ _V3_13: Rules = {
     "LOAD_CONST": common.load_const,
     "COMPARE_OP": common.compare_shifted(5),
     "TO_BOOL": common.to_bool,
-    "CALL_KW": modern.call_kw,
+    "CALL_KW": lambda t, i: modern.finish_call(t, i.arg, t.take_const("the tuple of keyword names")),
     "MAKE_FUNCTION": common.make_function_attributes,
     "CONVERT_VALUE": applies("CONVERT", common.CONVERSIONS.__getitem__),
-    "FORMAT_SIMPLE": common.format_simple,
-    "FORMAT_WITH_SPEC": common.format_with_spec,
-    "LOAD_FAST_LOAD_FAST": modern.load_fast_load_fast,
-    "STORE_FAST_LOAD_FAST": modern.store_fast_load_fast,
-    "STORE_FAST_STORE_FAST": modern.store_fast_store_fast,
+    "FORMAT_SIMPLE": common.formats(False),
+    "FORMAT_WITH_SPEC": common.formats(True),
+    **{f"{first}_{second}": common.fused(first, second) for first, second in (
+        ("LOAD_FAST", "LOAD_FAST"), ("STORE_FAST", "LOAD_FAST"), ("STORE_FAST", "STORE_FAST"))},
 }
 
 _V3_9: Rules = {**_V3_10, "BUILD_TUPLE": blocks.build_tuple}
@@ -159,12 +159,9 @@ _V3_9: Rules = {**_V3_10, "BUILD_TUPLE": blocks.build_tuple}
 #: What ``unfold`` makes of 3.7 and 3.8: 3.9, and displays with stars, which those build in one go.
 _UNFOLDED: Rules = {
     **_V3_9,
-    "BUILD_LIST_UNPACK": blocks.build_unpack("list"),
-    "BUILD_TUPLE_UNPACK": blocks.build_unpack("tuple"),
-    "BUILD_TUPLE_UNPACK_WITH_CALL": blocks.build_unpack("arguments"),
-    "BUILD_SET_UNPACK": blocks.build_unpack("set"),
-    "BUILD_MAP_UNPACK": blocks.build_unpack("dict"),
-    "BUILD_MAP_UNPACK_WITH_CALL": blocks.build_unpack("keywords"),
+    **{f"BUILD_{name}": applies("BUILD_UNPACK", partial(lambda kind, count: (kind, count), kind)) for name, kind in (
+        ("LIST_UNPACK", "list"), ("TUPLE_UNPACK", "tuple"), ("TUPLE_UNPACK_WITH_CALL", "arguments"),
+        ("SET_UNPACK", "set"), ("MAP_UNPACK", "dict"), ("MAP_UNPACK_WITH_CALL", "keywords"))},
 }
 
 #: Opcode numbers for what ``unfold`` makes: its instructions are those of no version.
@@ -176,9 +173,9 @@ _V3_14: Rules = {
     "POP_ITER": common.pop_top,
     "LOAD_SMALL_INT": applies("CONST"),
     "LOAD_COMMON_CONSTANT": modern.load_common_constant,
-    "LOAD_FAST_BORROW": common.load_fast,
-    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": modern.load_fast_load_fast,
-    "BINARY_OP": modern.binary_op,
+    "LOAD_FAST_BORROW": _LOAD_LOCAL,
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": common.fused("LOAD_FAST", "LOAD_FAST"),
+    "BINARY_OP": common.binary_op((*common.BINARY_OPERANDS, ("GETITEM", None))),
     "COPY": modern.copy,
     "BUILD_INTERPOLATION": applies("BUILD_INTERPOLATION", lambda n: (common.CONVERSIONS[n >> 2], bool(n & 1))),
 }

@@ -158,11 +158,6 @@ def end_async_for(t: Translator, i: Instruction) -> None:
     t.emit("END_ASYNC_FOR")
 
 
-def build_unpack(kind: str) -> common.Function:
-    """Return the rule of a display with stars of 3.8 and before: all parts are evaluated first, then put together."""
-    return common.applies("BUILD_UNPACK", lambda count: (kind, count))
-
-
 def build_tuple(t: Translator, i: Instruction) -> None:
     """Build a tuple, folded to a constant where its items are constants.
 
@@ -181,11 +176,6 @@ def build_tuple(t: Translator, i: Instruction) -> None:
 
 
 # --- the rest of what 3.10 spells differently ------------------------------------------------------
-def gen_start(t: Translator, i: Instruction) -> None:
-    """Drop what the first ``send`` has pushed."""
-    t.stack.pop()
-
-
 def dup_top(t: Translator, i: Instruction) -> None:
     """Push the top once more."""
     if _is_exit_call(t):  # ``None, None, None`` for ``__exit__``: 3.11 loads it three times
@@ -263,10 +253,8 @@ def make_function(t: Translator, i: Instruction) -> None:
     if code.qualname != qualname:
         # one object however often it occurs: a ``finally`` is compiled more than once
         qualified = code.__dict__.setdefault("_qualified", {})
-        if qualname not in qualified:
-            qualified[qualname] = replace(code, qualname=qualname)
-        t.ops[-1].arg = qualified[qualname]
-    common.make_function_flags(t, i)
+        t.ops[-1].arg = qualified.get(qualname) or qualified.setdefault(qualname, replace(code, qualname=qualname))
+    t.apply("MAKE_FUNCTION", i.arg & 15)
 
 
 def yield_from_after(t: Translator, kind: str) -> None:

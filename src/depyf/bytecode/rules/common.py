@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from ..operations import FIXED_EFFECTS, JUMPS, KEEPS, Op
@@ -84,16 +84,6 @@ def pop_top(t: Translator, i: Instruction) -> None:
         t.ops.append(Op("POP", None, i.offset, i.line, -1, t.handler))
 
 
-def push_null(t: Translator, i: Instruction) -> None:
-    """Push a ``NULL``, which no operation sees."""
-    t.stack.append(0)
-
-
-def copy(t: Translator, i: Instruction) -> None:
-    """Push a copy of the value that many places below."""
-    push_copy(t, i.arg)
-
-
 def push_copy(t: Translator, place: int) -> None:
     """Push a copy of the value at a physical ``place`` (1 is the top)."""
     visible = t.visible(place)
@@ -172,9 +162,17 @@ def load_const(t: Translator, i: Instruction) -> None:
 
 
 # --- loading ---------------------------------------------------------------------------------------
-def load_fast(t: Translator, i: Instruction) -> None:
-    """Push a local."""
-    load_local(t, i.arg)
+def fused(first: str, second: str) -> Function:
+    """Return the rule of two operations on locals, whose numbers are the upper and the lower half of the argument."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        for kind, index in ((first, i.arg >> 4), (second, i.arg & 15)):
+            if kind == "LOAD_FAST":
+                load_local(t, index)
+            else:
+                t.apply(kind, t.locals[index])
+
+    return rule
 
 
 def load_local(t: Translator, index: int) -> None:
@@ -193,23 +191,22 @@ def build_const_key_map(t: Translator, i: Instruction) -> None:
     t.apply("BUILD_CONST_KEY_MAP", keys)
 
 
-def format_simple(t: Translator, i: Instruction) -> None:
-    """Format the value on top, with the conversion that came before."""
-    conversion = t.ops.pop().arg if t.recent(1) == ["CONVERT"] else ""
-    t.apply("FORMAT", (conversion, False))
-
-
-def format_with_spec(t: Translator, i: Instruction) -> None:
-    """Format a value with the specification on top."""
+def formats(has_spec: bool) -> Function:
+    """Return the rule that formats a value with the conversion that came before, and a specification on top."""
     # (A constant is all there is in between: the order cannot be seen.)
-    conversion = t.ops.pop(-2).arg if t.recent(2) == ["CONVERT", "CONST"] else ""
-    t.apply("FORMAT", (conversion, True))
+    before = ["CONVERT", "CONST"] if has_spec else ["CONVERT"]
+
+    def rule(t: Translator, i: Instruction) -> None:
+        conversion = t.ops.pop(-len(before)).arg if t.recent(len(before)) == before else ""
+        t.apply("FORMAT", (conversion, has_spec))
+
+    return rule
 
 
 # --- operators -------------------------------------------------------------------------------------
-def binary_op(t: Translator, i: Instruction) -> None:
-    """Apply the operator that the argument numbers."""
-    t.apply(*BINARY_OPERANDS[i.arg])
+def binary_op(operands: Sequence[tuple[str, Any]]) -> Function:
+    """Return the rule of ``BINARY_OP``, whose argument is the number of an operator."""
+    return lambda t, i: t.apply(*operands[i.arg])
 
 
 def compare_shifted(shift: int) -> Function:
@@ -249,10 +246,7 @@ def intrinsic_1(t: Translator, i: Instruction) -> None:
 def intrinsic_2(t: Translator, i: Instruction) -> None:
     """Call a function of the interpreter with two values."""
     name = INTRINSICS_2[i.arg]
-    if name == "prep_reraise_star":
-        t.apply("PREP_RERAISE_STAR")
-    else:
-        t.apply("INTRINSIC_2", name)
+    t.apply(*(("PREP_RERAISE_STAR",) if name == "prep_reraise_star" else ("INTRINSIC_2", name)))
 
 
 # --- jumps -----------------------------------------------------------------------------------------
@@ -288,11 +282,6 @@ def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
     return names
 
 
-def make_function_flags(t: Translator, i: Instruction) -> None:
-    """3.11 and 3.12: code on top, flags in the argument."""
-    t.apply("MAKE_FUNCTION", i.arg & 15)
-
-
 def make_function_attributes(t: Translator, i: Instruction) -> None:
     """3.13: ``SET_FUNCTION_ATTRIBUTE`` instructions follow, the attribute that was pushed last first."""
     t.pop(1)
@@ -311,12 +300,12 @@ def make_function_attributes(t: Translator, i: Instruction) -> None:
 
 def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
     """Look a variable up in the mapping on top, then in its cell."""
+    kind = "LOAD_FROM_DICT_OR_DEREF"
     if t.recent(1) == ["LOAD_LOCALS"]:
         t.pop(1)
         t.ops.pop()
-        t.apply("LOAD_CLASSDEREF", t.cells[i.arg])
-    else:
-        t.apply("LOAD_FROM_DICT_OR_DEREF", t.cells[i.arg])
+        kind = "LOAD_CLASSDEREF"
+    t.apply(kind, t.cells[i.arg])
 
 
 # --- instructions that are one operation: ``(kind, pool, pops, slots pushed, fixed argument)`` -------

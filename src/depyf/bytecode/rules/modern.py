@@ -57,11 +57,6 @@ def call(t: Translator, i: Instruction) -> None:
     finish_call(t, i.arg, names)
 
 
-def call_kw(t: Translator, i: Instruction) -> None:
-    """Call with keywords, whose names are on top."""
-    finish_call(t, i.arg, t.take_const("the tuple of keyword names"))
-
-
 def finish_call(t: Translator, count: int, names: Any) -> None:
     """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
     if names != ():
@@ -97,35 +92,11 @@ def call_function_ex(t: Translator, i: Instruction) -> None:
     t.stack.append(1)
 
 
-# --- fused -----------------------------------------------------------------------------------------
-def load_fast_load_fast(t: Translator, i: Instruction) -> None:
-    """Push two locals."""
-    common.load_local(t, i.arg >> 4)
-    common.load_local(t, i.arg & 15)
-
-
-def store_fast_load_fast(t: Translator, i: Instruction) -> None:
-    """Store into a local, and push another."""
-    t.apply("STORE_FAST", t.locals[i.arg >> 4])
-    common.load_local(t, i.arg & 15)
-
-
-def store_fast_store_fast(t: Translator, i: Instruction) -> None:
-    """Store into two locals."""
-    t.apply("STORE_FAST", t.locals[i.arg >> 4])
-    t.apply("STORE_FAST", t.locals[i.arg & 15])
-
-
 # --- cells, generators -----------------------------------------------------------------------------
 def make_cell(t: Translator, i: Instruction) -> None:
     """Cells made before ``RESUME`` follow from the code object; those of inlined comprehensions do not."""
     if t.ops:
         t.emit("MAKE_CELL", t.cells[i.arg])
-
-
-def return_generator(t: Translator, i: Instruction) -> None:
-    """Push what the ``POP_TOP`` after it drops: the generator itself follows from the flags."""
-    t.stack.append(0)  # popped again by the POP_TOP that follows
 
 
 def send_loop(t: Translator, kind: str) -> None:
@@ -164,8 +135,6 @@ def async_gen_wrap(t: Translator, i: Instruction) -> None:
 # --- changes of 3.14 ---------------------------------------------------------------------------------
 #: What ``LOAD_COMMON_CONSTANT`` loads.
 COMMON_CONSTANTS = ("AssertionError", "NotImplementedError", "tuple", "all", "any")
-#: ``BINARY_OP``'s number for a subscript.
-_SUBSCRIPT = 26
 #: The methods of ``LOAD_SPECIAL``.
 _ENTER, _EXIT, _AENTER, _AEXIT = range(4)
 
@@ -173,17 +142,7 @@ _ENTER, _EXIT, _AENTER, _AEXIT = range(4)
 def load_common_constant(t: Translator, i: Instruction) -> None:
     """Push one of the built-in objects that the interpreter numbers."""
     name = COMMON_CONSTANTS[i.arg]
-    if name == "AssertionError":
-        t.apply("LOAD_ASSERTION_ERROR")
-    else:
-        t.apply("LOAD_COMMON_CONSTANT", name)
-
-
-def binary_op(t: Translator, i: Instruction) -> None:
-    """Apply an operator, or subscript."""
-    if i.arg != _SUBSCRIPT:
-        return common.binary_op(t, i)
-    t.apply("GETITEM")
+    t.apply(*(("LOAD_ASSERTION_ERROR",) if name == "AssertionError" else ("LOAD_COMMON_CONSTANT", name)))
 
 
 # --- with ------------------------------------------------------------------------------------------
@@ -194,7 +153,7 @@ def copy(t: Translator, i: Instruction) -> None:
     elif i.arg == 1 and t.peek(1) == "LOAD_COMMON_CONSTANT" and (there := ordinary_call(t)) >= 0:
         t.next = there
     else:
-        common.copy(t, i)
+        common.push_copy(t, i.arg)
 
 
 def enter_context(t: Translator) -> None:
