@@ -37,8 +37,8 @@ _MAX_COMPARED = 1 << 25
 def canonicalise(code: Code) -> Program:
     """Return the canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood.
 
-    It is made once: its operations are cached on the code object, as several stages use them. Do not modify them.
-    (Not the program, which refers to the code object: the two would wait for the garbage collector.)
+    Its operations are cached on the code object; do not modify them. (Not the program, which refers to the code object:
+    the two would wait for the garbage collector.)
     """
     known: tuple[list[o.Op], list[o.Handler]] | None = code.__dict__.get("_operations")
     if known is None:
@@ -236,7 +236,7 @@ class Translator:
             stack += (1,) * (pushed - kept)
         if target >= 0:
             self._jumps.append(op)
-            self.flow_to(target)
+            self.enter(target, tuple(stack), self.blocks)
         if kind in NO_FALL_THROUGH:
             self.next = -1
 
@@ -261,10 +261,6 @@ class Translator:
         if count > len(self.stack):
             raise self.unsupported("reaches below the stack")
         return sum(self.stack[-count:]) if count else 0
-
-    def flow_to(self, target: int) -> None:
-        """Control can go from here to the instruction ``target`` with the stack as it is now."""
-        self.enter(target, tuple(self.stack), self.blocks)
 
     def enter(self, target: int, stack: tuple[int, ...], blocks: tuple[Any, ...]) -> None:
         """Control can come to the instruction ``target`` in this state."""
@@ -313,11 +309,10 @@ class Translator:
     def handler_id(self, target: int, depth: int, lasti: bool, outer: int = -1) -> int:
         """Return the number of the canonical handler at instruction ``target`` (``outer``: see ``cleanups``)."""
         key = (target, depth, lasti, outer)
-        number = self._handler_ids.get(key)
-        if number is None:
-            number = self._handler_ids[key] = len(self.handlers)
+        if key not in self._handler_ids:
+            self._handler_ids[key] = len(self.handlers)
             self.handlers.append(Handler(target, depth, lasti))
-        return number
+        return self._handler_ids[key]
 
     # --- exception table (3.11 and later) ----------------------------------------------------------
     def _cover(self) -> list[int]:
@@ -368,11 +363,7 @@ class Translator:
         if self.code.version < (3, 12):
             return False
         pair = self.instructions[index : index + 2]
-        return (
-            len(pair) == 2
-            and pair[0].opname == "CALL_INTRINSIC_1" and pair[0].arg == 3
-            and pair[1].opname == "RERAISE"
-        )
+        return [i.opname for i in pair] == ["CALL_INTRINSIC_1", "RERAISE"] and pair[0].arg == 3
 
     def _handler_of_entry(self, number: int) -> int:
         target, depth, lasti = self._exception_entries[number]
@@ -398,24 +389,20 @@ class Translator:
             first = pending.pop()
             if position[first] >= 0:
                 continue
-            self._begin_run(first)
+            self.ops = []
+            self.fence = 0
+            self.at = first
+            kept, self.blocks = self._entry_states[first]
+            self.stack = list(kept)
+            self.handler = blocks.handler_of(self, self.blocks) if self.blocks else -1
+            if first in self.handler_starts:
+                self.emit("PUSH_EXC_INFO")
             falls = self._run_from(first)
             position[first] = 0
             if falls >= 0:
-                self.flow_to(falls)
+                self.enter(falls, tuple(self.stack), self.blocks)
             self._runs.append((first, falls, self.ops))
         return self._assemble()
-
-    def _begin_run(self, index: int) -> None:
-        """Start a run of operations in the state in which control enters an instruction."""
-        self.ops = []
-        self.fence = 0
-        self.at = index
-        kept, self.blocks = self._entry_states[index]
-        self.stack = list(kept)
-        self.handler = blocks.handler_of(self, self.blocks) if self.blocks else -1
-        if index in self.handler_starts:
-            self.emit("PUSH_EXC_INFO")
 
     def _run_from(self, index: int) -> int:
         """Translate instructions until control leaves; return the known one that it falls into, or -1."""
@@ -431,7 +418,7 @@ class Translator:
             if position[index] >= 0:
                 return index
             if is_entry[index]:
-                self.flow_to(index)
+                self.enter(index, tuple(stack), self.blocks)
                 self.fence = len(ops)
                 stack[:] = map(int, stack)  # the known content of a slot is not known here
             self.at = index

@@ -139,7 +139,7 @@ def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
         raise t.unsupported("what is matched is not the type of the exception")
     t.emit("CHECK_EXC_MATCH")
     t.emit("BRANCH", False, i.target)
-    t.flow_to(i.target)
+    t.enter(i.target, tuple(t.stack), t.blocks)
 
 
 def with_except_start(t: Translator, i: Instruction) -> None:

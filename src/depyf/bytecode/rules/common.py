@@ -264,7 +264,7 @@ def for_iter(t: Translator, i: Instruction) -> None:
             target += 1
     t.emit("FOR_ITER", None, target)
     t.pop(1)
-    t.flow_to(target)
+    t.enter(target, tuple(t.stack), t.blocks)
     t.stack += (1, 1)
 
 
