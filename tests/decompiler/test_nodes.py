@@ -10,8 +10,8 @@ from depyf.decompiler.emit.text import check, emit
 from depyf.decompiler.nodes import (
     REFINEMENTS,
     FoldedBool,
+    Literal,
     LiteralConstant,
-    LiteralTuple,
     OneItem,
     UntestedAssert,
     as_literal,
@@ -52,7 +52,7 @@ def test_a_copy_knows_what_the_node_knows() -> None:
 
 def test_a_literal_knows_its_constant() -> None:
     made = as_literal(ast.Tuple([ast.Constant(1)], ast.Load()), (1,))
-    assert isinstance(made, LiteralTuple) and made.literal == (1,)
+    assert isinstance(made, Literal) and isinstance(made, ast.Tuple) and made.literal == (1,)
     assert type(as_literal(ast.Constant(None), None)) is LiteralConstant
 
 

@@ -293,6 +293,4 @@ def _since(parameters: list[TypeParameter]) -> tuple[int, int]:
 
 def with_parameters(node: ast.stmt, parameters: list[TypeParameter]) -> ast.stmt:
     """Write type parameters after the name of a ``def`` or ``class``."""
-    if parameters and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return newer(node, bracket(parameters), _since(parameters))
-    return node
+    return newer(node, bracket(parameters), _since(parameters)) if parameters else node

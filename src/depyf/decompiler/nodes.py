@@ -128,49 +128,20 @@ class Literal:
     literal: Any
 
 
-@refinement
-class LiteralConstant(ast.Constant, Literal):
-    """``1``."""
-
-
-@refinement
-class LiteralUnary(ast.UnaryOp, Literal):
-    """``-1``."""
-
-
-@refinement
-class LiteralBinary(ast.BinOp, Literal):
-    """``1 + 2j``."""
-
-
-@refinement
-class LiteralTuple(ast.Tuple, Literal):
-    """``(1, 2)``."""
-
-
-@refinement
-class LiteralSet(ast.Set, Literal):
-    """``{1, 2}``, a frozenset."""
-
-
-@refinement
-class LiteralSlice(ast.Slice, Literal):
-    """``1:2`` (3.14)."""
-
-
+#: The kinds of expressions for one constant (a set: of a frozenset; a slice: 3.14), with their refinements.
 _LITERALS: dict[type[ast.expr], type[ast.expr]] = {
-    kind.__bases__[0]: kind
-    for kind in (LiteralConstant, LiteralUnary, LiteralBinary, LiteralTuple, LiteralSet, LiteralSlice)
-}
+    kind: refinement(type(f"Literal{kind.__name__}", (kind, Literal), {}))
+    for kind in (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.Set, ast.Slice)}
+LiteralConstant: Any = _LITERALS[ast.Constant]
 
 
 def as_literal(expr: ast.expr, value: Any) -> ast.expr:
     """Return the expression as a :class:`Literal` of the constant ``value``."""
     # (Most are plain constants, and a program has many.)
-    literal = LiteralConstant(expr.value) if type(expr) is ast.Constant else refined(expr, _LITERALS[type(expr)])
-    assert isinstance(literal, Literal)
+    literal: Any = LiteralConstant(expr.value) if type(expr) is ast.Constant else refined(expr, _LITERALS[type(expr)])
     literal.literal = value
-    return literal
+    result: ast.expr = literal
+    return result
 
 
 # --- tuples and dictionaries ------------------------------------------------------------------------
@@ -376,19 +347,9 @@ class NewerName(AsText, Newer):
     """An expression as text, ``t"{x}"``."""
 
 
-@refinement
-class NewerFunction(ast.FunctionDef, Newer):
-    """``def f[T](x): ...``, its name with what follows it."""
-
-
-@refinement
-class NewerAsyncFunction(ast.AsyncFunctionDef, Newer):
-    """``async def f[T](x): ...``."""
-
-
-@refinement
-class NewerClass(ast.ClassDef, Newer):
-    """``class A[T]: ...``."""
+#: Definitions with text after their names: ``def f[T](x): ...``.
+NEWER: dict[type[ast.stmt], type[ast.stmt]] = {
+    kind: refinement(type(f"Newer{kind.__name__}", (kind, Newer), {})) for kind in SCOPES}
 
 
 # --- copies of trees, and walks through them ---------------------------------------------------------

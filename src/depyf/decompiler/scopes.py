@@ -28,7 +28,7 @@ from .errors import LIFT, STRUCTURE, CannotDecompile, why
 from .lift.executor import SymbolicExecutor
 from .lift.stack import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
-from .nodes import AnnotateDefinition, Comprehension, Literal, LiteralSet, OneItem, OnItsLine
+from .nodes import AnnotateDefinition, Comprehension, Literal, OneItem, OnItsLine
 from .result import Options, Tier
 from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
@@ -134,7 +134,7 @@ class CodeScope:
         flowgraph.c of 3.14).
         """
         is_changed = (isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
-                      or isinstance(node, ast.Set) and not isinstance(node, LiteralSet)
+                      or isinstance(node, ast.Set) and not isinstance(node, Literal)
                       and all(isinstance(item, ast.Constant) for item in node.elts))
         return ast.BoolOp(ast.And(), [ast.Constant(1), node]) if is_changed else node
 

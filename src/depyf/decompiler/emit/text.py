@@ -19,12 +19,10 @@ from ...bytecode.errors import shown
 from ..errors import EMIT, CannotDecompile
 from ..names import is_name
 from ..nodes import (
+    NEWER,
     REFINEMENTS,
     AsText,
     Newer,
-    NewerAsyncFunction,
-    NewerClass,
-    NewerFunction,
     NewerName,
     OneItem,
     OnItsLine,
@@ -422,20 +420,13 @@ def written(text: str, since: tuple[int, int]) -> ast.Name:
     return node
 
 
-def newer(
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, text: str, since: tuple[int, int]
-) -> NewerFunction | NewerAsyncFunction | NewerClass:
+def newer(node: ast.stmt, text: str, since: tuple[int, int]) -> ast.stmt:
     """Return a definition with text after its name that Pythons before ``since`` cannot read."""
-    result: NewerFunction | NewerAsyncFunction | NewerClass
-    if isinstance(node, ast.ClassDef):
-        result = refined(node, NewerClass)
-    elif isinstance(node, ast.AsyncFunctionDef):
-        result = refined(node, NewerAsyncFunction)
-    else:
-        result = refined(node, NewerFunction)
+    result: Any = refined(node, NEWER[type(node)])
     result.name += text
     result.since = since
-    return result
+    definition: ast.stmt = result
+    return definition
 
 
 # --- template strings -------------------------------------------------------------------------------

@@ -20,8 +20,7 @@ from ..nodes import (
     Formatted,
     FormattedText,
     JoinedTuple,
-    LiteralSet,
-    LiteralTuple,
+    Literal,
     MergedDict,
     PercentText,
     offset_of,
@@ -153,7 +152,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     owner = container(state, depth, ast.List)
-    if isinstance(value, LiteralTuple) and not owner.elts and len(value.elts) > 2:
+    if isinstance(value, Literal) and isinstance(value, ast.Tuple) and not owner.elts and len(value.elts) > 2:
         # the compiler makes a constant of three elements or more (``starunpack_helper`` in compile.c)
         owner.elts.extend(value.elts)
     else:
@@ -164,7 +163,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     owner = container(state, depth, ast.Set)
-    if isinstance(value, LiteralSet) and not owner.elts:
+    if isinstance(value, Literal) and isinstance(value, ast.Set) and not owner.elts:
         # the compiler makes a constant of three elements or more: some of them were equal
         owner.elts.extend([*value.elts, *value.elts[-1:] * (3 - len(value.elts))])
     else:
@@ -394,8 +393,8 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> ast.expr:
     function = executor.pop(state)
     positional: list[ast.expr] = [ast.Starred(arguments, LOAD)]
     if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple):
-        is_constant = isinstance(arguments, LiteralTuple) and not has_keywords
-        built_here = isinstance(arguments, (BuiltTuple, LiteralTuple))
+        is_constant = isinstance(arguments, Literal) and not has_keywords
+        built_here = isinstance(arguments, (BuiltTuple, Literal))
         many = executor.scope.code.version >= (3, 10) and len(arguments.elts) + 2 * len(keywords) > STACK_USE_GUIDELINE
         if many and (has_keywords or is_constant) or not is_constant and (
                 has_star(arguments) or not built_here or any(k.arg is None for k in keywords)):

@@ -18,7 +18,6 @@ from ..nodes import (
     Comprehension,
     Literal,
     LiteralConstant,
-    LiteralTuple,
     UnfoldedCompare,
     as_literal,
     offset_of,
@@ -92,8 +91,8 @@ rule = registrar(RULES)
 def _(executor: SymbolicExecutor, state: State, value: Any) -> ast.expr | None:
     kind = type(value)
     if kind in _PLAIN:  # (as :func:`as_literal` would write it)
-        node = LiteralConstant(value)
-        node.literal = value
+        node: ast.expr = LiteralConstant(value)
+        node.literal = value  # type: ignore[attr-defined]
         return node
     if kind is Code:
         state.stack.append(Special("code", value))
@@ -289,7 +288,7 @@ def _would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
     """Return whether the compiler makes an f-string of ``"%s" % (x,)``; it leaves one without fields as it is."""
     return (
         isinstance(left, ast.Constant) and isinstance(left.value, str) and isinstance(right, ast.Tuple)
-        and not isinstance(right, LiteralTuple) and not any(isinstance(item, ast.Starred) for item in right.elts)
+        and not isinstance(right, Literal) and not any(isinstance(item, ast.Starred) for item in right.elts)
         and _FORMAT.fullmatch(left.value) is not None
         and left.value.replace("%%", "").count("%") == len(right.elts)
     )
