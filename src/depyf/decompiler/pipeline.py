@@ -8,7 +8,7 @@ import functools
 import itertools
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import CodeType
@@ -208,7 +208,6 @@ class _Job:
         self.facts = facts if simplify and self.verify else None
         first = Tier.READABLE if self.facts is not None else Tier.SIMPLIFIED if simplify else Tier.STRUCTURED
         self.tiers = Tiers(code, first, self.verify)
-        self.alone: dict[tuple[Code, tuple[Tier, ...]], bool] = {}
         self.options = Options(self.tiers, dispatch_loop)
         self.options.form = form
         self.options.rename = dict(rename or {})
@@ -384,29 +383,32 @@ class _Job:
             raise Failed(self.tiers.why(owner), owner)
 
     def blame(self, reason: str) -> None:
-        """Give the code object its next tier because of which the whole could not be written or compiled.
+        """Give the code objects their next tier because of which the whole could not be written or compiled.
 
-        It is the innermost one that fails alone. The outermost, and class bodies, have no text alone: one of them is at
-        fault if its dispatch loop helps. If nothing helps, all code objects are written as such.
+        They are the innermost ones that fail alone. The outermost, and class bodies, have no text alone: one of them is
+        at fault if its dispatch loop helps. If nothing helps, all code objects are written as such.
         """
-        code = self.at_fault() or next(filter(self.is_helped_by, self.without_text()), None)
-        if code is not None:
+        left = [code for code in reversed(self.tiers.names) if self.tiers.of(code) is not Tier.DISPATCH]
+        failing: list[Code] = []
+        fails_inside: set[Code] = set()
+        for code in left:
+            if code is not self.code and self.tiers.owner(code) is code and not _is_namespace(code) and (
+                    code not in fails_inside and not self.can_be_written(code)):
+                failing.append(code)
+                fails_inside.update(self.tiers.around(code))
+        if not failing:
+            alone = [code for code in left if code is not self.code and _is_namespace(code)]
+            failing = [*itertools.islice(filter(self.is_helped_by, [self.code, *alone]), 1)]
+        for code in failing:
             self.demote(code, reason)
-            return
-        left = [each for each in self.tiers.names if self.tiers.of(each) is not Tier.DISPATCH]
-        for each in left:
-            while self.tiers.of(each) is not Tier.DISPATCH:
-                self.tiers.demote(each, reason)
+        for code in () if failing else left:
+            while self.tiers.of(code) is not Tier.DISPATCH:
+                self.tiers.demote(code, reason)
         if not left:
             self.demote(self.code, reason)
 
-    def without_text(self) -> Iterator[Code]:
-        """Yield the code objects that cannot be tried alone: the outermost, and class bodies, innermost first."""
-        yield self.code
-        yield from (code for code in reversed(self.tiers.names) if code is not self.code and _is_namespace(code))
-
     def is_helped_by(self, code: Code) -> bool:
-        """Return whether the whole can be written with a dispatch loop for ``code``, or shows then what is at fault."""
+        """Return whether the whole can be written with a dispatch loop for ``code``."""
         if self.tiers.of(code) is Tier.DISPATCH:
             return False
         with self.tiers.as_loop(code):
@@ -416,24 +418,11 @@ class _Job:
                 raise
             except Exception as error:
                 why(error)
-                return self.at_fault() is not None
+                return False
         return True
-
-    def at_fault(self) -> Code | None:
-        """Return the innermost code object that cannot be written alone."""
-        return next((code for code in reversed(self.tiers.names) if code is not self.code
-                     and self.tiers.owner(code) is code and not self.can_be_written(code)), None)
 
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""
-        if self.tiers.of(code) is Tier.DISPATCH or _is_namespace(code):
-            return True  # a class body is no separate text: its surroundings are blamed
-        key = code, self.tiers.around_and_inside(code)
-        if key not in self.alone:
-            self.alone[key] = self.tried_alone(code)
-        return self.alone[key]
-
-    def tried_alone(self, code: Code) -> bool:
         try:
             _, tree = emit(top_level(code, self.options), self.options.has_marks)
             if self.verify:

@@ -104,7 +104,6 @@ class Tiers:
         #: code that is part of the surrounding text: expressions, annotations, type parameters
         self.parts: set[Code] = set()
         self._tier = {root: first}
-        self._families: dict[Code, list[Code]] = {}
         pending = [root]
         while pending:
             current = pending.pop()
@@ -143,17 +142,11 @@ class Tiers:
         finally:
             self._tier, self.reasons = before
 
-    def around_and_inside(self, code: Code) -> tuple[Tier, ...]:
-        """Return the tiers that decide how a code object is written."""
-        if not self._families:
-            self._families = {each: [each] for each in self.names}
-            for each in self.names:
-                current = each
-                while current is not self.root:
-                    current = self.parents[current]
-                    self._families[each].append(current)
-                    self._families[current].append(each)
-        return tuple(map(self.of, self._families[code]))
+    def around(self, code: Code) -> Iterator[Code]:
+        """Yield the code objects that one is nested in."""
+        while code is not self.root:
+            code = self.parents[code]
+            yield code
 
     def owner(self, code: Code) -> Code:
         """Return the code object whose tier decides how this one is written.
