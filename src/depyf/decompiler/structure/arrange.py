@@ -32,9 +32,7 @@ from .arrange_tries import (
     arrange_try,
     arrange_with,
     break_after_body,
-    break_branch,
     break_in_loop,
-    is_break,
     join_line,
     leave_by_break,
     with_finally,
@@ -247,8 +245,8 @@ class _Arrangement:
                 arrange_loop(self.evidence, stmts, at)
             elif isinstance(stmt, ast.Try) and not stmt.handlers:
                 stmts[at] = at_line(with_finally(self.evidence, stmt.body, stmt.finalbody), line_of(stmt))
-            elif isinstance(stmt, ast.If) and stmt.orelse and never_falls(stmt.body):
-                self._else_or_rest(stmts, at, end if is_last else "")
+            elif isinstance(stmt, ast.If):
+                self._split(stmts, at, end if is_last else "", following)
             if isinstance(stmt, ast.If):
                 written = self.evidence.pass_in_else(stmt) if not stmt.orelse else None
                 if written is not None:
@@ -304,120 +302,194 @@ class _Arrangement:
 
     # --- one ``if`` -------------------------------------------------------------------------------
     def _test(self, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
-        """Arrange an ``if`` among the statements of its suite."""
+        """Arrange an ``if`` among the statements of its suite.
+
+        What follows a side that never falls off its end belongs to the other side. Lines say which of the two was
+        written first, and columns how much of each was written after the ``if``.
+        """
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        if stmt.orelse and is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
-            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
-        only = stmt.body[0] if len(stmt.body) == 1 and not stmt.orelse else None
-        if isinstance(only, ast.Continue) and line_of(only) is None and not folds_not(stmt.test) and (
-                stmts[at + 1:] and never_falls(stmts) and self._is_right_of_test(stmts[at + 1], stmt)) and (
-                self.evidence.exit_between(self.evidence.line_after(stmts), after) is not None):
-            stmt.test, stmt.body, stmts[at + 1:] = negate(stmt.test), stmts[at + 1:], stmt.body
-        self._return_after(stmts, at)
-        is_word = isinstance(only, (ast.Continue, ast.Break)) or isinstance(only, ast.Return) and is_nothing(only)
-        if only is not None and is_word and not folds_not(stmt.test) and stmts[at + 1:]:
-            self._exit_in_else(stmts, at, after)
-        if is_break(stmt.orelse):
-            self._end_branch(stmts, at, end)
-        break_branch(self.evidence, stmts, at, after)
-        is_last = at + 1 == len(stmts)
-        if is_empty(stmt.body) and stmt.orelse:
-            self._empty_branch(stmts, at, end if is_last else "")
-        elif not stmt.orelse and not (is_last and self._else_leaves(stmts, end, after)):
-            self._rest_in_branch(stmts, at, end if is_last else "")
-        if is_last and stmt.orelse:
-            self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
-        if not stmt.orelse and at + 1 < len(stmts) and never_falls(stmt.body):
-            self._rest_or_else(stmts, at, end)
-        elif stmt.orelse and never_falls(stmt.body):
-            self._else_or_rest(stmts, at, end if is_last else "")
-        self._end_branch(stmts, at, end)
+        if not stmt.orelse and stmts[at + 1:] and never_falls(stmt.body) and (
+                not self._in_order(stmt, stmt.body, [], "", None) or stmt.orelse):
+            return  # (``if not a: pass`` with the rest in the ``else``.)
+        true, false, rest = stmt.body, stmt.orelse, stmts[at + 1:]
+        if never_falls(true):
+            false, rest = false + rest, []
+        elif false and never_falls(false):
+            true, rest = true + rest, []
+        end, after = "" if rest else end, first_line(rest) or after
+        if self._in_order(stmt, true, false, end, after):
+            stmts[at + 1:] = rest
+            self._split(stmts, at, end, after)
 
-    def _end_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Write what is left of a branch after the ``if``, where the ``else`` leaves."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.If)
-        if stmt.orelse and never_falls(stmt.orelse) and (count := self._in_suite(stmt.body)) < len(stmt.body):
-            stmts[at + 1:at + 1] = stmt.body[count:]
-            del stmt.body[count:]
-            self._drop_exit(stmts, end)
+    def _in_order(self, stmt: ast.If, true: list[ast.stmt], false: list[ast.stmt], end: str, after: int | None) -> bool:
+        """Make the side of a test that was written first its body, and the other its ``else``.
 
-    def _return_after(self, stmts: list[ast.stmt], at: int) -> None:
-        """Write the ``return`` that ends a branch but is left of it after the ``if``; what follows is its ``else``."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.If)
-        orelse, last = stmt.orelse + stmts[at + 1:], stmt.body[-1]
-        if not isinstance(last, ast.Return) or not orelse or not stmt.body[1:] or (
-                not self.evidence.is_further_right(stmt.body[0], last) or not self._is_left_of_test(last, stmt)):
-            return
-        if never_falls(orelse):
-            stmt.orelse, stmts[at + 1:] = orelse, [stmt.body.pop()]
+        Args:
+            stmt: the ``if``.
+            true, false: what its test leads to.
+            end: the effect of falling off either.
+            after: the line of the statement after both.
 
-    def _exit_in_else(self, stmts: list[ast.stmt], at: int, after: int | None) -> None:
-        """Write ``if not a: continue`` and the rest as ``if a: (rest)`` and ``else: continue``, if that is after it."""
-        stmt, rest = stmts[at], stmts[at + 1:]
-        assert isinstance(stmt, ast.If)
-        column, begin = self.evidence.column(rest[0]), self.evidence.start_of_test(stmt)
-        if column is None or begin is None or never_falls(rest) or (
-                self.evidence.exit_between(begin[0], first_line(rest)) is not None):
-            return
-        written = self.evidence.exit_between(self.evidence.line_after(rest), after, word_of(stmt.body[0]))
-        if written is None or written.column != column:
-            return
-        stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, stmt.body
-        at_line(stmt.orelse[0], written.line)
-        self.evidence.set_place(stmt.orelse[0], written)
-        del stmts[at + 1:]
+        Returns:
+            Whether columns may say that a part of them was written after the statement.
+        """
+        sides = [[] if is_empty(side) and line_of(side[0]) is None else side for side in (true, false)]
+        can_swap = not folds_not(stmt.test)
+        words = [self._word(side, end) for side in sides]
+        for side, word in zip(sides, words):  # (Of two words one has its place first.)
+            if side and None not in words:
+                self._place_word(side, self.evidence.exit_between(line_of(stmt), after, word or ""))
+                words = [self._word(side, end) for side in sides]
+        is_first: int | None = None
+        number = next((at for at in (1, 0) if words[at] is not None and words[1 - at] is None), None)
+        if number is not None:
+            guard = self._guard(stmt, sides, number, end) if can_swap or not number else None
+            if guard is not None and self._is_nested_guard(stmt, sides, number):
+                return False
+            side, other = sides[number], sides[1 - number]
+            written = guard
+            if written is None and side:
+                count = self._count_inside(stmt, other, side)
+                written = self.evidence.exit_between(
+                    self.evidence.line_after(other[:count]), first_line(other[count:]) or after, words[number] or "",
+                    self.evidence.column(other[0]))
+            self._place_word(side, written)
+            if written is None and words[number] == end and self.evidence.has_lines:
+                sides[number] = []
+            elif side:
+                is_first = number if guard is not None or written is None else 1 - number
+        if is_first is None:
+            is_first = int(bool(sides[1]) and (not sides[0] or is_before(sides[1], sides[0]) and (
+                self.evidence.has_columns or not never_falls(sides[0]) or never_falls(sides[1])
+                or leaves_by(sides[0][-1], end))))  # (Without columns a ``return`` may have the line of a clean-up.)
+        if is_first and can_swap:
+            sides.reverse()
+            stmt.test = negate(stmt.test)
+        stmt.body, stmt.orelse = sides
+        if not stmt.body:
+            is_exit = end and stmt.orelse and not self.evidence.has_lines
+            stmt.body = [leave(end, None) if is_exit else at_line(ast.Pass(), None)]
+        return True
 
-    def _is_left_of_test(self, following: ast.stmt, stmt: ast.If) -> bool:
-        """Return whether a statement is known to begin left of a test, so that it is not in the branch."""
-        begin, column = self.evidence.start_of_test(stmt), self.evidence.column(following)
-        return begin is not None and column is not None and column < begin[1]
+    def _guard(self, stmt: ast.If, sides: list[list[ast.stmt]], number: int, end: str) -> Exit | None:
+        """Return the word between a test and the side that is more than one; write it where the other is empty.
 
-    def _is_right_of_test(self, following: ast.stmt, stmt: ast.If) -> bool:
-        """Return whether a statement is known to begin further right than a test, so that it is in the branch."""
-        begin, column = self.evidence.start_of_test(stmt), self.evidence.column(following)
-        return begin is not None and column is not None and column > begin[1]
-
-    def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: pass`` with an ``else`` as ``if a: continue`` and the rest, if that was written."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.If)
-        written = self.evidence.exit_between(line_of(stmt), first_line(stmt.orelse))
-        if end and (written is not None and written.kind in ("", end, f"{end} None")
-                    or not self.evidence.has_lines and folds_not(stmt.test)):
-            stmt.body = [leave(end, None) if written is None else leave(written.kind or end, written.line)]
-            stmts[at + 1:at + 1] = stmt.orelse
-            stmt.orelse = []
-
-    def _rest_in_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: (rest)``: that, ``if not a: continue`` and the rest, or ``if not a: pass`` and ``else``."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.If)
-        if folds_not(stmt.test):
-            return
-        begin = self.evidence.start(stmt.test)  # (The line of the statement is that of the last part of its test.)
-        written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], first_line(stmt.body))
+        Args:
+            stmt: the ``if``; where the word is inside of another, or between two operands, its test is divided.
+            sides: what its test leads to.
+            number: of the side that is a word, or nothing.
+            end: the effect of falling off either.
+        """
+        side, other = sides[number], sides[1 - number]
+        begin = self.evidence.start(stmt.test)
+        if side:
+            return self.evidence.exit_between(line_of(stmt), first_line(other), word_of(side[0]))
+        written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], first_line(other))
         if written is None:
-            return
-        if self._outer_test(stmt, written):
-            return
+            return None
+        stmt.body = other
+        is_inside = bool(number) and self._outer_test(stmt, written)
+        sides[1 - number] = stmt.body
+        if not is_inside and end and written.kind in ("", end, f"{end} None"):
+            sides[number] = [leave(written.kind or end, None)]
+        elif not is_inside and written.kind in ("", "pass") and self._is_pass(stmt, written):
+            sides[number] = [ast.Pass()]
+        return written if sides[number] else None
+
+    def _is_nested_guard(self, stmt: ast.If, sides: list[list[ast.stmt]], number: int) -> bool:
+        """Nest a guard in a part of its test if it was written so, with the rest in it."""
+        guard = ast.copy_location(ast.If(negate(stmt.test) if number else stmt.test, sides[number], []), stmt)
+        if not self._nest_guard(guard, sides[1 - number]):
+            return False
+        stmt.test, stmt.body, stmt.orelse = guard.test, guard.body, []
+        return True
+
+    def _place_word(self, side: list[ast.stmt], written: Exit | None) -> None:
+        if side and written is not None:
+            self.evidence.set_place(side[0], written)
+
+    def _count_inside(self, stmt: ast.If, side: list[ast.stmt], other: list[ast.stmt]) -> int:
+        """Return how many statements of the side of a test that was written first are in the branch.
+
+        Those no further right than the test are not; without columns, those below the other side.
+        """
+        inner, begin = self.evidence.column(side[0]), self.evidence.start_of_test(stmt)
+        if inner is not None:
+            return self.evidence.count_indented(side, inner if begin is None else min(inner, begin[1]))
+        if not other or not is_before(side, other):
+            return len(side)
+        return sum(1 for _ in itertools.takewhile(lambda each: not is_before(other, [each]), side))
+
+    def _word(self, side: list[ast.stmt], end: str) -> str | None:
+        """Return the word that is all of a side, if its place is not known; ``None`` for any other side."""
+        if not side:
+            return end
+        if len(side) > 1 or self.evidence.column(side[0]) is not None:
+            return None
+        only = side[0]
+        if isinstance(only, (ast.Break, ast.Continue)):
+            return word_of(only)
+        if isinstance(only, ast.Return) and is_nothing(only) and end == "return" and self.evidence.has_lines and (
+                not self.evidence.is_written(only)):
+            return end
+        return None
+
+    def _is_pass(self, stmt: ast.If, written: Exit) -> bool:
+        """Return whether a word between a test and what is its body by now is a ``pass`` with that in the ``else``."""
         first = stmt.body[0]
-        if end and written.kind in ("", end, f"{end} None"):
-            guard: list[ast.stmt] = [leave(written.kind or end, written.line)]
-            self.evidence.set_place(guard[0], written)
-            stmts[at + 1:] = stmt.body
-            stmt.test, stmt.body = negate(stmt.test), guard
-        elif written.kind in ("pass", "") and (self._is_elif(stmt) or (
-                written.column == self.evidence.column(first)
-                and (written.column is not None or not isinstance(first, (ast.While, ast.Return))) and (
-                    written.kind and written.column is None
-                    or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)))):
-            # (``while True`` and unwinding before a ``return`` have lines without operations, too.)
-            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
-            if self._nest_guard(stmt, stmt.orelse):
-                stmt.orelse = []
+        if self._is_elif(stmt):
+            return True
+        if written.column is None and isinstance(first, (ast.While, ast.Return)):
+            return False  # (``while True``, and unwinding before a ``return``, have lines without operations, too.)
+        return written.column == self.evidence.column(first) and (
+            written.column is None and bool(written.kind)
+            or bool(self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)))
+
+    def _split(self, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
+        """Write what columns say was not in a branch or the ``else`` after the ``if``."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
+        evidence, inner = self.evidence, self.evidence.column(stmt.body[0])
+        if stmt.orelse:
+            self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
+        count = self._count_inside(stmt, stmt.body, stmt.orelse)
+        rest = stmt.body[count:]
+        if not stmt.orelse and end and (rest or never_falls(stmt.body)):
+            written = evidence.exit_between(evidence.line_after(stmt.body[:count]), first_line(rest) or after, end)
+            if written is not None and written.column is not None and written.column == inner:
+                stmt.orelse = [leave(end, None)]
+                evidence.set_place(stmt.orelse[0], written)
+        if rest and self._leaves(stmt.orelse, end):
+            del stmt.body[count:]
+            stmts[at + 1:at + 1] = rest
+        elif stmt.orelse and self._leaves(stmt.body, end):
+            count = self._in_else(stmt, stmt.orelse, end)
+            stmts[at + 1:at + 1] = stmt.orelse[count:]
+            del stmt.orelse[count:]
+
+    def _leaves(self, side: list[ast.stmt], end: str) -> bool:
+        """Return whether a side ends in a written statement after which control goes elsewhere."""
+        return bool(side) and never_falls(side) and not (end == "return" and self.evidence.falls_off(side) and (
+            self.evidence.has_lines or not self.returns_values))
+
+    def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
+        """Return how many statements after an ``if`` (or in its ``else``) were written in an ``else``."""
+        evidence = self.evidence
+        known = evidence.count_in_else(ast.If(stmt.test, stmt.body, []), rest)
+        if known is not None:
+            return known
+        inner, first, begin = evidence.column(stmt.body[0]), evidence.column(rest[0]), evidence.start_of_test(stmt)
+        if first is not None and inner is None and begin is not None and first > begin[1] - len("if "):
+            inner = first  # (It is right of the statement.)
+        if inner is None or first is None:
+            return self._in_else_by_style(stmt, rest, end)
+        if first < inner:
+            if not (isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first)):
+                return 0
+            # (Simple statements that are further right are in its ``else``.)
+            return 1 + (evidence.count_indented(rest[1:], first + 1) if rest[1:] and not suites_of(rest[1]) else 0)
+        return evidence.count_indented(rest, inner)
 
     def _guards(self, stmt: ast.If) -> list[ast.stmt]:
         """Return the guards that were written for ``if a or b: continue``: one after each exit between two operands.
@@ -439,28 +511,6 @@ class _Arrangement:
             place = self.evidence.start(test.values[end - 1])
             guards.append(at_line(guard, place and place[0]))
         return guards if len(guards) > 1 else [stmt]
-
-    def _else_leaves(self, stmts: list[ast.stmt], end: str, after: int | None) -> bool:
-        """Arrange ``if a: (b, c)`` as ``if a: b`` with ``else: continue`` and ``c`` where that was written.
-
-        Returns:
-            Whether it was.
-        """
-        stmt = stmts[-1]
-        assert isinstance(stmt, ast.If)
-        count = self._in_suite(stmt.body) if end else len(stmt.body)
-        if count == len(stmt.body) and not (end and never_falls(stmt.body)):
-            return False
-        rest = stmt.body[count:]
-        written = self.evidence.exit_between(
-            self.evidence.line_after(stmt.body[:count]), line_of(rest[0]) if rest else after, end)
-        if written is None or written.column is None or written.column != self.evidence.column(stmt.body[0]):
-            return False
-        stmt.orelse = [leave(end, written.line)]
-        self.evidence.set_place(stmt.orelse[0], written)
-        stmts += rest
-        del stmt.body[count:]
-        return True
 
     def _outer_test(self, stmt: ast.If, written: Exit) -> bool:
         """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word shows that.
@@ -530,67 +580,6 @@ class _Arrangement:
             self.evidence.is_further_right(rest[0], inner)
             or isinstance(rest[0], ast.If) and self.evidence.begins_elif(rest[0], column))
 
-    def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: return`` and the rest: that, ``if a: return`` with an ``else``, or ``if not a: (rest)``."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.If)
-        evidence = self.evidence
-        only = stmt.body[0]
-        if len(stmt.body) == 1 and leaves_by(only, end) and evidence.has_lines:
-            written = evidence.exit_between(line_of(stmt), line_of(stmts[at + 1]))
-            if written is None and not folds_not(stmt.test):
-                stmt.test, stmt.body = negate(stmt.test), stmts[at + 1:]
-                del stmts[at + 1:]
-                return
-            if written is not None and self._nest_guard(stmt, stmts[at + 1:]):
-                del stmts[at + 1:]
-                return
-        if is_before(stmts[at + 1:], stmt.body) and not folds_not(stmt.test):
-            if never_falls(stmts[at + 1:]):
-                stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
-                stmt.test = negate(stmt.test)
-                self._return_after(stmts, at)
-                if stmt.orelse:
-                    return
-            elif self.evidence.has_columns and not suites_of(stmts[at + 1]) or leaves_by(stmt.body[-1], end):
-                body = list(itertools.takewhile(lambda each: is_before([each], stmt.body), stmts[at + 1:]))
-                stmt.test, stmt.body, stmt.orelse = negate(stmt.test), body, stmt.body
-                del stmts[at + 1:at + 1 + len(body)]
-                return
-        count = self._in_else(stmt, stmts[at + 1:], end)
-        stmt.orelse = stmts[at + 1:at + 1 + count]
-        del stmts[at + 1:at + 1 + count]
-
-    def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
-        """Return how many statements after an ``if`` (or in its ``else``) were written in an ``else``."""
-        evidence = self.evidence
-        if end == "return" and (evidence.has_lines or not self.returns_values) and evidence.falls_off(stmt.body):
-            return len(rest)
-        known = evidence.count_in_else(ast.If(stmt.test, stmt.body, []), rest)
-        if known is not None:
-            return known
-        inner = evidence.column(stmt.body[0])
-        if inner is None and (written := evidence.exit_between(line_of(stmt), first_line(rest))) is not None:
-            inner = written.column
-            if leaves_by(stmt.body[0], written.kind):
-                evidence.set_place(stmt.body[0], written)
-        first = evidence.column(rest[0])
-        begin = evidence.start_of_test(stmt)
-        if first is not None and inner is None and begin is not None and first > begin[1] - len("if "):
-            inner = first  # (It is right of the statement.)
-        if inner is None or first is None or is_before(rest, stmt.body):
-            return self._in_else_by_style(stmt, rest, end)
-        if first < inner:
-            if not (isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first)):
-                return 0
-            # (Simple statements that are further right are in its ``else``.)
-            return 1 + (evidence.count_indented(rest[1:], first + 1) if rest[1:] and not suites_of(rest[1]) else 0)
-        return self._in_suite(rest)
-
-    def _in_suite(self, stmts: list[ast.stmt]) -> int:
-        """Return how many statements of a suite are indented as the first; all, where a column is not known."""
-        return self.evidence.count_indented(stmts, self.evidence.column(stmts[0]))
-
     def _in_else_by_style(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements to write in an ``else`` where no column decides.
 
@@ -604,14 +593,6 @@ class _Arrangement:
         if isinstance(first, ast.If):
             return int(bool(first.orelse))
         return int(isinstance(first, LEAVES) and self.evidence.room(stmt.body, rest) == 1)
-
-    def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: return`` with an ``else``: that, or the statements of the ``else`` after it."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.If)
-        count = self._in_else(stmt, stmt.orelse, end)
-        stmts[at + 1:at + 1] = stmt.orelse[count:]
-        del stmt.orelse[count:]
 
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:

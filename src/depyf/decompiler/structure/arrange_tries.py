@@ -370,55 +370,7 @@ def _line_of_handler(stmt: ast.Try, number: int) -> int | None:
     return line
 
 
-# --- Loops as their author wrote them: where ``break`` is, and how a loop ends -- ------------------
-def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
-    """Arrange an ``if`` with a ``break`` alone in one branch: a guard, or ``else: break``.
-
-    A ``break`` leaves only a jump. Which branch comes first in the text follows from its line. Without one, it is a
-    guard.
-
-    Args:
-        evidence: of the code.
-        stmts: the suite.
-        at: the place of the ``if`` in it.
-        after: the line of the statement after the suite.
-    """
-    stmt = stmts[at]
-    assert isinstance(stmt, ast.If)
-    if folds_not(stmt.test) or is_break(stmt.body) and is_break(stmt.orelse):
-        return
-    if is_break(stmt.orelse):
-        guard = evidence.exit_between(line_of(stmt), line_of(stmt.body[0]), "break")
-        following = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
-        begin, inner = evidence.line_after(stmt.body), evidence.column(stmt.body[0])
-        if guard is None and evidence.exit_between(begin, following, "break", inner) is not None:
-            return
-        stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
-        if guard is not None:
-            evidence.set_place(stmt.body[0], guard)
-        if evidence.column(stmt.body[0]) is None:
-            stmts[at + 1:at + 1], stmt.orelse = stmt.orelse, []
-    elif is_break(stmt.body):
-        rest = stmt.orelse or stmts[at + 1:]
-        guard = evidence.exit_between(line_of(stmt), line_of(rest[0]) if rest else after, "break")
-        if guard is not None:
-            evidence.set_place(stmt.body[0], guard)
-        else:
-            _break_after(evidence, stmts, at, after)
-
-
-def _break_after(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
-    """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` and ``break`` where that was written."""
-    stmt = stmts[at]
-    assert isinstance(stmt, ast.If)
-    rest = [*stmt.orelse, *stmts[at + 1:]]
-    written = evidence.exit_between(evidence.line_after(rest), after, "break") if rest else None
-    if written is not None and never_falls(rest) and (written.column or 0) < (evidence.column(rest[0]) or 0):
-        stmts[at + 1:] = stmt.body
-        stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest, []
-        evidence.set_place(stmts[-1], written)
-
-
+# --- Loops as their author wrote them: where ``break`` is, and how a loop ends ---------------------
 def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
     """Arrange ``while a:`` as ``while True:`` with ``if not a: break``, where a ``break`` comes before its body."""
     first, test = stmt.body[0], stmt.test
@@ -484,8 +436,3 @@ def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> bool:
             for suite in suites:
                 found |= leave_by_break(evidence, suite)
     return found
-
-
-def is_break(stmts: list[ast.stmt]) -> bool:
-    """Return whether a suite is a ``break``."""
-    return len(stmts) == 1 and isinstance(stmts[0], ast.Break)
