@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field, replace
+from functools import partial
 from typing import Any
 
+from ..model.graph_text import OPERATORS
 from ..model.guards import Marks, NoAliasing, SameObject, State, Tensor, Type
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import Guard
@@ -33,23 +36,19 @@ class Undecided(Exception):
     """A value is not known; the message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A part of a value that a condition fixes.
+@frozen
+class Change:
+    """A value that has to change.
 
     Attributes:
-        path: of the value, in the user's words: ``"x"``.
-        part: ``"value"``, ``"shape"``, ``"stride"``, ``"dtype"``, ``"device"``, ``"requires_grad"``, ``"state"``.
-        index: of the dimension.
-        wanted: what it must be.
-        node: the path as an expression of torch's.
+        path: in the user's words, ``"x"``, ``"self.training"``; or a setting of torch's.
+        node: the same as an expression of torch's.
     """
 
     path: str
-    part: str
-    index: int
-    wanted: Any
-    node: ast.expr = field(default=ast.Constant(None), compare=False, repr=False)
+    before: Any
+    after: Any
+    node: ast.expr = field(compare=False, repr=False)
 
 
 @frozen
@@ -59,7 +58,7 @@ class Finding:
     Attributes:
         holds: ``None`` where it cannot be decided.
         subject, wanted, met: of one that does not hold: what is compared, what it must be, what it is.
-        facets: what of the values must change, as far as the condition fixes it.
+        change: with which it would hold, where the condition fixes a value.
         missing: of one that is undecided: what was not given.
     """
 
@@ -68,8 +67,12 @@ class Finding:
     subject: str = ""
     wanted: str = ""
     met: str = ""
-    facets: tuple[Facet, ...] = ()
+    change: Change | None = None
     missing: str = ""
+
+
+#: Of a condition that does not hold: subject, wanted, met, change, as in a finding.
+_Difference = tuple[str, str, str, Change | None]
 
 
 def tried(guard: Guard, given: Given) -> Finding:
@@ -78,136 +81,161 @@ def tried(guard: Guard, given: Given) -> Finding:
     roots = frame_roots(guard.expression)
     try:
         if (not roots or given.may_know(roots)) and (tree := parsed(guard.expression)) is not None:
-            return _tried(guard, tree, given)
+            difference = _difference(guard, tree, given)
+            return Finding(guard, True) if difference is None else Finding(guard, False, *difference)
     except Undecided as undecided:
         missing = str(undecided)
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError):
         pass  # (the values are not of a kind that it is meant for)
-    return Finding(guard, None, missing=missing or _subject_of(guard))
+    return Finding(guard, None, missing=missing or (
+        user_expression(guard.source) if guard.source else min(roots, default="torch's state")))
 
 
-def _subject_of(guard: Guard) -> str:
-    if guard.source:
-        return user_expression(guard.source)
-    return min(frame_roots(guard.expression), default="torch's state")
+def _difference(guard: Guard, tree: ast.expr, given: Given) -> _Difference | None:
+    """Return what of a condition does not hold; ``None`` if it holds.
 
-
-def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
+    Raises:
+        Undecided: that cannot be decided.
+    """
     one = condition_of(guard)
     match one, tree:
-        case State(), _:
-            return _state_finding(guard, dict(one.settings), given)
+        case State(settings=settings), _:
+            return _state_difference(settings, given)
         case NoAliasing(), ast.Call(_, tensors):
-            return _alias_finding(guard, tensors, given)
+            return _shared_tensor(tensors, given)
         case (Tensor() | Type() | SameObject() | Marks(but=""), ast.Call(_, [subject, *_])):
             value = value_of(subject, given)
             match one:
                 case Tensor():
-                    return _tensor_finding(guard, one, subject, value, given)
-                case SameObject():
-                    return _object_finding(guard, one.name, words(subject), value)
-                case Type() if (met := type_name(value)):
-                    return Finding(guard, True) if _same_type(met, one.name) else Finding(
-                        guard, False, f"type({words(subject)})", one.name, met, _conversion(subject, value, one.name))
+                    return _tensor_difference(one, subject, value, given)
+                case SameObject(name=name):
+                    return _object_difference(name, words(subject), value)
+                case Type(name=name) if (met := type_name(value)):
+                    return None if _same_type(met, name) else (
+                        f"type({words(subject)})", name, met, _conversion(subject, value, name))
                 case Marks() if isinstance(value, TensorValue):
-                    return Finding(guard, True)  # (described tensors have no marks)
+                    return None  # (described tensors have no marks)
             raise Undecided(words(subject))
-    return _expression_finding(guard, tree, given)
+    return _expression_difference(guard, tree, given)
 
 
-def _expression_finding(guard: Guard, tree: ast.expr, given: Given) -> Finding:
-    evaluator = _Evaluator(given)
-    facets: tuple[Facet, ...] = ()
+def _expression_difference(guard: Guard, tree: ast.expr, given: Given) -> _Difference | None:
+    change = None
     of_one_type = True
     match tree:
         case ast.Compare(left, [ast.Eq()], [right]):
-            value, other = evaluator.value(left), evaluator.value(right)
+            value, other = value_of(left, given), value_of(right, given)
             if guard.kind in _OF_ONE_TYPE:
                 of_one_type = "" in (type_name(value), type_name(other)) or type_name(value) == type_name(other)
             if _is_path(left) and not _is_path(right):
-                facets = (_facet(left, other),)
+                change = changed_to(other, left, given)
         case ast.Compare(left, [ast.Is()], [ast.Constant(None)]) if _is_path(left):
-            facets = (_facet(left, None),)
-    if of_one_type and bool(evaluator.value(tree)):
-        return Finding(guard, True)
+            change = changed_to(None, left, given)
+    if of_one_type and bool(value_of(tree, given)):
+        return None
 
     def seen(expression: str) -> str:
         inner = parsed_expression(expression)
-        try:
-            return "" if inner is None else shown(evaluator.value(inner))
-        except (Undecided, TypeError, ValueError, LookupError, ArithmeticError):
-            return ""
+        value = UNKNOWN if inner is None else known(inner, given)
+        return "" if value is UNKNOWN else shown(value)
 
     compared = comparison(guard.expression, seen)
-    subject = user_expression(compared.subject)
-    return Finding(guard, False, in_shape_words(subject), in_shape_words(compared.expected), compared.seen, facets)
+    return (in_shape_words(user_expression(compared.subject)), in_shape_words(compared.expected), compared.seen, change)
+
+
+def _is_path(node: ast.expr) -> bool:
+    match node:
+        case ast.Subscript(ast.Name("L" | "G"), ast.Constant()):
+            return True
+        case ast.Subscript(inner, ast.Constant()) | ast.Attribute(inner) | ast.Call(
+                ast.Attribute(inner, "size" | "stride"), [], []):
+            return _is_path(inner)
+    return False
+
+
+def changed_to(wanted: Any, node: ast.expr, given: Given) -> Change | None:
+    """Return the change with which an expression has a value; of a size or stride, the change of its tensor."""
+    match node:
+        case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []),
+                           ast.Constant(int(index))):
+            tensor = known(inner, given)
+            if not isinstance(tensor, TensorValue) or type(wanted) is not int or wanted < 0:
+                return None
+            numbers = list(tensor.shape if method == "size" else tensor.stride)
+            numbers[index] = wanted
+            return Change(words(inner), tensor, tensor.with_shape(numbers) if method == "size" else replace(
+                tensor, stride=tuple(numbers)), inner)
+    return Change(words(node), known(node, given), wanted, node)
 
 
 def _same_type(met: str, wanted: str) -> bool:
     return met == wanted or met.rpartition(".")[2] == wanted and "." not in wanted
 
 
-def _conversion(node: ast.expr, value: Any, wanted: str) -> tuple[Facet, ...]:
-    """Return the same value in another type, where it has one: ``4`` for ``4.0``."""
-    kinds: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "list": list, "tuple": tuple,
-                                              "str": str}
+def _conversion(node: ast.expr, value: Any, wanted: str) -> Change | None:
+    """Return the change to the same value in another type, where it has one: ``4`` for ``4.0``."""
     if wanted == "NoneType":
-        return (_facet(node, None),)
+        return Change(words(node), value, None, node)
+    kind = {each.__name__: each for each in (int, float, bool, list, tuple, str)}.get(wanted)
     try:
-        converted = kinds[wanted](value)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return ()
-    return (_facet(node, converted),) if converted == value or wanted in ("list", "tuple") else ()
+        converted = kind(value) if kind is not None else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+    is_same = kind is not None and (converted == value or kind in (list, tuple))
+    return Change(words(node), value, converted, node) if is_same else None
 
 
-# --- tensors ------------------------------------------------------------------------------------------
-def _tensor_finding(guard: Guard, wanted: Tensor, node: ast.expr, value: Any, given: Given) -> Finding:
+def _tensor_difference(wanted: Tensor, node: ast.expr, value: Any, given: Given) -> _Difference | None:
     path = words(node)
     if isinstance(value, Opaque) and value.type_name in ("", f"torch.{wanted.cls or 'Tensor'}"):
         raise Undecided(path)  # (a tensor of which guards see more than can be written)
     if not isinstance(value, TensorValue):
-        return Finding(guard, False, f"type({path})", "a tensor", type_name(value))
+        return f"type({path})", "a tensor", type_name(value), None
     mode = given.state.get("inference_mode")
     if mode is None and wanted.inference == value.inference + 1:
         raise Undecided("torch.is_inference_mode_enabled()")
-    differences = list(_tensor_differences(value, wanted, path, node, bool(mode)))
-    if not differences:
-        return Finding(guard, True)
-    name, text, met, _ = differences[0]
-    return Finding(guard, False, name, text, met, tuple(facet for *_, facet in differences))
+    # (Of `cuda`, the first device is meant.)
+    device = value.device if wanted.device in ("", value.device.removesuffix(":0")) else wanted.device
+    after = replace(value, dtype=wanted.dtype, device=device, requires_grad=wanted.requires_grad,
+                    cls=wanted.cls or "Tensor", inference=wanted.inference > bool(mode))
+    first = next(_tensor_differences(value, after, wanted, path, bool(mode)), None)
+    if first is None:
+        return None
+    count = len(wanted.size)
+    spare = (*value.shape[:count], *[2] * (count - len(value.shape)))
+    shape = tuple(old if new is None else new for old, new in zip(spare, wanted.size))
+    if shape != value.shape:
+        after = after.with_shape(shape)  # (what the strides must be, the next round says)
+    else:
+        after = replace(after, stride=tuple(
+            old if new is None else new for old, new in zip(value.stride, wanted.stride)))
+    return (*first, Change(path, value, after, node))
 
 
 def _tensor_differences(
-    value: TensorValue, wanted: Tensor, path: str, node: ast.expr, is_inference_mode: bool,
-) -> Iterator[tuple[str, str, str, Facet]]:
-    """Yield the differences of a tensor from a condition, in torch's order: subject, wanted, met, facet."""
+    value: TensorValue, after: TensorValue, wanted: Tensor, path: str, is_inference_mode: bool,
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the differences of a tensor from a condition, in torch's order: subject, wanted, met."""
     inference = value.inference + is_inference_mode
     if inference != wanted.inference:
         either = "and" if wanted.inference + (inference == 2) > 1 else "or"
         yield (f"{path}.is_inference() {either} torch.is_inference_mode_enabled()",
-               str(wanted.inference > inference), str(inference > wanted.inference),
-               Facet(path, "inference", 0, wanted.inference > is_inference_mode, node))
-    # (Of `cuda`, the first device is meant.)
-    device = value.device if wanted.device in ("", value.device.removesuffix(":0")) else wanted.device
-    rows: tuple[tuple[str, str, Any, Any, Callable[[Any], str]], ...] = (
-        ("cls", f"type({path})", wanted.cls or "Tensor", value.cls, str),
-        ("device", f"{path}.device", device, value.device, repr),
-        ("dtype", f"{path}.dtype", wanted.dtype, value.dtype, "torch.{}".format),
-        ("requires_grad", f"{path}.requires_grad", wanted.requires_grad, value.requires_grad, str))
-    for part, subject, one, other, as_text in rows:
-        if one != other:
-            yield subject, as_text(one), as_text(other), Facet(path, part, 0, one, node)
+               str(wanted.inference > inference), str(inference > wanted.inference))
+    for subject, name, form in (("type({})", "cls", "{}"), ("{}.device", "device", "{!r}"),
+                                ("{}.dtype", "dtype", "torch.{}"), ("{}.requires_grad", "requires_grad", "{}")):
+        one, met = getattr(after, name), getattr(value, name)
+        if one != met:
+            yield subject.format(path), form.format(one), form.format(met)
     if len(wanted.size) != len(value.shape):
-        yield (f"{path}.ndim", str(len(wanted.size)), str(len(value.shape)), Facet(path, "ndim", 0, wanted.size, node))
+        yield f"{path}.ndim", str(len(wanted.size)), str(len(value.shape))
         return
-    for part, method, sizes, met in (("shape", "shape", wanted.size, value.shape),
-                                     ("stride", "stride()", wanted.stride, value.stride)):
+    for name, sizes, met in (("shape", wanted.size, value.shape), ("stride()", wanted.stride, value.stride)):
         for index, (size, actual) in enumerate(zip(sizes, met)):
             if size is not None and size != actual:
-                yield f"{path}.{method}[{index}]", str(size), str(actual), Facet(path, part, index, size, node)
+                yield f"{path}.{name}[{index}]", str(size), str(actual)
 
 
-def _alias_finding(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
+def _shared_tensor(tensors: list[ast.expr], given: Given) -> _Difference | None:
     seen: dict[int, str] = {}
     missing = ""
     for node in tensors:
@@ -217,33 +245,35 @@ def _alias_finding(guard: Guard, tensors: list[ast.expr], given: Given) -> Findi
             missing = missing or str(undecided)
             continue
         if id(value) in seen:
-            return Finding(guard, False, f"{seen[id(value)]} is {words(node)}", "False", "True")
+            return f"{seen[id(value)]} is {words(node)}", "False", "True", None
         seen[id(value)] = words(node)
     if missing:
         raise Undecided(f"{missing} (may be the same tensor as another)")
-    return Finding(guard, True)
+    return None
 
 
-def _object_finding(guard: Guard, wanted: str, path: str, value: Any) -> Finding:
-    if wanted and not _same_type(type_name(value), wanted):
-        # (Of a class, torch prints its own name.)
-        if isinstance(value, TensorValue | int | float | str | list | tuple | dict) and wanted != "type":
-            return Finding(guard, False, path, "the same object", shown(value))
+def _object_difference(wanted: str, path: str, value: Any) -> _Difference | None:
+    # (Of a class, torch prints its own name.)
+    if wanted and not _same_type(type_name(value), wanted) and wanted != "type" and isinstance(
+            value, TensorValue | int | float | str | list | tuple | dict):
+        return path, "the same object", shown(value), None
     if value is None and wanted == "NoneType":
-        return Finding(guard, True)
+        return None
     raise Undecided(f"{path} (which object it is)")
 
 
-def _state_finding(guard: Guard, settings: Mapping[str, str], given: Given) -> Finding:
-    for name, wanted in settings.items():
+def _state_difference(settings: Iterable[tuple[str, str]], given: Given) -> _Difference | None:
+    missing = []
+    for name, wanted in settings:
         met = given.state.get(name)
-        if name in given.state and wanted not in (str(met), repr(met), shown(met, 1000)):
-            return Finding(guard, False, name.replace("_", " "), wanted, shown(met),
-                             (Facet(name, "state", 0, _state_value(wanted)),))
-    missing = [name for name in settings if name not in given.state]
+        if name not in given.state:
+            missing.append(name)
+        elif wanted not in (str(met), repr(met), shown(met, 1000)):
+            return (name.replace("_", " "), wanted, shown(met),
+                    Change(name, met, _state_value(wanted), ast.Constant(None)))
     if missing:
         raise Undecided(f"torch's state ({', '.join(missing)})")
-    return Finding(guard, True)
+    return None
 
 
 def state_of(guard: Guard) -> dict[str, Any]:
@@ -257,47 +287,19 @@ def _state_value(text: str) -> Any:
     return node and symbol_of(node) or literal(text, text)
 
 
-# --- expressions ----------------------------------------------------------------------------------------
-def _is_path(node: ast.expr) -> bool:
-    match node:
-        case ast.Subscript(ast.Name("L" | "G"), ast.Constant()):
-            return True
-        case ast.Subscript(inner, ast.Constant()) | ast.Attribute(inner) | ast.Call(
-                ast.Attribute(inner, "size" | "stride"), [], []):
-            return _is_path(inner)
-    return False
-
-
-def _facet(node: ast.expr, wanted: Any) -> Facet:
-    match node:
-        case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []),
-                           ast.Constant(int(index))):
-            return Facet(words(inner), "shape" if method == "size" else "stride", index, wanted, inner)
-    return Facet(words(node), "value", 0, wanted, node)
-
-
-def _floor_div(a: Any, b: Any) -> Any:
-    return a // b
-
-
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
-    ast.FloorDiv: _floor_div, ast.Div: lambda a, b: a / b, ast.Mod: lambda a, b: a % b,
-    ast.Pow: lambda a, b: a**b, ast.BitAnd: lambda a, b: a & b, ast.BitOr: lambda a, b: a | b,
-    ast.LShift: lambda a, b: a << b, ast.RShift: lambda a, b: a >> b}
-_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: lambda a, b: a < b, ast.LtE: lambda a, b: a <= b, ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b, ast.Eq: lambda a, b: a == b, ast.NotEq: lambda a, b: a != b,
-    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b}
-#: Functions of numbers, as torch prints them in conditions on sizes.
+# --- values of expressions ------------------------------------------------------------------------------
+#: Functions of numbers in conditions on sizes.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "Max": max, "Min": min, "max": max, "min": min, "abs": abs, "Abs": abs, "int": int, "float": float, "bool": bool,
-    "round": round, "Mod": lambda a, b: a % b, "PythonMod": lambda a, b: a % b, "FloorDiv": _floor_div,
-    "CleanDiv": _floor_div, "CeilDiv": lambda a, b: -(-a // b), "IntTrueDiv": lambda a, b: a / b,
-    "FloatTrueDiv": lambda a, b: a / b, "TrueDiv": lambda a, b: a / b, "ToFloat": float,
-    "OpaqueUnaryFn_sqrt": math.sqrt, "FloatPow": lambda a, b: float(a) ** b, "PowByNatural": lambda a, b: a**b,
-    "TruncToInt": math.trunc, "FloorToInt": math.floor, "CeilToInt": math.ceil}
+    "Max": max, "Min": min, **{each.__name__: each for each in (max, min, abs, int, float, bool, round)}}
 _MATH = ("isnan", "isinf", "sqrt", "floor", "ceil", "trunc")
+
+
+def known(node: ast.expr, given: Given) -> Any:
+    """Return the value of an expression as :func:`value_of` does; ``UNKNOWN`` where it was not given."""
+    try:
+        return value_of(node, given)
+    except (Undecided, TypeError, ValueError, LookupError, ArithmeticError):
+        return UNKNOWN
 
 
 def value_of(node: ast.expr, given: Given) -> Any:
@@ -306,171 +308,122 @@ def value_of(node: ast.expr, given: Given) -> Any:
     Raises:
         Undecided: something in it was not given.
     """
-    return _Evaluator(given).value(node)
+    match node:
+        case ast.Constant(value):
+            return value
+        case ast.BoolOp(junction, parts):
+            return _joined(isinstance(junction, ast.And), [partial(_truth, part, given) for part in parts])
+        case ast.UnaryOp(ast.Not(), inner):
+            return not _truth(inner, given)
+        case ast.UnaryOp(ast.USub(), inner):
+            return -value_of(inner, given)
+        case ast.BinOp(left, sign, right):
+            return getattr(operator, OPERATORS[type(sign)])(value_of(left, given), value_of(right, given))
+        case ast.IfExp(test, body, orelse):
+            return value_of(body if value_of(test, given) else orelse, given)
+        case ast.Compare(left, signs, rights):
+            return _joined(True, [partial(_compared, *each, given) for each in zip((left, *rights), signs, rights)])
+        case ast.List(items) | ast.Tuple(items) | ast.Set(items):
+            kind: Any = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
+            return kind(value_of(item, given) for item in items)
+        case ast.Name("inf" | "nan"):
+            return float(node.id)
+    if (there := given.get(node)) is not UNKNOWN:
+        return there
+    if (symbol := symbol_of(node)) is not None:
+        return symbol
+    match node:
+        case ast.Call(called, arguments, []):
+            return _result(node, called, arguments, given)
+        case ast.Subscript(ast.Name("L" | "G"), _):
+            pass
+        case ast.Subscript(inner, index):
+            value, key = value_of(inner, given), value_of(index, given)
+            if isinstance(value, list | tuple | str | bytes) and type(key) is int or type(value) is dict:
+                return value[key]
+        case ast.Attribute(inner, name):
+            match value_of(inner, given), name:
+                case TensorValue(dtype=dtype), "dtype":
+                    return Symbol(f"torch.{dtype}", "torch.dtype")
+                case TensorValue() as tensor, "shape" | "requires_grad":
+                    return getattr(tensor, name)
+                case TensorValue(shape=shape), "ndim":
+                    return len(shape)
+    raise Undecided(words(node))
 
 
-def known(node: ast.expr, given: Given) -> Any:
-    """Return the value of such an expression; ``UNKNOWN`` where it was not given."""
-    try:
-        return value_of(node, given)
-    except (Undecided, LookupError, TypeError):
-        return UNKNOWN
+def _result(node: ast.expr, called: ast.expr, arguments: list[ast.expr], given: Given) -> Any:
+    """Return the value of a call."""
+    match called, arguments:
+        case ast.Attribute(inner, "size" | "stride" | "dim" | "numel" as name), []:
+            tensor = _of((TensorValue,), inner, given, node)
+            return {"size": tensor.shape, "stride": tensor.stride, "dim": len(tensor.shape),
+                    "numel": math.prod(tensor.shape)}[name]
+        case ast.Attribute(ast.Name("math"), name), [inner] if name in _MATH:
+            return getattr(math, name)(value_of(inner, given))
+        case ast.Attribute(ast.Name("dict"), "keys"), [inner]:
+            return list(_of((dict,), inner, given))
+        case ast.Name("dict_contains"), [key, inner]:
+            return value_of(key, given) in _of((dict,), inner, given)
+        case ast.Attribute(ast.Name("set"), "__contains__"), [inner, key]:
+            return value_of(key, given) in _of((set,), inner, given)
+        case ast.Name("set"), []:
+            return set()
+        case ast.Name("hasattr"), [inner, ast.Constant(str(name))] if name.startswith("_dynamo_"):
+            _of((TensorValue,), inner, given, node)
+            return False  # (described tensors have no marks)
+        case ast.Name("len" | "list" as name), [inner]:
+            items = _of((list, tuple, dict, set, str, bytes), inner, given)
+            return len(items) if name == "len" else list(items)
+        case ast.Name(name), _ if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*(value_of(each, given) for each in arguments))
+    raise Undecided(words(node))
 
 
-class _Evaluator:
-    def __init__(self, given: Given) -> None:
-        self._given = given
+def _of(kinds: tuple[type, ...], node: ast.expr, given: Given, whole: ast.expr | None = None) -> Any:
+    """Return a value of one of these types; that of another is not known, nor that of the expression it is in."""
+    value = value_of(node, given)
+    if not isinstance(value, kinds):
+        raise Undecided(words(whole or node))
+    return value
 
-    def value(self, node: ast.expr) -> Any:
-        match node:
-            case ast.Constant(value):
-                return value
-            case ast.BoolOp(operator, parts):
-                return self._junction(isinstance(operator, ast.And), parts)
-            case ast.UnaryOp(ast.Not(), inner):
-                return not self._plain(inner)
-            case ast.UnaryOp(ast.USub(), inner):
-                return -self.value(inner)
-            case ast.BinOp(left, operator, right) if type(operator) in _BINARY:
-                return _BINARY[type(operator)](self.value(left), self.value(right))
-            case ast.IfExp(test, body, orelse):
-                return self.value(body if self.value(test) else orelse)
-            case ast.Compare(left, operators, rights):
-                return self._comparison(left, operators, rights)
-            case ast.List(items) | ast.Tuple(items) | ast.Set(items):
-                kind: Any = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
-                return kind(self.value(item) for item in items)
-            case ast.Name("inf" | "nan" as name):
-                return float(name)
-        return self._read(node)
 
-    def _plain(self, node: ast.expr) -> Any:
-        """Return a value that is tested; the truth of tensors and of the user's objects is not known."""
-        value = self.value(node)
-        if isinstance(value, TensorValue | Opaque | Symbol):
-            raise Undecided(words(node))
-        return value
-
-    def _junction(self, every: bool, parts: list[ast.expr]) -> bool:
-        missing: Undecided | None = None
-        for part in parts:
-            try:
-                if bool(self._plain(part)) != every:
-                    return not every
-            except Undecided as undecided:
-                missing = missing or undecided
-        if missing is not None:
-            raise missing
-        return every
-
-    def _comparison(self, left: ast.expr, operators: list[ast.cmpop], rights: list[ast.expr]) -> bool:
-        """Return whether all comparisons of a chain hold; one that does not decides it, whatever is missing."""
-        nodes, values, missing = (left, *rights), list[Any](), None
-        for node in nodes:
-            try:
-                values.append(self.value(node))
-            except Undecided as undecided:
-                values.append(UNKNOWN)
-                missing = missing or undecided
-        for node, operator, value, other in zip(nodes, operators, values, values[1:]):
-            if value is UNKNOWN or other is UNKNOWN:
-                continue
-            try:
-                if not self._two(operator, value, other):
-                    return False
-            except Undecided as undecided:
-                raise Undecided(f"{words(node)} ({undecided})") from None
-        if missing is not None:
-            raise missing
-        return True
-
-    def _two(self, operator: ast.cmpop, value: Any, other: Any) -> bool:
-        if isinstance(operator, ast.Is | ast.IsNot):
-            if isinstance(value, Opaque) and isinstance(other, Opaque) and value is not other:
-                raise Undecided("which object it is")
-            plain = value is None or other is None or isinstance(value, TensorValue | bool)
-            if not plain and not isinstance(value, Opaque | list | dict):
-                raise Undecided("which object it is")
-            return (value is other) == isinstance(operator, ast.Is)
-        if isinstance(value, Opaque) or isinstance(other, Opaque):
-            raise Undecided("what an object compares equal to")
-        if isinstance(value, TensorValue) or isinstance(other, TensorValue):
-            raise Undecided("the values of a tensor")
-        return _COMPARED[type(operator)](value, other)
-
-    # --- reading ----------------------------------------------------------------------------------------
-    def _read(self, node: ast.expr) -> Any:
-        given = self._given.get(node)
-        if given is not UNKNOWN:
-            return given
-        symbol = symbol_of(node)
-        if symbol is not None:
-            return symbol
-        match node:
-            case ast.Call(called, arguments, []):
-                return self._called(node, called, arguments)
-            case ast.Subscript(ast.Name("L" | "G"), _):
-                raise Undecided(words(node))
-            case ast.Subscript(inner, key):
-                return self._item(node, self.value(inner), self.value(key))
-            case ast.Attribute(inner, name):
-                return self._attribute(node, self.value(inner), name)
+def _truth(node: ast.expr, given: Given) -> bool:
+    """Return whether a value is true; that of tensors and of the user's objects is not known."""
+    value = value_of(node, given)
+    if isinstance(value, TensorValue | Opaque | Symbol):
         raise Undecided(words(node))
+    return bool(value)
 
-    def _item(self, node: ast.expr, value: Any, key: Any) -> Any:
-        if isinstance(value, list | tuple | str | bytes) and type(key) is int or type(value) is dict:
-            return value[key]
-        raise Undecided(words(node))
 
-    def _attribute(self, node: ast.expr, value: Any, name: str) -> Any:
-        match value, name:
-            case TensorValue(), "dtype":
-                return Symbol(f"torch.{value.dtype}", "torch.dtype")
-            case TensorValue(), "shape" | "requires_grad":
-                return getattr(value, name)
-            case TensorValue(), "ndim":
-                return len(value.shape)
-        raise Undecided(words(node))
+def _joined(every: bool, tests: Iterable[Callable[[], bool]]) -> bool:
+    """Return whether every test, or any of them, holds; one that decides it does so whatever is missing of others."""
+    missing: Undecided | None = None
+    for test in tests:
+        try:
+            if test() != every:
+                return not every
+        except Undecided as undecided:
+            missing = missing or undecided
+    if missing is not None:
+        raise missing
+    return every
 
-    def _called(self, node: ast.expr, called: ast.expr, arguments: list[ast.expr]) -> Any:
-        match called, arguments:
-            case ast.Attribute(inner, "size" | "stride" | "dim" | "numel" as name), []:
-                return self._tensor_finding(node, self.value(inner), name)
-            case ast.Attribute(ast.Name("math"), name), [inner] if name in _MATH:
-                return getattr(math, name)(self.value(inner))
-            case ast.Attribute(ast.Name("dict"), "keys"), [inner]:
-                return list(self._a(dict, inner))
-            case ast.Name("dict_contains"), [key, inner]:
-                return self.value(key) in self._a(dict, inner)
-            case ast.Attribute(ast.Name("set"), "__contains__"), [inner, key]:
-                return self.value(key) in self._a(set, inner)
-            case ast.Name("set"), []:
-                return set()
-            case ast.Name("hasattr"), [inner, ast.Constant(str(name))] if name.startswith("_dynamo_"):
-                if isinstance(self.value(inner), TensorValue):
-                    return False  # (described tensors have no marks)
-            case ast.Name("len"), [inner]:
-                return len(self._sized(inner))
-            case ast.Name("list"), [inner]:
-                return list(self._sized(inner))
-            case ast.Name(name), _ if name in _FUNCTIONS:
-                return _FUNCTIONS[name](*(self.value(each) for each in arguments))
-        raise Undecided(words(node))
 
-    def _tensor_finding(self, node: ast.expr, value: Any, name: str) -> Any:
-        if not isinstance(value, TensorValue):
-            raise Undecided(words(node))
-        return {"size": value.shape, "stride": value.stride, "dim": len(value.shape),
-                "numel": math.prod(value.shape)}[name]
-
-    def _a(self, kind: type, node: ast.expr) -> Any:
-        value = self.value(node)
-        if type(value) is not kind:
-            raise Undecided(words(node))
-        return value
-
-    def _sized(self, node: ast.expr) -> Any:
-        value = self.value(node)
-        if not isinstance(value, list | tuple | dict | set | str | bytes):
-            raise Undecided(words(node))
-        return value
+def _compared(left: ast.expr, sign: ast.cmpop, right: ast.expr, given: Given) -> bool:
+    value, other = value_of(left, given), value_of(right, given)
+    objects = isinstance(value, Opaque), isinstance(other, Opaque)
+    why = ""
+    if isinstance(sign, ast.Is | ast.IsNot):
+        is_known = value is None or other is None or isinstance(value, TensorValue | bool | Opaque | list | dict)
+        if all(objects) and value is not other or not is_known:
+            why = "which object it is"
+    elif any(objects):
+        why = "what an object compares equal to"
+    elif isinstance(value, TensorValue) or isinstance(other, TensorValue):
+        why = "the values of a tensor"
+    if why:
+        raise Undecided(f"{words(left)} ({why})")
+    if isinstance(sign, ast.In | ast.NotIn):
+        return (value in other) == isinstance(sign, ast.In)
+    return bool(getattr(operator, OPERATORS[type(sign)])(value, other))

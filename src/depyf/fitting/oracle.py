@@ -11,20 +11,23 @@ The answer as text is the same for a running function and for a dump::
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from ..model.folding import fold
 from ..model.guards import Comparison, Equals, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Compilation, Frame, Guard, GuardFailure, SourceLocation
 from ..torch_text.parsed import literal
 from ..torch_text.user_expressions import frame_roots, is_global, user_expression
 from ..values import frozen
-from .changes import Change, smallest_change
-from .conditions import Finding, state_of, tried
+from .changes import smallest_change
+from .conditions import Change, Finding, state_of, tried
 from .given import UNKNOWN, Given, TensorValue, contiguous, shown
 
 
@@ -116,41 +119,31 @@ def fit(frame: Frame, given: Given, same: bool = False, compilations: Iterable[C
         compilations: those of the run, with the conditions of earlier versions that failed.
     """
     entries = sorted(frame.entries, key=lambda entry: (entry.tried is None, entry.tried or 0))
-    assumed = _agreed(entries) - _without_value(entries, compilations) if same else frozenset()
+    assumed = _agreed(entries, compilations) if same else set()
     given = given.with_state(_agreed_state(entries)) if same else given
     versions = tuple(_version(entry, given, assumed) for entry in entries)
     return Fit(frame.title or frame.name, frame.location, versions,
                "torch would compile another version" if entries else "no version was recorded")
 
 
-def _version(entry: CacheEntry, given: Given, assumed: frozenset[str]) -> VersionFit:
+def _version(entry: CacheEntry, given: Given, assumed: set[str]) -> VersionFit:
     name = f"{entry.compile_id.frame}/{entry.compile_id.recompile}"
     findings = [tried(guard, given) for guard in entry.guards]
     failed = [finding for finding in findings if finding.holds is False]
     undecided = [finding for finding in findings if finding.holds is None
                  and (finding.guard.expression not in assumed or given.names(finding.missing))]
     if failed:
-        return VersionFit(name, False, failure(failed[0]), smallest_change(entry.guards, given), not undecided)
-    return VersionFit(name, None if undecided else True, undecided=_grouped(undecided), open=tuple(undecided))
+        first = failed[0]
+        failure = Failure(first.subject, first.wanted, first.met, first.guard.cause, first.guard.raw)
+        return VersionFit(name, False, failure, smallest_change(entry.guards, given), not undecided)
+    owners = Counter(_owner(finding.missing, finding.guard) for finding in undecided)
+    return VersionFit(name, None if undecided else True, undecided=tuple(owners.items()), open=tuple(undecided))
 
 
 def failure_of(reason: GuardFailure) -> Failure:
     """Return torch's own reason, in words."""
     subject = in_shape_words(user_expression(reason.subject))
     return Failure(subject, reason.expected, reason.seen, reason.cause, reason.text)
-
-
-def failure(finding: Finding) -> Failure:
-    """Return a condition that does not hold, in words."""
-    return Failure(finding.subject, finding.wanted, finding.met, finding.guard.cause, finding.guard.raw)
-
-
-def _grouped(undecided: Iterable[Finding]) -> tuple[tuple[str, int], ...]:
-    counts: dict[str, int] = {}
-    for finding in undecided:
-        name = _owner(finding.missing, finding.guard)
-        counts[name] = counts.get(name, 0) + 1
-    return tuple(counts.items())
 
 
 def _owner(missing: str, guard: Guard) -> str:
@@ -166,29 +159,25 @@ def _owner(missing: str, guard: Guard) -> str:
     return f"{head[0]}.{head[2].partition('.')[0]}" if head[0] == "self" and head[2] else head[0]
 
 
-def _agreed(entries: Sequence[CacheEntry]) -> frozenset[str]:
-    """Return the conditions that no other version contradicts."""
-    by_source: list[dict[str, set[str]]] = []
-    for entry in entries:
-        sources: dict[str, set[str]] = {}
-        for guard in entry.guards:
-            sources.setdefault(_about(guard), set()).add(guard.expression)
-        by_source.append(sources)
-    contradicted = {
-        expression for one in by_source for other in by_source if one is not other
-        for source, expressions in one.items() if source in other and other[source] != expressions
-        for expression in expressions - other[source] if other[source] - expressions}
-    return frozenset(guard.expression for entry in entries for guard in entry.guards) - contradicted
+def _agreed(entries: Sequence[CacheEntry], compilations: Iterable[Compilation]) -> set[str]:
+    """Return the conditions that no other version contradicts.
 
-
-def _without_value(entries: Sequence[CacheEntry], compilations: Iterable[Compilation]) -> frozenset[str]:
-    """Return the conditions that failed for a version though a later one has the same: their text lacks what differs.
-
+    One that failed for a version though a later one has the same is not among them: its text lacks what differs.
     (Which modes of ``__torch_function__`` are on, torch compares without a text.)
     """
     failed = {each.compile_id.key: {failure.text for failure in each.guard_failures} for each in compilations}
-    return frozenset(guard.expression for entry in entries for guard in entry.guards
-                     if guard.raw in failed.get(entry.compile_id.key, ()))
+    agreed, by_source = set[str](), list[dict[str, set[str]]]()
+    for entry in entries:
+        by_source.append({about: {guard.expression for guard in of}
+                          for about, of in fold(entry.guards, _about).items()})
+        agreed |= {guard.expression for guard in entry.guards}
+    for entry in entries:
+        agreed -= {guard.expression for guard in entry.guards if guard.raw in failed.get(entry.compile_id.key, ())}
+    for one, other in itertools.permutations(by_source, 2):
+        for source in one.keys() & other.keys():
+            if other[source] - one[source]:
+                agreed -= one[source] - other[source]
+    return agreed
 
 
 def _about(guard: Guard) -> str:
@@ -216,14 +205,15 @@ _MOST = 20
 def text(answer: Fit) -> str:
     """Return the answer as lines."""
     lines: list[str] = []
+    where = answer.function + (f", {place_text(answer.location)}" if answer.location else "")
     if not answer.sizes:
-        lines += [f"{_where(answer)}: {verdict(answer)}.", ""]
+        lines += [f"{where}: {verdict(answer)}.", ""]
         for version in answer.versions[:_MOST]:
             lines += _version_in_words(version)
         if len(answer.versions) > _MOST:
             lines.append(f"  ... and {len(answer.versions) - _MOST} more versions")
     for name, fits in answer.sizes.items():
-        lines += _sizes(_where(answer), name, fits)
+        lines += _sizes(where, name, fits)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -237,11 +227,6 @@ def verdict(answer: Fit) -> str:
     if answer.served:
         return f"a version serves this call; which of {', '.join(possible)} is undecided"
     return f"undecided: {' or '.join(possible)} serves this call, or no version does"
-
-
-def _where(answer: Fit) -> str:
-    place = answer.location
-    return answer.function + (f", {place_text(place)}" if place else "")
 
 
 def place_text(place: SourceLocation) -> str:
@@ -322,20 +307,13 @@ def advice(answer: Fit, likely: Fit) -> str:
     Args:
         likely: the answer if what was not given is as it was when each version was compiled.
     """
-    if _decided(answer):
+    if answer.version is not None or answer.served is False:
         return ""
-    if _decided(likely):
+    if likely.version is not None or likely.served is False:
         verdict = f"version [{likely.version}] serves this call" if likely.version else "no version serves this call"
         return f"If what was not given is as it was when each version was compiled (--same), {verdict}."
-    return _to_give(likely, "" if likely is answer else "--same ")
-
-
-def _decided(answer: Fit) -> bool:
-    return answer.version is not None or answer.served is False
-
-
-def _to_give(answer: Fit, before: str) -> str:
-    version = next(each for each in answer.versions if each.fits is None)
+    before = "" if likely is answer else "--same "
+    version = next(each for each in likely.versions if each.fits is None)
     args, state, objects = _needs(version)
     words_ = [*(["--args", *args[:_NAMED]] if args else []), *(["--state", *state[:_NAMED]] if state else [])]
     if not words_:

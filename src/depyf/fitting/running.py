@@ -25,8 +25,8 @@ from ..torch_text.guard_failures import guard_failures
 from ..torch_text.guards import parse_guards
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import user_expression
-from .changes import Change, smallest_change
-from .conditions import Undecided, value_of
+from .changes import smallest_change
+from .conditions import Change, known
 from .given import UNKNOWN, Given, Opaque, Symbol, TensorValue, shown
 from .oracle import Failure, Fit, VersionFit, failure_of
 from .written import device
@@ -52,18 +52,16 @@ class Described:
 
     def shown(self, expression: str) -> str:
         """Return the value of an expression in the user's words or torch's, as text; ``""`` where it is not known."""
-        tree = parsed_expression(expression)
-        try:
-            match tree:
-                case None:
-                    return ""
-                case ast.Call(ast.Name("type"), [inner, *_]):
+        value: Any = UNKNOWN
+        match tree := parsed_expression(expression):
+            case ast.Call(ast.Name("type"), [inner, *_]):
+                with contextlib.suppress(LookupError, TypeError, ValueError):
                     return _type_name(self._live(inner))
-                case ast.Call(ast.Attribute(ast.Name("torch"), "is_grad_enabled"), [], []):
-                    return str(sys.modules["torch"].is_grad_enabled())
-            return shown(value_of(tree, Given({}, {}, self.look)))
-        except (Undecided, LookupError, TypeError, ValueError, ArithmeticError):
-            return ""
+            case ast.Call(ast.Attribute(ast.Name("torch"), "is_grad_enabled"), [], []):
+                value = sys.modules["torch"].is_grad_enabled()
+            case ast.expr():
+                value = known(tree, Given({}, {}, self.look))
+        return "" if value is UNKNOWN else shown(value)
 
     def _live(self, node: ast.expr) -> Any:
         match node:
@@ -172,7 +170,8 @@ class RunningOracle:
 
     def changed_call(self, given: Given) -> Fit:
         """Return the answer for a call that was changed (:meth:`Given.changed`)."""
-        changes = [Change(path, None, after, _named(path)) for path, after in given.values.items()]
+        changes = [Change(path, None, after, ast.parse(path, mode="eval").body)
+                   for path, after in given.values.items()]
         values = _changed(self._frame.values, changes)
         if values is None:
             undecided = (("tensors of that size, which are too large to be made", 1),)
@@ -256,17 +255,6 @@ class _NotMade(Exception):
     """A value is not made: too large, or of a kind that cannot be."""
 
 
-def _named(path: str) -> ast.expr:
-    """Return an expression in the user's words with its variables as locals: ``L['xs'][0]``."""
-    class Local(ast.NodeTransformer):
-        def visit_Name(self, node: ast.Name) -> ast.expr:
-            return ast.Subscript(ast.Name("L", ast.Load()), ast.Constant(node.id), ast.Load())
-
-    result = Local().visit(ast.parse(path, mode="eval").body)
-    assert isinstance(result, ast.expr)
-    return result
-
-
 def _changed(values: Mapping[str, Any], changes: Sequence[Change]) -> dict[str, Any] | None:
     """Return the local variables of a changed call; ``None`` where a value cannot be made.
 
@@ -282,14 +270,14 @@ def _changed(values: Mapping[str, Any], changes: Sequence[Change]) -> dict[str, 
 
 
 def _keys(node: ast.expr) -> list[Any]:
-    """Return the keys by which an expression reads a value from the locals."""
+    """Return the keys by which an expression of torch's, or one in the user's words, reads a value from the locals."""
     keys: list[Any] = []
     while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         keys.insert(0, node.slice.value)
         node = node.value
-    if not keys or not isinstance(node, ast.Name) or node.id != "L":
+    if not isinstance(node, ast.Name) or node.id == "G":
         raise _NotMade
-    return keys
+    return keys if node.id == "L" and keys else [node.id, *keys]
 
 
 def _with_value(holder: Any, keys: list[Any], wanted: Any) -> Any:

@@ -34,13 +34,14 @@ _LOCATION = re.compile(
 #: Torch found no user line for the nodes below.
 _NO_LOCATION = "No stacktrace found"
 _BACKWARD = "Backward of forward node"
-_OPERATORS: dict[type, str] = {
+#: By classes of syntax trees, functions of the module ``operator``.
+OPERATORS: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Div: "truediv", ast.Mod: "mod",
     ast.Pow: "pow", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_",
     ast.BitXor: "xor", ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.Gt: "gt",
     ast.LtE: "le", ast.GtE: "ge", ast.UAdd: "pos", ast.USub: "neg", ast.Invert: "invert", ast.Not: "not_",
     ast.Is: "is_", ast.IsNot: "is_not", ast.In: "contains", ast.NotIn: "not_contains"}
-_IN_PLACE = {name: "i" + name.rstrip("_") for name in _OPERATORS.values()}
+_IN_PLACE = {name: "i" + name.rstrip("_") for name in OPERATORS.values()}
 _CLASS = re.compile(r"class (?P<name>\w+)(?P<bases>\(.*\))?:")
 #: The base of a graph's class.
 _MODULE = "(torch.nn.Module)"
@@ -318,7 +319,7 @@ class _Graph:
                 self._add(Node("output", "output", "output", self._inputs(value), None, None, line,
                                value=code.removeprefix("return ")))
             case ast.AugAssign(target, operator, value):
-                name = _IN_PLACE.get(_OPERATORS.get(type(operator), ""), "iadd")
+                name = _IN_PLACE.get(OPERATORS.get(type(operator), ""), "iadd")
                 self.in_place = code, f"operator.{name}", self._inputs(target, value)
             case ast.Assign([ast.Subscript() as target], value):
                 self.in_place = code, "operator.setitem", self._inputs(target, value)
@@ -386,8 +387,8 @@ class _Graph:
             case ast.Attribute():
                 return "call_function", "getattr"
             case ast.BinOp(op=operator) | ast.UnaryOp(op=operator) | ast.Compare(ops=[operator, *_]) \
-                    if type(operator) in _OPERATORS:
-                return "call_function", f"operator.{_OPERATORS[type(operator)]}"
+                    if type(operator) in OPERATORS:
+                return "call_function", f"operator.{OPERATORS[type(operator)]}"
         return "", ""
 
     def _add(self, node: Node) -> None:
