@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
                                                               "of its versions (0/1), also of a resume function")
     command.add_argument("--args", nargs="+", action="extend", default=[], metavar="NAME=VALUE",
                          help="x=f32[3,4] n=4 flag=True mode=\"'train'\" xs=[f32[2],f32[2]] self.training=False; of a "
-                              "tensor also x=\"f32[3,4](grad=True, stride=(1,3), device='cuda:0')\"; or a JSON object")
+                              "tensor also x=\"f32[3,4](grad=True, stride=(1,3), device='cuda:0')\"")
     command.add_argument("--state", nargs="+", action="extend", default=[], metavar="NAME=VALUE",
                          help="of torch: grad_mode=True default_dtype=torch.float32 ...")
     command.add_argument("--same", action="store_true",

@@ -18,7 +18,7 @@ from ..model.guards import State
 from ..model.reading import condition_of
 from ..records.model import Capture, Frame
 from ..torch_text.guard_failures import STATES, is_autocast
-from ..torch_text.parsed import literal, parsed_expression
+from ..torch_text.parsed import literal, parsed_expression, parsed_file
 from ..torch_text.user_expressions import user_expression
 
 
@@ -42,18 +42,23 @@ class TensorValue:
     inference: bool = False
 
     def __str__(self) -> str:
-        text = f"{SHORT_DTYPES.get(self.dtype, self.dtype)}[{', '.join(map(str, self.shape))}]"
-        options = [
-            *([] if self.stride == contiguous(self.shape) else [f"stride={self.stride}"]),
-            *([] if self.device == "cpu" else [f"device={self.device!r}"]),
-            *(["grad=True"] if self.requires_grad else []),
-            *(["inference=True"] if self.inference else []),
-            *([] if self.cls == "Tensor" else [f"cls={self.cls!r}"])]
-        return f"{text}({', '.join(options)})" if options else text
+        options = ", ".join(f"{name}={value!r}" for name, value, usual in (
+            ("stride", self.stride, contiguous(self.shape)), ("device", self.device, "cpu"),
+            ("grad", self.requires_grad, False), ("inference", self.inference, False), ("cls", self.cls, "Tensor"))
+            if value != usual)
+        sizes = ", ".join(map(str, self.shape))
+        return f"{SHORT_DTYPES.get(self.dtype, self.dtype)}[{sizes}]" + (f"({options})" if options else "")
 
     def with_shape(self, shape: Sequence[int]) -> TensorValue:
-        """Return the tensor with other sizes, and strides that keep its layout."""
-        return dataclasses.replace(self, shape=tuple(shape), stride=_same_layout(self, tuple(shape)))
+        """Return the tensor with other sizes, and strides with which its dimensions have the same order in memory."""
+        stride = list(contiguous(shape))
+        if len(shape) == len(self.shape) and self.stride != contiguous(self.shape):
+            # Outermost first; of those with one stride a size of 1 is the outer one.
+            order = sorted(range(len(shape)), key=lambda at: (-self.stride[at], self.shape[at] != 1, at))
+            dense, inner = (contiguous([sizes[at] for at in order]) for sizes in (self.shape, shape))
+            for place, at in enumerate(order):
+                stride[at] = inner[place] if self.stride[at] == dense[place] else self.stride[at]
+        return replace(self, shape=tuple(shape), stride=tuple(stride))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,20 +91,6 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _same_layout(tensor: TensorValue, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return strides for a shape, with dimensions in the same order in memory as those of the tensor."""
-    if len(shape) != len(tensor.shape) or tensor.stride == contiguous(tensor.shape):
-        return contiguous(shape)
-    # Outermost first; of those with one stride a size of 1 is the outer one.
-    order = sorted(range(len(shape)), key=lambda at: (-tensor.stride[at], tensor.shape[at] != 1, at))
-    inner = contiguous([shape[at] for at in order])
-    result = [0] * len(shape)
-    dense = contiguous([tensor.shape[at] for at in order])
-    for place, at in enumerate(order):
-        result[at] = inner[place] if tensor.stride[at] == dense[place] else tensor.stride[at]
-    return tuple(result)
-
-
 def type_name(value: Any) -> str:
     """Return the name of a value's class, as guards have it: ``"int"``, ``"torch.Tensor"``."""
     if isinstance(value, TensorValue):
@@ -111,15 +102,13 @@ def type_name(value: Any) -> str:
 
 def shown(value: Any, limit: int = 80) -> str:
     """Return a value as it is written on the command line."""
-    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+    if type(value) in (list, tuple):
         inner = ", ".join(shown(item, limit) for item in value)
-        text = f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+        text = f"[{inner}]" if type(value) is list else f"({inner}{',' if len(value) == 1 else ''})"
     elif type(value) is dict:
         text = "{" + ", ".join(f"{shown(key)}: {shown(item, limit)}" for key, item in value.items()) + "}"
-    elif isinstance(value, TensorValue | Symbol | Opaque):
-        text = str(value)
     else:
-        text = repr(value)
+        text = str(value) if isinstance(value, TensorValue | Symbol | Opaque) else repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
@@ -128,12 +117,6 @@ def shown(value: Any, limit: int = 80) -> str:
 UNKNOWN = object()
 #: Most known names that a message lists.
 _MOST_NAMES = 40
-#: Looks a value up in a running program; ``UNKNOWN`` where that cannot be done.
-Look = Callable[[ast.expr], Any]
-
-
-def _nothing(node: ast.expr) -> Any:
-    return UNKNOWN
 
 
 class Given:
@@ -142,11 +125,12 @@ class Given:
     Args:
         values: by the user's expression: ``{"x": TensorValue(...), "self.training": False}``.
         state: of torch, by the names of ``check_global_state``: ``{"grad_mode": True}``.
-        look: finds what is not in ``values``.
+        look: finds what is not in ``values`` in a running program; ``UNKNOWN`` where that cannot be done.
     """
 
     def __init__(
-        self, values: Mapping[str, Any], state: Mapping[str, Any] | None = None, look: Look = _nothing,
+        self, values: Mapping[str, Any], state: Mapping[str, Any] | None = None,
+        look: Callable[[ast.expr], Any] | None = None,
     ) -> None:
         self.values = dict(values)
         self.state = dict(state or {})
@@ -156,7 +140,7 @@ class Given:
     def get(self, node: ast.expr) -> Any:
         """Return the value of an expression of torch's (``L['x']``); ``UNKNOWN`` if it is not given as a whole."""
         name = words(node)
-        return self.values[name] if name in self.values else self._look(node)
+        return self.values[name] if name in self.values else UNKNOWN if self._look is None else self._look(node)
 
     def names(self, expression: str) -> bool:
         """Return whether an expression in the user's words is of something that was given."""
@@ -165,7 +149,7 @@ class Given:
 
     def may_know(self, names: frozenset[str]) -> bool:
         """Return whether any of these locals or globals could be given: most conditions of a model are on others."""
-        return self._look is not _nothing or not self.roots.isdisjoint(names)
+        return self._look is not None or not self.roots.isdisjoint(names)
 
     def with_state(self, state: Mapping[str, Any]) -> Given:
         """Return the same call with further settings of torch."""
@@ -195,8 +179,12 @@ def _root(name: str) -> str:
 
 
 def described_call(frame: Frame, values: Mapping[str, Any], state: Mapping[str, Any] | None = None) -> Given:
-    """Return a call of a recorded function, in which parameters that were left out have their defaults."""
-    return Given({**_defaults(frame), **values}, state)
+    """Return a call of a recorded function; parameters that were left out have their defaults (literals)."""
+    tree = _signature(frame)
+    named = [*tree.posonlyargs, *tree.args]
+    pairs = (*zip(named[len(named) - len(tree.defaults):], tree.defaults), *zip(tree.kwonlyargs, tree.kw_defaults))
+    return Given({**{parameter.arg: value for parameter, default in pairs
+                     if default is not None and (value := literal(default)) is not ...}, **values}, state)
 
 
 def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,9 +195,9 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     title = frame.title or frame.name
     tree = _signature(frame)
-    packed = tree.kwarg.arg if tree is not None and tree.kwarg is not None else ""
-    trees = [parsed(guard.expression) for entry in frame.entries for guard in entry.guards]
-    nodes = [node for each in trees if each is not None for node in ast.walk(each)]
+    packed = tree.kwarg.arg if tree.kwarg is not None else ""
+    nodes = [node for entry in frame.entries for guard in entry.guards
+             for node in ast.walk(parsed(guard.expression) or ast.Pass())]
     read, keys = set[str](), set[str]()
     for node in nodes:
         match node:
@@ -217,7 +205,7 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
                 read.add(name)
             case ast.Subscript(owner, ast.Constant(str(name))) if packed and words(owner) == packed:
                 keys.add(name)
-    parameters = {each.arg for each in (*tree.posonlyargs, *tree.args, *tree.kwonlyargs)} if tree is not None else set()
+    parameters = {each.arg for each in (*tree.posonlyargs, *tree.args, *tree.kwonlyargs)}
     known = {*read, *parameters, *frame.arguments, *frame.freevars}
     paths: set[str] | None = None  # what conditions are on
     result: dict[str, Any] = {}
@@ -271,26 +259,10 @@ def unknown_name(owner: str, name: str, known: Collection[str]) -> ValueError:
     return ValueError(f"{owner} has no {name}{meant}{there if known else ''}")
 
 
-def _defaults(frame: Frame) -> dict[str, Any]:
-    """Return the defaults of a function's parameters that are literals."""
-    tree = _signature(frame)
-    found: dict[str, Any] = {}
-    if tree is None:
-        return found
-    named = [*tree.posonlyargs, *tree.args]
-    pairs = [*zip(named[len(named) - len(tree.defaults):], tree.defaults), *zip(tree.kwonlyargs, tree.kw_defaults)]
-    for parameter, default in pairs:
-        if default is not None and (value := literal(default)) is not ...:
-            found[parameter.arg] = value
-    return found
-
-
-def _signature(frame: Frame) -> ast.arguments | None:
-    try:
-        function = ast.parse(f"def f({frame.signature}): pass").body[0]
-    except SyntaxError:
-        return None
-    return function.args if isinstance(function, ast.FunctionDef) else None
+def _signature(frame: Frame) -> ast.arguments:
+    """Return the parameters of a function; none where they are not known."""
+    function = parsed_file(f"def f({frame.signature}): pass") or ast.parse("def f(): pass")
+    return next(each for each in ast.walk(function) if isinstance(each, ast.arguments))
 
 
 def symbol_of(node: ast.expr) -> Symbol | None:
@@ -317,22 +289,20 @@ def frame_of(capture: Capture, name: str) -> Frame:
     Raises:
         NoSuchFunction: there is none, or several; the message lists those that there are.
     """
-    frames: list[tuple[Frame, str, list[str]]] = []  # with its name, and the ids of its versions
+    lost, frames = capture.lost, list[tuple[Frame, str, list[str]]]()  # with its name, and the ids of its versions
     for function in capture.functions:
         for number, frame in enumerate(function.frames):
-            entries = tuple(each for each in frame.entries if each.compile_id.key not in capture.lost)
-            if entries:
-                title = frame.title or frame.name if number == 0 else frame.name
-                ids = [f"{each.compile_id.frame}/{each.compile_id.recompile}" for each in entries]
-                frames.append((replace(frame, entries=entries), title, ids))
+            entries = tuple(each for each in frame.entries if each.compile_id.key not in lost)
+            title = frame.title or frame.name if number == 0 else frame.name
+            ids = [f"{each.compile_id.frame}/{each.compile_id.recompile}" for each in entries]
+            frames += [(replace(frame, entries=entries), title, ids)] if entries else []
     of_version = name.removeprefix("[").removesuffix("]")
-    if all(each.isdecimal() for each in of_version.split("/")):
-        found = [frame for frame, _, ids in frames if of_version in ids]
-    else:
-        found = [frame for frame, title, _ in frames if name in (frame.name, title, title.rpartition(".")[2])]
+    is_version = all(each.isdecimal() for each in of_version.split("/"))
+    found = [frame for frame, title, ids in frames if (
+        of_version in ids if is_version else name in (frame.name, title, title.rpartition(".")[2]))]
     if len(found) == 1:
         return found[0]
     there = ", ".join(f"{title} ({', '.join(ids[:4])})" for _, title, ids in frames)
-    if not found:
-        raise NoSuchFunction(f"there is no compiled {name}; there is {there or 'no compiled function'}")
-    raise NoSuchFunction(f"{len(found)} functions are called {name}; give the id of one of their versions: {there}")
+    raise NoSuchFunction(
+        f"{len(found)} functions are called {name}; give the id of one of their versions: {there}" if found else
+        f"there is no compiled {name}; there is {there or 'no compiled function'}")

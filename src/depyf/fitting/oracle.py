@@ -20,7 +20,7 @@ from dataclasses import field
 from typing import Any
 
 from ..model.folding import fold
-from ..model.guards import Comparison, Equals, Tensor
+from ..model.guards import Comparison, Equals, State, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Compilation, Frame, Guard, GuardFailure, SourceLocation
 from ..torch_text.parsed import literal
@@ -166,13 +166,11 @@ def _agreed(entries: Sequence[CacheEntry], compilations: Iterable[Compilation]) 
     (Which modes of ``__torch_function__`` are on, torch compares without a text.)
     """
     failed = {each.compile_id.key: {failure.text for failure in each.guard_failures} for each in compilations}
-    agreed, by_source = set[str](), list[dict[str, set[str]]]()
-    for entry in entries:
-        by_source.append({about: {guard.expression for guard in of}
-                          for about, of in fold(entry.guards, _about).items()})
-        agreed |= {guard.expression for guard in entry.guards}
-    for entry in entries:
-        agreed -= {guard.expression for guard in entry.guards if guard.raw in failed.get(entry.compile_id.key, ())}
+    guards = [(entry, guard) for entry in entries for guard in entry.guards]
+    agreed = {guard.expression for _, guard in guards}
+    agreed -= {guard.expression for entry, guard in guards if guard.raw in failed.get(entry.compile_id.key, ())}
+    by_source = [{about: {guard.expression for guard in of} for about, of in fold(entry.guards, _about).items()}
+                 for entry in entries]
     for one, other in itertools.permutations(by_source, 2):
         for source in one.keys() & other.keys():
             if other[source] - one[source]:
@@ -332,34 +330,24 @@ def _listed(names: list[str]) -> str:
 
 def _needs(version: VersionFit) -> tuple[list[str], list[str], list[str]]:
     """Return arguments and settings that are missing, as they are written, and objects that cannot be written."""
-    args: dict[str, str] = {}
-    state: dict[str, str] = {}
-    objects: dict[str, str] = {}
+    args, state, objects = dict[str, str](), dict[str, str](), dict[str, str]()
     for finding in version.open:
-        settings = state_of(finding.guard)
-        missing = finding.missing.partition("(")[2].rstrip(")").split(", ")
-        state.update((name, _word(name, shown(value))) for name, value in settings.items() if name in missing)
-        if settings:
-            continue
-        name, value = _needed(finding)
-        if value:
-            args[name] = _word(name, value)
-        else:
-            objects.setdefault(name, name)
+        name, _, missing = finding.missing.partition(" (")
+        value = ""
+        match condition_of(finding.guard):
+            case State():
+                state.update((name, _word(name, shown(value))) for name, value in state_of(finding.guard).items()
+                             if name in missing.rstrip(")").split(", "))
+                continue
+            case Tensor() as one:
+                shape = tuple(_OPEN_SIZE if size is None else size for size in one.size)
+                name, value = one.subject, str(TensorValue(
+                    shape, contiguous(shape), one.dtype, one.device, one.requires_grad, one.cls or "Tensor",
+                    bool(one.inference)))
+            case Equals(left=left, right=right) if left == name and (known := literal(right)) is not ...:
+                value = shown(known, 200)
+        (args if value else objects)[name] = _word(name, value)
     return list(args.values()), list(state.values()), [name for name in objects if name not in args]
-
-
-def _needed(finding: Finding) -> tuple[str, str]:
-    """Return what a condition is on, and a value that meets it; ``""`` where none can be written."""
-    name = finding.missing.partition(" (")[0]
-    match condition_of(finding.guard):
-        case Tensor() as one:
-            shape = tuple(_OPEN_SIZE if size is None else size for size in one.size)
-            return one.subject, str(TensorValue(shape, contiguous(shape), one.dtype, one.device, one.requires_grad,
-                                                one.cls or "Tensor", bool(one.inference)))
-        case Equals(left=left, right=right) if left == name and (value := literal(right)) is not ...:
-            return name, shown(value, 200)
-    return name, ""
 
 
 def _word(name: str, value: str) -> str:

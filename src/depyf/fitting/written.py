@@ -5,7 +5,6 @@
     n=4  flag=True  mode='train'  xs=[f32[2], f32[3]]  d={'a': i64[]}  y=x
     self.training=False                an attribute, by its name in guards files
     config=...                         something that cannot be written: conditions on it are undecided
-    {"x": {"dtype": "float32", "shape": [3, 4], "requires_grad": true}, "n": 4}       the same as JSON
 
 The defaults of a tensor: contiguous, on the CPU, no gradient. Lists of sizes: ``x.0=1,2,8`` (or ``x.shape[0]``) is
 dimension 0 of ``x``, ``n=1`` a number.
@@ -14,7 +13,6 @@ dimension 0 of ``x``, ``n=1`` a number.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -38,16 +36,13 @@ class NotAValue(ValueError):
 
 
 def arguments(texts: Sequence[str]) -> dict[str, Any]:
-    """Return values by name, of ``NAME=VALUE`` texts or of one JSON object.
+    """Return values by name, of ``NAME=VALUE`` texts.
 
     Raises:
-        NotAValue: a text is neither.
+        NotAValue: a text is none.
     """
     values: dict[str, Any] = {}
     for text in texts:
-        if text.lstrip().startswith("{"):
-            values.update(_from_json(text))
-            continue
         name, equals, written = text.partition("=")
         tree = parsed_expression(name.strip())
         if not equals or tree is None:
@@ -58,32 +53,20 @@ def arguments(texts: Sequence[str]) -> dict[str, Any]:
 
 def value(text: str, known: Mapping[str, Any]) -> Any:
     """Return the value of a text, ``"f32[3, 4]"`` or ``"4"``; a name in it is the same object as in ``known``."""
-    tree = parsed_expression(_SCALAR.sub(r"\1[()]", text.strip()))
-    if tree is None:
-        raise NotAValue(f"{text!r} is no value: {_EXAMPLE}")
-    return _Reader(known, text).read(tree)
-
-
-class _Reader:
-    def __init__(self, known: Mapping[str, Any], text: str) -> None:
-        self._known = known
-        self._text = text
-
-    def read(self, node: ast.expr) -> Any:
+    def read(node: ast.expr) -> Any:
         """Return the value that a syntax tree describes."""
         match node:
-            case ast.Subscript(ast.Name(dtype), sizes) if dtype in _NAMES:
-                return self._tensor(dtype, sizes, [])
+            case ast.Subscript(ast.Name(dtype)) if dtype in _NAMES:
+                return read(ast.Call(node, [], []))
             case ast.Call(ast.Subscript(ast.Name(dtype), sizes), [], options) if dtype in _NAMES:
-                return self._tensor(dtype, sizes, options)
-            case ast.List(items):
-                return [self.read(item) for item in items]
-            case ast.Tuple(items):
-                return tuple(self.read(item) for item in items)
-            case ast.Set(items):
-                return {self.read(item) for item in items}
+                shape = read(sizes)
+                return _tensor(dtype, shape if isinstance(shape, tuple) else (shape,),
+                               {each.arg or "**": read(each.value) for each in options}, text)
+            case ast.List(items) | ast.Tuple(items) | ast.Set(items):
+                kind: Any = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
+                return kind(map(read, items))
             case ast.Dict(keys, items) if None not in keys:
-                return {self.read(key): self.read(item) for key, item in zip(keys, items) if key is not None}
+                return {read(key): read(item) for key, item in zip(keys, items) if key is not None}
             case ast.Attribute(ast.Name("torch"), dtype) if dtype in _NAMES:
                 return Symbol(f"torch.{dtype}", "torch.dtype")
             case ast.Call(ast.Name("device") | ast.Attribute(ast.Name("torch"), "device"),
@@ -93,17 +76,17 @@ class _Reader:
                 return float(name)
             case ast.Constant(value) if value is ...:
                 return Opaque("")
-            case ast.Name(name) if name in self._known:
-                return self._known[name]
+            case ast.Name(name) if name in known:
+                return known[name]
         try:
             return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError):
-            raise NotAValue(f"{self._text!r} is no value ({ast.unparse(node)} is not known): {_EXAMPLE}") from None
+            raise NotAValue(f"{text!r} is no value ({ast.unparse(node)} is not known): {_EXAMPLE}") from None
 
-    def _tensor(self, dtype: str, sizes: ast.expr, options: list[ast.keyword]) -> TensorValue:
-        items = sizes.elts if isinstance(sizes, ast.Tuple) else [sizes]
-        shape = tuple(self.read(item) for item in items)
-        return tensor(dtype, shape, {each.arg or "**": self.read(each.value) for each in options}, self._text)
+    tree = parsed_expression(_SCALAR.sub(r"\1[()]", text.strip()))
+    if tree is None:
+        raise NotAValue(f"{text!r} is no value: {_EXAMPLE}")
+    return read(tree)
 
 
 def device(name: str) -> Symbol:
@@ -112,50 +95,23 @@ def device(name: str) -> Symbol:
     return Symbol(f"device(type={kind!r}, index={index})" if index else f"device(type={kind!r})", "torch.device")
 
 
-def tensor(dtype: str, shape: Sequence[Any], options: Mapping[str, Any], text: str) -> TensorValue:
-    """Return a tensor.
-
-    Args:
-        options: ``grad`` (or ``requires_grad``), ``device``, ``stride``, ``cls``, ``inference``.
-        text: its name in a message.
-    """
+def _tensor(dtype: str, shape: tuple[Any, ...], options: Mapping[str, Any], text: str) -> TensorValue:
     if not all(type(size) is int and size >= 0 for size in shape):
         raise NotAValue(f"{text!r}: sizes are whole numbers, 0 or more: f32[3,4]")
-    known = ("grad", "requires_grad", "device", "stride", "cls", "inference")
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise NotAValue(f"{text!r}: {unknown[0]} is not known; of a tensor give grad, device, stride, cls or inference")
-    stride = tuple(options.get("stride") or contiguous(shape))
+    fields = {"requires_grad" if name == "grad" else name: value for name, value in options.items()}
+    for name in fields:
+        if name not in ("requires_grad", "device", "stride", "cls", "inference"):
+            raise NotAValue(f"{text!r}: {name} is not known; of a tensor give grad, device, stride, cls or inference")
+    stride = tuple(fields.pop("stride", None) or contiguous(shape))
     if len(stride) != len(shape):
         raise NotAValue(f"{text!r} has {len(shape)} sizes and {len(stride)} strides")
-    return TensorValue(tuple(shape), stride, DTYPES.get(dtype, dtype), str(options.get("device", "cpu")),
-                       bool(options.get("grad", options.get("requires_grad", False))), options.get("cls", "Tensor"),
-                       bool(options.get("inference", False)))
-
-
-def _from_json(text: str) -> dict[str, Any]:
-    try:
-        given = json.loads(text)
-    except ValueError as error:
-        raise NotAValue(f"{text!r} is no JSON ({error}); {_EXAMPLE}") from None
-    return {name: _json_value(item, name) for name, item in given.items()}
-
-
-def _json_value(item: Any, name: str) -> Any:
-    if isinstance(item, list):
-        return [_json_value(each, name) for each in item]
-    if isinstance(item, dict) and {"dtype", "shape"} <= item.keys():
-        dtype = str(item["dtype"]).removeprefix("torch.")
-        if dtype not in _NAMES:
-            raise NotAValue(f"{name}: {dtype!r} is no dtype of torch")
-        options = {key: value for key, value in item.items() if key not in ("dtype", "shape")}
-        return tensor(dtype, item["shape"], options, name)
-    if isinstance(item, dict):
-        return {key: _json_value(each, name) for key, each in item.items()}
-    return item
+    return TensorValue(shape, stride, DTYPES.get(dtype, dtype), **fields)
 
 
 # --- Lists of sizes ----------------------------------------------------------------------------------
+_SIZE = re.compile(r"(.+)\.(?:(?:size\(\)|shape)\[)?(-?\d+)\]?")
+
+
 class NotGiven(NotAValue):
     """A name in a list of sizes is of nothing that the call has: ``path`` is ``x`` of ``x.0``."""
 
@@ -196,10 +152,8 @@ def _resized(names: Sequence[str], size: int, given: Given) -> dict[str, Any]:
     """Return the values that change if all these names are of a size."""
     changed: dict[str, Any] = {}
     for name in names:
-        path, _, last = name.rpartition(".")
-        index = last.removeprefix("size()[").removeprefix("shape[").removesuffix("]")
-        if not path or not index.removeprefix("-").isdecimal():
-            path, index = name, ""
+        of_size = _SIZE.fullmatch(name)
+        path, index = of_size.groups() if of_size is not None else (name, "")
         tree = parsed_expression(path)
         before = UNKNOWN if tree is None else known(tree, given)
         if before is UNKNOWN:
