@@ -315,7 +315,8 @@ class _Graph:
                     name, "", "", (), kind, self.location, line, self.backward, value=code.partition(" = ")[2],
                     remark=self.remark, unused=name in released))
             case ast.Return(value):
-                self.results = _results(value)
+                returned = value.elts if isinstance(value, ast.Tuple | ast.List) else ()
+                self.results = tuple(item.id if isinstance(item, ast.Name) else "" for item in returned)
                 self._add(Node("output", "output", "output", self._inputs(value), None, None, line,
                                value=code.removeprefix("return ")))
             case ast.AugAssign(target, operator, value):
@@ -367,8 +368,9 @@ class _Graph:
                 op, target = self._operation(value)
                 if not op:
                     return False
-                node = node._replace(
-                    op=op, target=target, inputs=self._inputs(value), runs=_operator_given(target, value))
+                given = value.args if target.startswith(_HIGHER_ORDER) and isinstance(value, ast.Call) else ()
+                runs = next((name for each in given if _OPERATOR.fullmatch(name := dotted_name(each))), "")
+                node = node._replace(op=op, target=target, inputs=self._inputs(value), runs=runs)
         self._add(node)
         return True
 
@@ -378,10 +380,12 @@ class _Graph:
         if attribute is not None:
             return attribute
         match value:
-            case ast.Call(ast.Attribute(_, method) as function) if not self._is_global(function):
-                return "call_method", method
             case ast.Call(function):
-                return "call_function", dotted_name(function) or ast.unparse(function)
+                name = dotted_name(function) or ast.unparse(function)
+                root = name.partition(".")[0]
+                is_global = root.isidentifier() and root not in self.names and root not in self.arguments
+                return ("call_function", name) if is_global or not isinstance(function, ast.Attribute) else (
+                    "call_method", function.attr)
             case ast.Subscript():
                 return "call_function", "operator.getitem"
             case ast.Attribute():
@@ -395,12 +399,6 @@ class _Graph:
         if node.name not in self.names or node.op == "output":
             self.names.add(node.name)
             self.nodes.append(node)
-
-    def _is_global(self, value: ast.expr) -> bool:
-        """Return whether a dotted name begins with none of the nodes: ``torch.ops.aten.mm.default``."""
-        while isinstance(value, ast.Attribute):
-            value = value.value
-        return isinstance(value, ast.Name) and value.id not in self.names and value.id not in self.arguments
 
     def _inputs(self, *expressions: ast.expr | None) -> tuple[str, ...]:
         result: dict[str, None] = {}
@@ -433,20 +431,6 @@ def _with_lines_of_items(nodes: Sequence[Node]) -> tuple[Node, ...]:
                 lines[node.inputs[0]] = place
     return tuple([node._replace(location=lines[node.name])
                   if node.location is None and node.name in lines and node.is_call else node for node in nodes])
-
-
-def _operator_given(target: str, value: ast.expr) -> str:
-    """Return the operator that a higher-order call is given, as of :attr:`Node.runs`."""
-    if not target.startswith(_HIGHER_ORDER) or not isinstance(value, ast.Call):
-        return ""
-    return next((name for argument in value.args if _OPERATOR.fullmatch(name := dotted_name(argument))), "")
-
-
-def _results(value: ast.expr | None) -> tuple[str, ...]:
-    """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
-    if not isinstance(value, (ast.Tuple, ast.List)):
-        return ()
-    return tuple(item.id if isinstance(item, ast.Name) else "" for item in value.elts)
 
 
 def _attribute(value: ast.expr) -> tuple[str, str] | None:
