@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import bisect
 import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..model.graph import Graph, Node, argument_index, is_gradient, plain_name
-from .branches import Pieces, Possible, possible_pieces
+from .branches import Pieces, PossiblePieces
 from .decompositions import BACKWARD, FORWARD
 
 _Line = tuple[str, int, str]
@@ -107,9 +108,10 @@ class CapturedRuns:
         return result
 
     @functools.cached_property
-    def result_shapes(self) -> list[tuple[str, ...] | None]:
-        """The shapes of the results of captured nodes."""
-        return [None if node.type is None else node.type.shape for node in self.nodes]
+    def pieces_at(self) -> dict[_Line, int]:
+        """The pieces of each line."""
+        return {line: functools.reduce(operator.or_, (self.pieces.in_run[run] for run in runs), 0)
+                for line, runs in self.lines.items()}
 
     @functools.cached_property
     def input_shapes(self) -> list[frozenset[tuple[str, ...] | None]]:
@@ -159,35 +161,32 @@ class Alignment(NamedTuple):
 UNKNOWN = Alignment({}, {}, {})
 
 
-def align(runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN, trusted: bool = True) -> Alignment:
+def align(runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN) -> Alignment:
     """Align a graph of a later stage with the captured one.
 
     Args:
         forward: for a backward graph: the alignment of the forward graph, which names saved values as this one does.
-        trusted: ``Node.backward`` says what computes a gradient. It does not in a backward graph: torch's partitioner
-            marks all nodes of one, also recomputed ones (torch/_functorch/partitioners.py of 2.15,
-            ``autograd_backward``).
     """
     saved = forward.captured
-    placed = _Placement(runs, forward, trusted, graph)
-    for node in graph.nodes:
-        placed.add(node)
+    placed = _Placement(runs, forward, graph)
     shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
     result: dict[str, str] = {}
     for (place, backward, _), nodes in placed.groups.items():
-        result |= _align_run(runs, place, nodes, _Fit(
-            runs, backward, shapes, placed.possible.pieces, prepares=bool(saved) and not backward), saved, result)
+        fit = _Fit(runs, backward, shapes, placed.possible, prepares=bool(saved) and not backward)
+        result |= _align_run(runs, place, nodes, fit, saved, result)
     within = {}
-    for name, possible in placed.possible.pieces.items():
-        undecided = _undecided(runs, result[name], possible) if name in placed.gradients and name in result else 0
-        if undecided:
-            within[name] = runs.pieces.call_around(undecided)
-            del result[name]
+    for name, possible in placed.possible.items():
+        if name in placed.gradients and name in result:
+            # Only the order of nodes decided between these, in parallel module calls.
+            undecided = runs.pieces.with_other_calls(runs.pieces.of[runs.positions[result[name]]], possible)
+            if undecided:
+                within[name] = runs.pieces.call_around(undecided)
+                del result[name]
     for inner in graph.subgraphs:
-        found = align(runs, inner, UNKNOWN, trusted)
+        found = align(runs, inner)
         result |= {f"{inner.name}.{name}": captured for name, captured in found.captured.items()}
         within |= {f"{inner.name}.{name}": call for name, call in found.within.items()}
-    return Alignment(result, within, placed.possible.takers)
+    return Alignment(result, within, placed.takers)
 
 
 def _align_run(
@@ -209,13 +208,6 @@ def _align_run(
     return found
 
 
-def _undecided(runs: CapturedRuns, captured: str, possible: int) -> int:
-    """Return the pieces, in parallel module calls, between which only the order of nodes decided; else 0."""
-    piece = runs.pieces.of[runs.positions[captured]]
-    others = runs.pieces.in_other_calls(piece, possible)
-    return others | piece if others else 0
-
-
 class _Placement:
     """The run of captured nodes that each node of a later stage belongs to, found by its line and its inputs.
 
@@ -223,28 +215,39 @@ class _Placement:
 
     Attributes:
         groups: nodes by their run, by whether they compute gradients, and, where they do not, by consecutive chunk.
-        possible: the pieces that the nodes may be of.
+        possible, takers: of :class:`.branches.PossiblePieces`; nothing where no line has parallel pieces.
         gradients: nodes that compute gradients, and placeholders that are gradients.
     """
 
-    def __init__(self, runs: CapturedRuns, forward: Alignment, trusted: bool, graph: Graph) -> None:
-        self.runs, self.saved, self.trusted = runs, forward.captured, trusted
+    def __init__(self, runs: CapturedRuns, forward: Alignment, graph: Graph) -> None:
+        self.runs, self.saved = runs, forward.captured
         self.groups: dict[tuple[int, bool, int], list[Node]] = {}
         self._places: dict[str, int] = {}
         self.gradients: set[str] = set()
         #: Made of nothing: where a pass made one of such values of several layers, it says nothing of the layer.
         self._constants: set[str] = set()
-        self._runs_at: dict[int, Sequence[int]] = {}  # by the identity of a location of the graph
-        self._pieces_at: dict[int, int] = {}  # by the same
         self._last = 0
         self._before, self._chunk = -1, 0
-        self.possible = self._possible_pieces(graph, forward.takers)
+        self.possible: dict[str, int] = {}
+        self.takers: dict[str, int] = {}
+        if not all(runs.pieces.are_in_a_row(self._pieces(node)) for node in graph.nodes if node.is_call):
+            self._find_possible(graph, forward.takers)
+        for node in graph.nodes:
+            if node.is_call or node.op == "get_attr":
+                self._add_call(node)
+            elif node.op == "placeholder" and is_gradient(node.name):
+                self.gradients.add(node.name)
+                self._places[node.name] = len(runs.runs)
+            elif node.op == "placeholder" and node.name in self.saved:
+                self._places[node.name] = runs.run_of[runs.positions[self.saved[node.name]]]
 
-    def _possible_pieces(self, graph: Graph, takers: Mapping[str, int]) -> Possible:
-        """Return the pieces that each node may be of; nothing where no line has parallel pieces."""
+    def _pieces(self, node: Node) -> int:
+        """Return the pieces of a node's line."""
+        line = line_of(node)
+        return self.runs.pieces_at.get(line, 0) if line is not None else 0
+
+    def _find_possible(self, graph: Graph, takers: Mapping[str, int]) -> None:
         runs = self.runs
-        if all(runs.pieces.are_in_a_row(self._line_pieces(node)) for node in graph.nodes if node.is_call):
-            return Possible({}, {})
         arguments = {node.name: runs.reading.get(runs.parameter(node.name), 0)
                      for node in graph.nodes if node.op == "placeholder"}
         gradients: dict[str, int] = {}
@@ -253,48 +256,26 @@ class _Placement:
                 gradients[name] = gradients.get(name, 0) | runs.reading.get(argument, 0)
         saved = {node.name: takers[node.name] for node in graph.nodes
                  if node.op == "placeholder" and node.name in takers}
-        return possible_pieces(runs.pieces, graph, self._line_pieces, saved, arguments, gradients)
-
-    def _line_pieces(self, node: Node) -> int:
-        known = self._pieces_at.get(id(node.location))
-        if known is None:
-            known = 0
-            for run in self._candidates(node):
-                known |= self.runs.pieces.in_run[run]
-            self._pieces_at[id(node.location)] = known
-        return known
-
-    def add(self, node: Node) -> None:
-        """Place the next node of the graph."""
-        if node.is_call or node.op == "get_attr":
-            self._add_call(node)
-        elif node.op == "placeholder" and is_gradient(node.name):
-            self.gradients.add(node.name)
-            self._places[node.name] = len(self.runs.runs)
-        elif node.op == "placeholder" and node.name in self.saved:
-            self._places[node.name] = self.runs.run_of[self.runs.positions[self.saved[node.name]]]
+        found = PossiblePieces(runs.pieces, graph, self._pieces, saved, arguments, gradients)
+        self.possible, self.takers = found.of_nodes(), found.takers
 
     def _add_call(self, node: Node) -> None:
-        taken: list[int] = []
-        needed: list[int] = []
-        for name in node.inputs:
-            if name not in self._places:  # (of no line of the captured graph)
-                continue
-            if name in self.gradients:
-                taken.append(self._places[name])
-            elif name not in self._constants:
-                needed.append(self._places[name])
+        # (Inputs without a place are of no line of the captured graph.)
+        taken = [self._places[name] for name in node.inputs if name in self._places and name in self.gradients]
+        needed = [self._places[name] for name in node.inputs
+                  if name in self._places and name not in self.gradients and name not in self._constants]
         if self._constants.issuperset(node.inputs):
             self._constants.add(node.name)
-        candidates = self._candidates(node)
-        backward = not self.gradients.isdisjoint(node.inputs) or self.trusted and node.backward
+        line = line_of(node)
+        candidates: Sequence[int] = self.runs.lines.get(line, []) if line is not None else []
+        backward = not self.gradients.isdisjoint(node.inputs)
         if backward:
             self.gradients.add(node.name)
         if not candidates:
             if taken or needed:
                 self._places[node.name] = min(taken) if taken else max(needed)
             return
-        possible = self.possible.pieces.get(node.name, 0)
+        possible = self.possible.get(node.name, 0)
         if possible:
             allowed = self.runs.pieces.runs_of(possible)
             candidates = [run for run in candidates if run in allowed]
@@ -306,13 +287,6 @@ class _Placement:
         if place != self._before:
             self._before, self._chunk = place, self._chunk + 1
         self.groups.setdefault((place, backward, 0 if backward else self._chunk), []).append(node)
-
-    def _candidates(self, node: Node) -> Sequence[int]:
-        known = self._runs_at.get(id(node.location))  # (which nodes share)
-        if known is None:
-            line = line_of(node)
-            known = self._runs_at[id(node.location)] = self.runs.lines.get(line, []) if line is not None else []
-        return known
 
     def _place(self, node: Node, candidates: Sequence[int], taken: Sequence[int], needed: Sequence[int]) -> int:
         """Return the run of its line that a node fits: before the gradients that it takes, after all else."""
@@ -346,7 +320,12 @@ def _align_group(
         if recomputed in positions:
             chosen[node.name], result[node.name] = recomputed, runs.names[recomputed]
             continue
-        position = in_order[number] if in_order else _best(fit, positions, node, givers)
+        if in_order:
+            position = in_order[number]
+        else:  # the one that fits best; of equals, the next one after what computed its inputs
+            scores = dict(zip(positions, fit.of(node, positions)))
+            after = max(givers, default=positions[0])
+            position = max(positions, key=lambda each: (scores[each], each >= after, -abs(each - after)))
         # What fits nothing, or was moved after other work, goes with the value that it takes.
         giver = givers[0] if givers else position
         if giver != position:
@@ -375,6 +354,8 @@ def _last_between(runs: Sequence[int], begin: int, end: int) -> int:
     if runs[at] < begin and at + 1 < len(runs) and runs[at + 1] - end <= begin - runs[at]:
         return runs[at + 1]
     return runs[at]
+
+
 #: They belong to the operation whose value they reshape.
 _RESHAPES = frozenset({"t", "unsafe_view", "detach", "alias", "permute"})
 #: What it costs to leave a captured node out: all are computed, unless another one computes them, too.
@@ -383,13 +364,6 @@ _SKIP_COST = 1.0
 _IMPOSSIBLE = 100.0
 #: Above so many pairs a run is aligned by position alone.
 _PAIRS = 250_000
-
-
-def _best(fit: _Fit, positions: Sequence[int], node: Node, givers: Sequence[int]) -> int:
-    """Return the captured node that fits best; of equals, the next one after what computed its inputs."""
-    scores = dict(zip(positions, fit.of(node, positions)))
-    giver = max(givers, default=positions[0])
-    return max(positions, key=lambda position: (scores[position], position >= giver, -abs(position - giver)))
 
 
 def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[int]:
@@ -452,22 +426,21 @@ def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequ
             chosen[number] = after if cut < at else before
 
 
-class _Fit:
+class _Fit(NamedTuple):
     """Scores how well nodes of a later stage fit captured ones.
 
-    Args:
+    Attributes:
         backward: the nodes compute gradients.
         shapes: of the nodes of the later stage, by name.
         possible: for a node, the pieces that it may be of, where something is known.
         prepares: they compute no gradient, but are in a graph of gradients: recomputed, or factors of gradients.
     """
 
-    def __init__(
-        self, runs: CapturedRuns, backward: bool, shapes: Mapping[str, tuple[str, ...] | None],
-        possible: Mapping[str, int], prepares: bool = False,
-    ) -> None:
-        self.runs, self.backward, self.shapes, self.prepares = runs, backward, shapes, prepares
-        self.possible = possible
+    runs: CapturedRuns
+    backward: bool
+    shapes: Mapping[str, tuple[str, ...] | None]
+    possible: Mapping[str, int]
+    prepares: bool
 
     def of(self, node: Node, positions: Sequence[int]) -> list[float]:
         """Return the scores of a node at positions of captured nodes."""
@@ -477,7 +450,7 @@ class _Fit:
         scores = []
         for position in positions:
             same_shape = shape is not None and (
-                shape in runs.input_shapes[position] if self.backward else runs.result_shapes[position] == shape)
+                shape in runs.input_shapes[position] if self.backward else runs.types[runs.names[position]] == shape)
             rank = None if shape is None else len(shape)
             ours = runs.operations[position]
             if ours == operation in _OF_TWO and not self.backward and len(node.inputs) < len(

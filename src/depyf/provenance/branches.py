@@ -14,8 +14,8 @@ A piece is one bit, a set of pieces is a number.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..model.graph import VIEWS, Graph, Node, is_gradient, is_in_place, last_name, users_of
 
@@ -107,15 +107,6 @@ class Pieces:
                 all_of = seen
         return result
 
-    def after_readers(self, node: Node, arguments: Mapping[str, int]) -> int:
-        """Return the pieces after each that alone reads an argument which a node takes; all where it takes none."""
-        mask = -1
-        for name in node.inputs:
-            reading = arguments.get(name, 0)
-            if reading and reading & (reading - 1) == 0:
-                mask &= self.after(reading)
-        return mask
-
     def near(self, pieces: int) -> int:
         """Return the pieces that compute with what these read: themselves, or others of their runs after a view."""
         result = 0
@@ -131,15 +122,12 @@ class Pieces:
             result |= pieces & ~(self._before[number] | self._after[number])
         return result
 
-    def in_other_calls(self, piece: int, pieces: int) -> int:
-        """Return which of the pieces are parallel to one, and of calls of modules beside its own."""
+    def with_other_calls(self, piece: int, pieces: int) -> int:
+        """Return a piece with those that are parallel to it, of calls of modules beside its own; 0 if none is."""
         own = self.calls[piece.bit_length() - 1]
-        result = 0
-        for number in _bits(self.beside(piece, pieces)):
-            other = self.calls[number]
-            if own[: len(other)] != other[: len(own)]:
-                result |= 1 << number
-        return result
+        others = sum(1 << number for number in _bits(self.beside(piece, pieces))
+                     if own[: len(self.calls[number])] != self.calls[number][: len(own)])
+        return others | piece if others else 0
 
     def call_around(self, pieces: int) -> int:
         """Return the innermost call of a module that all nodes of the pieces were made in; -1: none."""
@@ -207,20 +195,19 @@ def _bits(pieces: int) -> Iterator[int]:
         pieces ^= lowest
 
 
-class Possible(NamedTuple):
+class PossiblePieces:
     """The pieces that nodes of a later stage may be of.
 
+    Args:
+        own: returns the pieces of a node's line; 0 for none.
+        saved: for values that the graph takes, the pieces that may take them, too.
+        arguments: for arguments that the graph takes, the pieces that read them.
+        gradients: for nodes that compute gradients of arguments, the pieces that read these.
+
     Attributes:
-        pieces: for a node, those that it may be of; none for a node of which nothing is known.
-        takers: for a value that is no gradient, the pieces that may take it.
+        takers: for a value that is no gradient, the pieces that may take it: those after what alone reads an argument
+            that it is made of. (Where the value was made says less: what several make is computed once.)
     """
-
-    pieces: dict[str, int]
-    takers: dict[str, int]
-
-
-class _Flow:
-    """The state of :func:`possible_pieces`."""
 
     def __init__(
         self, pieces: Pieces, graph: Graph, own: Callable[[Node], int], saved: Mapping[str, int],
@@ -243,8 +230,6 @@ class _Flow:
         self.sums: dict[str, bool] = {}
         self.until: dict[str, int] = {}  # for gradients, the pieces that may take them
         self.since: dict[str, int] = {}  # and those that may give them
-        #: For values that are no gradients, the pieces that may take them: those after what alone reads an argument
-        #: that the value is made of. (Where the value was made says less: what several make is computed once.)
         self.takers = dict(saved)
         for node in self.nodes:
             if not self.back.isdisjoint(node.inputs):
@@ -252,9 +237,11 @@ class _Flow:
                 operation = last_name(node.target)
                 if operation in _SUMS and len(self.back.intersection(node.inputs)) > 1:
                     self.sums[node.name] = operation == "add"
-            takers = pieces.after_readers(node, arguments)
+            takers = -1
             for name in node.inputs:
                 takers &= self.takers.get(name, -1)
+                if (reading := arguments.get(name, 0)).bit_count() == 1:
+                    takers &= pieces.after(reading)
             if node.name not in self.back:
                 self.takers[node.name] = takers
             mask = own(node)
@@ -267,8 +254,8 @@ class _Flow:
         self.line = dict(self.left)
         self.users = users_of(self.nodes)
 
-    def result(self) -> dict[str, int]:
-        """Return the remaining pieces of each node's line."""
+    def of_nodes(self) -> dict[str, int]:
+        """Return the pieces of its line that each node may be of; none for a node of which nothing is known."""
         for _ in range(3):
             before = dict(self.left)
             for node in self.nodes:
@@ -280,37 +267,26 @@ class _Flow:
         for node in self.nodes:
             # (A constant is of what takes it first, also where an earlier line takes the same one.)
             if node.name in self.contradictory or self.sums.get(node.name) or not node.inputs:
-                both = self._sum_pieces(node) if node.name in self.back else self._first_user_pieces(node)
-                if both & self.left.get(node.name, 0) and node.name not in self.contradictory:
-                    self.left[node.name] &= both
+                line = self.line.get(node.name, 0)
+                if node.name in self.back:  # (a sum is of none of the gradients alone that it takes)
+                    given = functools.reduce(operator.or_, (
+                        self.left.get(name, 0) & line for name in node.inputs if name in self.back), 0)
+                else:  # (of the first user of a value that is computed once for several)
+                    given = next((self.left[name] & line for name in self.users.get(node.name, ())
+                                  if name not in self.contradictory and self.left.get(name, 0) & line), 0)
+                if given & self.left.get(node.name, 0) and node.name not in self.contradictory:
+                    self.left[node.name] &= given
                 else:
-                    self.left[node.name] = both or self.line.get(node.name, 0)
+                    self.left[node.name] = given or line
         for node in reversed(self.nodes):
             if node.name in self.back and node.is_view:
-                self.left[node.name] = self._reshaped_pieces(node)
+                # (A product begins with transposing the gradient that it takes.)
+                own = self.left.get(node.name, 0)
+                taking = own if not self.pieces.moving & own else 0
+                for name in self.users.get(node.name, ()):
+                    taking &= self.left.get(name, 0)
+                self.left[node.name] = taking or own
         return {name: mask for name, mask in self.left.items() if mask}
-
-    def _reshaped_pieces(self, node: Node) -> int:
-        """Return the pieces of a reshaped gradient: a product begins with transposing the one that it takes."""
-        own = self.left.get(node.name, 0)
-        taking = own if not self.pieces.moving & own else 0
-        for name in self.users.get(node.name, ()):
-            taking &= self.left.get(name, 0)
-        return taking or own
-
-    def _sum_pieces(self, node: Node) -> int:
-        """Return the pieces of the gradients that a sum takes: it is of none of them alone."""
-        result = 0
-        for name in node.inputs:
-            if name in self.back:
-                result |= self.left.get(name, 0) & self.line.get(node.name, 0)
-        return result
-
-    def _first_user_pieces(self, node: Node) -> int:
-        """Return the pieces of the first user of a value that is computed once for several."""
-        line = self.line.get(node.name, 0)
-        return next((self.left[name] & line for name in self.users.get(node.name, ())
-                     if name not in self.contradictory and self.left.get(name, 0) & line), 0)
 
     def _by_inputs(self, node: Node) -> None:
         if node.name not in self.back:
@@ -344,19 +320,3 @@ class _Flow:
                 self.left[name] = left
             else:
                 self.contradictory.add(name)
-
-
-def possible_pieces(
-    pieces: Pieces, graph: Graph, own: Callable[[Node], int], saved: Mapping[str, int], arguments: Mapping[str, int],
-    gradients: Mapping[str, int],
-) -> Possible:
-    """Return the pieces that the nodes of a later stage may be of.
-
-    Args:
-        own: returns the pieces of a node's line; 0 for none.
-        saved: for values that the graph takes, the pieces that may take them, too.
-        arguments: for arguments that the graph takes, the pieces that read them.
-        gradients: for nodes that compute gradients of arguments, the pieces that read these.
-    """
-    flow = _Flow(pieces, graph, own, saved, arguments, gradients)
-    return Possible(flow.result(), flow.takers)

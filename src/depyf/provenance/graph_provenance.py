@@ -202,8 +202,7 @@ class Provenance:
                     before = place if node.is_call else before
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
-            aligned = align(runs, stage.graph, forward if stage.is_backward else UNKNOWN,
-                            trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
+            aligned = align(runs, stage.graph, forward if stage.is_backward else UNKNOWN)
             if stage.record.stage == "Forward_graph":
                 forward = aligned  # the backward graph names saved values as this one does
             results = self._results(stage)
