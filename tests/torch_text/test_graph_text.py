@@ -118,7 +118,7 @@ def test_arguments_that_come_as_trees_and_as_a_list():
     assert nodes["mul"].inputs == ("tangents_1", "primals_1") and nodes["output"].inputs == ("mul",)
     nodes = by_name(read_graph(BOXED))
     assert list(nodes) == ["primals_1", "call", "output"]
-    assert nodes["call"].inputs == ("primals_1",) and nodes["call"].backward
+    assert nodes["call"].inputs == ("primals_1",)
     assert nodes["call"].location.line == 1
 
 

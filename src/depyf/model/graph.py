@@ -213,8 +213,6 @@ class Node(NamedTuple):
             ``"output"``, as in ``torch.fx``.
         target: what is called, ``"torch.ops.aten.mm.default"``; ``"operator.add"`` for ``a + b``; the method's name;
             the path of a module or an attribute; the parameter's name of a placeholder.
-        backward: torch says that it is of the backward pass, or in a graph of it (it does so from 2.14 on; see the
-            stage otherwise).
         runs: the operator that a higher-order call is given: ``"torch.ops.aten.mm.default"`` of
             ``torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.mm.default, a, b)``; empty for others.
         value: the Python expression of its value, on several lines where torch breaks it; empty for a parameter.
@@ -227,7 +225,6 @@ class Node(NamedTuple):
     type: TensorType | None = None  # torch's annotation; nodes that give tuples have none
     location: SourceLocation | None = None  # the user's line; nodes of one user stack share it
     line: int = 0  # of the text that it was read from, from 1; 0 for none
-    backward: bool = False
     runs: str = ""
     value: str = ""
     statement: str = ""  # what is run before its value is read: "x += y", "x[0] = 1"

@@ -33,7 +33,6 @@ _LOCATION = re.compile(
     r"# ?(?P<remark>.*?) ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$")
 #: Torch found no user line for the nodes below.
 _NO_LOCATION = "No stacktrace found"
-_BACKWARD = "Backward of forward node"
 #: By classes of syntax trees, functions of the module ``operator``.
 OPERATORS: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Div: "truediv", ast.Mod: "mod",
@@ -199,7 +198,7 @@ class _Graph:
         arguments: parameters that no statement has renamed so far, with their annotations.
         lists: names of argument lists -> the nodes in them.
         in_place: ``(statement, target, inputs)`` of an operation in place whose node is named next.
-        location, remark, backward: of the nodes that follow.
+        location, remark: of the nodes that follow.
         flattened: its arguments come as a list or as trees.
     """
 
@@ -216,7 +215,6 @@ class _Graph:
     in_place: tuple[str, str, tuple[str, ...]] | None = None
     location: SourceLocation | None = None
     remark: str = ""
-    backward: bool = False
     flattened: bool = False
     has_signature: bool = False
 
@@ -266,9 +264,9 @@ class _Graph:
             place = _location(match["file"], int(match["line"]), match["function"], match["text"])
             if place is self.location:  # (another user stack with the same innermost line)
                 place = replace(place)
-            self.location, self.remark, self.backward = place, match["remark"].strip(), _BACKWARD in match["remark"]
+            self.location, self.remark = place, match["remark"].strip()
         elif _NO_LOCATION in comment:
-            self.location, self.remark, self.backward = None, "", False
+            self.location, self.remark = None, ""
         else:
             self._leave_unread(comment, line)
 
@@ -312,8 +310,8 @@ class _Graph:
             case ast.AnnAssign(ast.Name(name), _, ast.expr() as value) | ast.Assign([ast.Name(name)], value):
                 kind = _type(getattr(tree, "annotation", None))
                 return self._assignment(value, Node(
-                    name, "", "", (), kind, self.location, line, self.backward, value=code.partition(" = ")[2],
-                    remark=self.remark, unused=name in released))
+                    name, "", "", (), kind, self.location, line, value=code.partition(" = ")[2], remark=self.remark,
+                    unused=name in released))
             case ast.Return(value):
                 returned = value.elts if isinstance(value, ast.Tuple | ast.List) else ()
                 self.results = tuple(item.id if isinstance(item, ast.Name) else "" for item in returned)

@@ -215,13 +215,10 @@ class PossiblePieces:
     ) -> None:
         self.pieces = pieces
         self.nodes = [node for node in graph.nodes if node.is_call or node.op == "get_attr"]
-        arguments, gradients = dict(arguments), dict(gradients)
+        arguments = dict(arguments)
         for node in self.nodes:
             if node.is_view and node.inputs[:1] and node.inputs[0] in arguments:
                 arguments[node.name] = arguments[node.inputs[0]]
-        for node in reversed(self.nodes):
-            if node.is_view and node.inputs[:1] and node.name in gradients:
-                gradients[node.inputs[0]] = gradients.get(node.inputs[0], 0) | gradients[node.name]
         self.back = {node.name for node in graph.nodes if node.op == "placeholder" and is_gradient(node.name)}
         self.left: dict[str, int] = {}
         self.contradictory: set[str] = set()  # what flows leaves nothing

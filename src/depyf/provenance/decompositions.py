@@ -6,7 +6,7 @@ operation of the same name is not listed.
 
 from __future__ import annotations
 
-#: operation -> (what computes it, what computes its gradient)
+#: operations -> (what computes one, what computes its gradient)
 _PARTS: dict[str, tuple[str, str]] = {
     # products
     "linear": ("t mm addmm permute view unsafe_view", "t mm permute view sum"),
@@ -17,12 +17,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "bilinear": ("view trilinear", "view trilinear"),
     "outer": ("view mul", "mul sum view"),
     "baddbmm": ("", "permute bmm"),
-    "conv1d": ("convolution", "convolution getitem"),
-    "conv2d": ("convolution", "convolution getitem"),
-    "conv3d": ("convolution", "convolution getitem"),
-    "conv_transpose1d": ("convolution", "convolution getitem"),
-    "conv_transpose2d": ("convolution", "convolution getitem"),
-    "conv_transpose3d": ("convolution", "convolution getitem"),
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d": ("convolution", "convolution getitem"),
     "gru_cell": (
         "t permute addmm mm unsafe_split split getitem add sigmoid clone mul tanh sub alias",
         "t permute mm mul neg add alias sub cat sum view"),
@@ -41,23 +36,19 @@ _PARTS: dict[str, tuple[str, str]] = {
     "silu": ("neg exp add div sigmoid mul", "sigmoid mul sub add full"),
     "gelu": ("mul erf add tanh pow", "mul erf add exp tanh sub pow"),
     "relu": ("alias", "alias le scalar_tensor where threshold full"),
-    "relu6": ("clamp_min clamp_max hardtanh", "le ge bitwise_or scalar_tensor where hardtanh"),
+    "relu6 hardtanh": ("clamp_min clamp_max hardtanh", "le ge bitwise_or scalar_tensor where hardtanh"),
     "leaky_relu": ("gt mul where", "gt mul where"),
-    "elu": ("gt mul expm1 where", "le mul exp where"),
-    "celu": ("gt mul expm1 where", "le mul exp where"),
-    "selu": ("gt mul expm1 where elu", "le mul exp where elu"),
+    "elu celu selu": ("gt mul expm1 where elu", "le mul exp where elu"),
     "softplus": ("exp log1p gt where", "mul exp gt add div where"),
     "mish": ("exp log1p gt where tanh mul softplus", "exp log1p gt where tanh sigmoid mul sub add"),
     "hardswish": ("add clamp_min clamp_max mul div", "le lt div add mul where scalar_tensor"),
     "hardsigmoid": ("add clamp_min clamp_max div", "gt lt bitwise_and mul scalar_tensor where"),
-    "hardtanh": ("clamp_min clamp_max", "le ge bitwise_or scalar_tensor where"),
     "prelu": ("view gt mul where", "gt mul where scalar_tensor sum view"),
     "glu": ("", "slice sigmoid sub mul cat"),
     "log_sigmoid": ("full minimum abs neg exp log1p sub", "lt scalar_tensor where add div mul sub"),
     "softsign": ("abs add div", "div neg mul sign add"),
     "tanhshrink": ("tanh alias sub", "neg alias mul sub add"),
-    "sigmoid": ("alias", "alias sub mul"),
-    "tanh": ("alias", "alias mul sub"),
+    "sigmoid tanh": ("alias", "alias sub mul"),
     "softmax": ("amax sub exp sum div alias", "alias mul sum neg fma"),
     "log_softmax": ("amax sub exp sum log alias", "alias exp sum mul sub"),
     "dropout": (
@@ -80,15 +71,11 @@ _PARTS: dict[str, tuple[str, str]] = {
         "div neg mul sum scalar_tensor ge where alias eq add"),
     "norm": ("pow sum alias linalg_vector_norm", "alias unsqueeze div eq scalar_tensor where mul"),
     # pools and pictures
-    "max_pool1d": (
+    "max_pool1d max_pool2d": (
         "unsqueeze squeeze getitem max_pool2d_with_indices low_memory_max_pool_with_offsets "
         "low_memory_max_pool_offsets_to_indices",
         "max_pool2d_with_indices unsqueeze squeeze"),
-    "max_pool2d": (
-        "getitem max_pool2d_with_indices low_memory_max_pool_with_offsets low_memory_max_pool_offsets_to_indices",
-        "max_pool2d_with_indices"),
-    "adaptive_avg_pool1d": ("mean unsqueeze squeeze", "expand div"),
-    "adaptive_avg_pool2d": ("mean", "expand div"),
+    "adaptive_avg_pool1d adaptive_avg_pool2d": ("mean unsqueeze squeeze", "expand div"),
     "interpolate": (
         "iota mul add convert_element_type unsqueeze unsafe_index sub clamp_min view clamp_max upsample_nearest2d "
         "upsample_bilinear2d",
@@ -99,13 +86,10 @@ _PARTS: dict[str, tuple[str, str]] = {
         "iota unsqueeze add constant_pad_nd index permute clone view im2col",
         "view permute iota unsqueeze add full index_put constant_pad_nd"),
     # losses
-    "cross_entropy": (
+    "cross_entropy nll_loss": (
         "log_softmax nll_loss_forward amax sub exp sum log alias ne scalar_tensor where unsqueeze gather squeeze "
         "neg convert_element_type div getitem",
         "nll_loss log_softmax div unsqueeze ne scalar_tensor where full scatter mul alias exp sum sub"),
-    "nll_loss": (
-        "ne scalar_tensor where unsqueeze gather squeeze neg sum convert_element_type div",
-        "div unsqueeze ne scalar_tensor where full scatter mul"),
     "mse_loss": ("sub pow mean", "sub mul"),
     "l1_loss": ("sub abs mean", "expand div sign mul neg"),
     "smooth_l1_loss": ("sub abs lt pow mul div where mean", "sub abs mul lt div sign where"),
@@ -125,28 +109,22 @@ _PARTS: dict[str, tuple[str, str]] = {
     "std": ("var sqrt alias", "alias mul div eq scalar_tensor where mean sub unsqueeze"),
     "logsumexp": ("amax abs eq scalar_tensor where squeeze sub exp sum log add alias", "alias unsqueeze sub exp mul"),
     "amax": ("alias", "alias view eq sum div mul"),
-    "max": ("getitem", "unsqueeze full scatter"),
-    "min": ("getitem", "unsqueeze full scatter"),
+    "max min": ("getitem", "unsqueeze full scatter"),
     "cumsum": ("", "rev cumsum"),
     "prod": ("", "unsqueeze full slice cat cumprod rev mul"),
     # one by one
     "add": ("", "sum view"),
-    "to": ("to_copy convert_element_type alias", "to_copy convert_element_type"),
-    "float": ("to_copy convert_element_type", "to_copy convert_element_type"),
-    "type_as": ("to_copy convert_element_type", "to_copy convert_element_type"),
+    "to float type_as": ("to_copy convert_element_type alias", "to_copy convert_element_type"),
     "truediv": ("div mul", "div mul neg"),
-    "rsqrt": ("alias", "alias pow mul"),
-    "sqrt": ("alias", "alias mul div"),
+    "rsqrt sqrt": ("alias", "alias pow mul div"),
     "pow": ("mul", "mul"),
     "abs": ("", "sgn sign mul"),
     "sin": ("", "cos mul"),
     "cos": ("", "sin neg mul"),
     "erf": ("", "pow neg exp mul"),
-    "expm1": ("alias", "alias add mul"),
-    "log1p": ("", "add div"),
+    "expm1 log1p": ("alias", "alias add mul div"),
     "clamp": ("clamp_min clamp_max", "scalar_tensor ge le logical_and where"),
-    "lerp": ("sub add mul", "mul"),
-    "addcmul": ("", "mul"),
+    "lerp addcmul": ("sub add mul", "mul"),
     "masked_fill": ("where scalar_tensor full", "scalar_tensor where"),
     "where": ("scalar_tensor", "scalar_tensor"),
     # views and indices
@@ -154,8 +132,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "contiguous": ("clone", ""),
     "reshape": ("view clone unsafe_view", "view clone"),
     "flatten": ("view clone", "view"),
-    "chunk": ("split slice", "cat full"),
-    "split": ("slice", "cat full"),
+    "chunk split": ("split slice", "cat full"),
     "cat": ("", "slice"),
     "stack": ("cat view unsqueeze", "select unbind"),
     "expand": ("", "sum"),
@@ -163,8 +140,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "repeat_interleave": ("unsqueeze expand clone view", "view sum squeeze"),
     "roll": ("iota add fmod index", "iota add fmod index"),
     "flip": ("rev", "rev"),
-    "tril": ("iota unsqueeze sub le scalar_tensor where", "iota unsqueeze sub le scalar_tensor where"),
-    "triu": ("iota unsqueeze sub ge scalar_tensor where", "iota unsqueeze sub ge scalar_tensor where"),
+    "tril triu": ("iota unsqueeze sub le ge scalar_tensor where", "iota unsqueeze sub le ge scalar_tensor where"),
     "index_add": ("index_put", "index expand"),
     "index_select": ("index", "full index_put"),
     "gather": ("", "full scatter_add"),
@@ -177,5 +153,5 @@ _PARTS: dict[str, tuple[str, str]] = {
 }
 
 #: operation -> what computes it; what computes its gradient
-FORWARD = {name: frozenset(forward.split()) for name, (forward, _) in _PARTS.items()}
-BACKWARD = {name: frozenset(backward.split()) for name, (_, backward) in _PARTS.items()}
+FORWARD, BACKWARD = ({name: frozenset(parts[at].split()) for names, parts in _PARTS.items() for name in names.split()}
+                     for at in (0, 1))

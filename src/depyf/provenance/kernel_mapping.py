@@ -238,6 +238,8 @@ def _agreement(flow: Flow, launch: Launch, known: Sequence[str], node: Node) -> 
     wanted = [flow.base(name) for name in node.inputs]
     score = sum(3.0 if name in wanted else -4.0 for name in known)
     score += sum(2.0 if flow.fits(value, node.name) else -2.0 for value in launch.writes[:1])
+    if node.name in launch.sources:
+        score += 4.0 if node.name == launch.sources[-1] else 2.0
     return score, -flow.order[node.name]
 
 
@@ -355,7 +357,7 @@ def _needs(flow: Flow, targets: Collection[str], available: Collection[str]) -> 
 def _chosen(
     flow: Flow, targets: Collection[str], known: set[str], perhaps: set[str], unknown: Sequence[int]
 ) -> dict[int, str]:
-    """Choose nodes for the values between fused kernels, one after the other.
+    """Choose nodes for the values between fused kernels, one after the other, then each once more.
 
     Those are above the targets, up to values that library kernels made. What fits best lacks the fewest values, and
     uses all that the kernel reads.
@@ -372,8 +374,9 @@ def _chosen(
                        and not flow.nodes[name].is_view), key=lambda name: -flow.order[name])
     chosen: dict[int, str] = {}
     tries = 0
-    for value in unknown:
+    for value in (*unknown, *unknown):  # (once more, when a node is chosen for each)
         best: tuple[tuple[float, ...], str] | None = None
+        chosen.pop(value, None)
         others = {*known, *chosen.values()}
         for name in possible:
             if name in chosen.values() or tries > _TRIES * len(unknown) or not flow.fits(value, name):
@@ -383,7 +386,8 @@ def _chosen(
             unused = sum(node not in needs.used for node in others | {name})
             size, kind = flow.module.buffers.get(value), flow.nodes[name].type
             is_other = size is None or kind is None or kind.shape != size.sizes
-            score = needs.lacking, unused, is_other, len(needs.nodes)
+            is_inlined = bare_name(flow.nodes[name].target) not in STORED and len(flow.users.get(name, ())) < 2
+            score = needs.lacking, unused, is_other, is_inlined, len(needs.nodes)
             if best is None or score < best[0]:
                 best = score, name
         if best is not None:
