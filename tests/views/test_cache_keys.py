@@ -63,4 +63,4 @@ def test_graphs_stand_together_whose_options_changed_alike():
         "Not in Inductor's cache, as the key is another (options of `torch._inductor.config`): `[0/0]`.",
         "* because `max_autotune = True` was set and is not now",
         "Not in Inductor's cache, as the key is another (options of `torch._inductor.config`): `[1/0]`.",
-        "* because `max_fusion_size` was `2` and is `1`; `epilogue_fusion = False` was set and is not now"]
+        "* because `epilogue_fusion = False` was set and is not now; `max_fusion_size` was `2` and is `1`"]

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..records.model import CacheLookup, Capture, CompileId
 from .diff.pairing import aligned
 from .markdown import code, listed, prose, some
 
-#: Part of the key that is the graph.
-_GRAPH = "gm"
-_INPUTS = "example_inputs"
+_GRAPH, _INPUTS, _OPTIONS = "gm", "example_inputs", "inductor_config"
 #: Part of the key that separates compilations under depyf.
 _OURS = "cache_key_tag"
 #: Parts that differ from graph to graph, or (the number of the device) from rank to rank.
 OF_ONE_GRAPH = frozenset({_GRAPH, _INPUTS, _OURS})
-_WORDS = {
-    "gm": "the graph", "example_inputs": "the inputs", "fx_kwargs": "how the graph is compiled",
-    "inductor_config": "options of `torch._inductor.config`", "torch_version": "the version of torch",
-    "system_info": "the device",
+#: Parts of the key, the one first on which advice helps most: in words, what to change, and why.
+_PARTS = {
+    _GRAPH: ("the graph", "compare the graphs with `depyf diff BEFORE AFTER --full`: an operation, a constant or a "
+                          "size changed", "the graph is part of the key"),
+    _INPUTS: ("the inputs", "mark the sizes that change with `torch._dynamo.maybe_mark_dynamic(x, 0)`, or pad the "
+                            "inputs to a few sizes",
+              "sizes, strides, dtypes and devices of the inputs are part of the key"),
+    "fx_kwargs": ("how the graph is compiled",
+                  "compile with the same `mode` and `options`, and with gradients as before",
+                  "how a graph is compiled (CUDA graphs, inference or training, which inputs stay in place) is part of "
+                  "the key"),
+    "torch_version": ("the version of torch", "fill the cache with the torch that reads it",
+                      "the sources of torch are part of the key"),
+    "system_info": ("the device", "fill the cache on the kind of device that reads it",
+                    "the device, its driver and Triton are part of the key"),
+    _OPTIONS: ("options of `torch._inductor.config`", "set the same options of `torch._inductor.config` in both runs",
+               "an option differs (some are set by environment variables, `TORCHINDUCTOR_…`)"),
 }
-_Lookup = tuple[CompileId, CacheLookup]
-
-
-def differing(one: CacheLookup, other: CacheLookup) -> tuple[str, ...]:
-    """Return the names of the parts in which two keys differ."""
-    before, after = ({part.name: part.digest for part in each.key} for each in (one, other))
-    return tuple(name for name in dict.fromkeys([*before, *after])
-                 if name != _OURS and before.get(name) != after.get(name))
+_COST = "nothing; a cache that is shared has to be filled once more"
+_COST_OF_INPUTS = "code for open sizes can be slower than for one size; padding computes more"
 
 
 def between(before: Capture, after: Capture, of_ranks: bool = False) -> list[str]:
@@ -36,85 +41,47 @@ def between(before: Capture, after: Capture, of_ranks: bool = False) -> list[str
     Args:
         of_ranks: they are ranks of one run, whose inputs are on devices of their own: these are no reason.
     """
-    pairs = aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
     # (Each graph has its own options: graphs whose keys differ in the same are grouped.)
-    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[_Lookup, _Lookup]]] = {}
-    for old, new in pairs:
-        if old is not None and new is not None and new[1].outcome == "miss":
-            names = differing(old[1], new[1])
-            if of_ranks and names:
-                names = tuple(name for name in names if name != _INPUTS)
-                if not names:
-                    continue
-            advice = tuple(_advice(names, old[1], new[1])) if names else ()
-            groups.setdefault((names, advice), []).append((old, new))
-    lines = []
-    for (names, advice), found in groups.items():
-        which = some(list(dict.fromkeys(code(str(new[0])) for _, new in found)), 3)
-        if names:
-            lines += ["", f"Not in Inductor's cache, as the key is another ({_in_words(names)}): {which}.", *advice]
-        elif any(old[1].outcome != "miss" for old, _ in found):
-            lines += ["", f"Not in Inductor's cache, though the key is that of the first run: {which}. It was emptied, "
-                          "or is elsewhere (`TORCHINDUCTOR_CACHE_DIR`; depyf uses a separate one unless "
-                          "`caches=\"use\"`)."]
-    return lines
+    groups: dict[tuple[str, ...], list[str]] = {}
+    olds, news = (list(_lookups(capture)) for capture in (before, after))
+    for old, new in aligned(olds, news, lambda each: _parts(each[1]).get(_GRAPH, "")):
+        if old is None or new is None or new[1].outcome != "miss":
+            continue
+        was, now = _parts(old[1]), _parts(new[1])
+        names = [name for name in was | now if name != _OURS and was.get(name) != now.get(name)]
+        why: tuple[str, ...] = ()
+        if not names and old[1].outcome != "miss":
+            why = ("though the key is that of the first run", " It was emptied, or is elsewhere "
+                   "(`TORCHINDUCTOR_CACHE_DIR`; depyf uses a separate one unless `caches=\"use\"`).")
+        elif names := [name for name in names if not (of_ranks and name == _INPUTS)]:
+            why = _differing(names, old[1], new[1])
+        if why:
+            groups.setdefault(why, []).append(code(str(new[0])))
+    return [line for (why, end, *advice), ids in groups.items() for line in (
+        "", f"Not in Inductor's cache, {why}: {some(list(dict.fromkeys(ids)), 3)}.{end}", *advice)]
 
 
-def _lookups(capture: Capture) -> Iterator[_Lookup]:
+def _lookups(capture: Capture) -> Iterator[tuple[CompileId, CacheLookup]]:
     return ((compilation.compile_id, lookup) for compilation in capture.compilations for lookup in compilation.caches
             if lookup.key)
 
 
-def _digest(lookup: CacheLookup) -> str:
-    return next((part.digest for part in lookup.key if part.name == _GRAPH), "")
+def _parts(lookup: CacheLookup) -> dict[str, str]:
+    return {part.name: part.digest for part in lookup.key}
 
 
-def _in_words(names: Sequence[str]) -> str:
-    return listed([_WORDS.get(name) or code(name) for name in names])
-
-
-# --- Advice on a part of a key -----------------------------------------------------------------------
-_LOST = "nothing; a cache that is shared has to be filled once more"
-_CHANGES = {
-    "gm": ("compare the graphs with `depyf diff BEFORE AFTER --full`: an operation, a constant or a size changed",
-           "the graph is part of the key", _LOST),
-    "example_inputs": (
-        "mark the sizes that change with `torch._dynamo.maybe_mark_dynamic(x, 0)`, or pad the inputs to a few sizes",
-        "sizes, strides, dtypes and devices of the inputs are part of the key",
-        "code for open sizes can be slower than for one size; padding computes more"),
-    "fx_kwargs": ("compile with the same `mode` and `options`, and with gradients as before",
-                  "how a graph is compiled (CUDA graphs, inference or training, which inputs stay in place) is part of "
-                  "the key", _LOST),
-    "torch_version": ("fill the cache with the torch that reads it", "the sources of torch are part of the key", _LOST),
-    "system_info": ("fill the cache on the kind of device that reads it",
-                    "the device, its driver and Triton are part of the key", _LOST),
-}
-
-
-def _advice(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> list[str]:
-    """Return the advice on a graph that was looked up under another key than before, as lines of Markdown.
-
-    Args:
-        names: of the parts of the key that differ (:class:`depyf.records.model.CacheKeyPart`).
-    """
-    listed = ", ".join(f"`{name}`" for name in sorted(names))
-    change, why, cost = f"make {listed} the same in both runs", f"{listed} is part of the key", _LOST
-    if "inductor_config" in names:
-        change = "set the same options of `torch._inductor.config` in both runs"
-        why = "; ".join(_changed(before.options, after.options)) \
-            or "an option differs (some are set by environment variables, `TORCHINDUCTOR_…`)"
-    for name in _CHANGES:
-        if name in names:
-            change, why, cost = _CHANGES[name]
-            break
-    return ["", f"* **change**: {prose(change)}", f"* because {prose(why)}", f"* cost: {prose(cost)}"]
-
-
-def _changed(before: Collection[str], after: Collection[str]) -> list[str]:
-    """Return a clause for each option that changed: ``max_fusion_size = 1`` is set now."""
-    was, now = (dict(option.partition(" = ")[::2] for option in options) for options in (before, after))
-    clauses = [f"`{name}` was `{was[name]}` and is `{value}`" for name, value in sorted(now.items())
-               if name in was and was[name] != value]
-    clauses += [f"`{name} = {value}` is set now and was not" for name, value in sorted(now.items()) if name not in was]
-    clauses += [f"`{name} = {value}` was set and is not now" for name, value in sorted(was.items()) if name not in now]
-    return clauses
+def _differing(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> tuple[str, ...]:
+    """Return why a graph whose key differs in these parts was not found, nothing, and lines of advice, in Markdown."""
+    words = listed([_PARTS[name][0] if name in _PARTS else code(name) for name in names])
+    shown = ", ".join(f"`{name}`" for name in sorted(names))
+    part = next((part for part in _PARTS if part in names), "")
+    _, change, why = _PARTS.get(part, ("", f"make {shown} the same in both runs", f"{shown} is part of the key"))
+    if part == _OPTIONS:
+        was, now = (dict(option.partition(" = ")[::2] for option in each.options) for each in (before, after))
+        why = "; ".join(
+            f"`{name} = {now[name]}` is set now and was not" if name not in was else
+            f"`{name} = {was[name]}` was set and is not now" if name not in now else
+            f"`{name}` was `{was[name]}` and is `{now[name]}`"
+            for name in sorted(was | now) if was.get(name) != now.get(name)) or why
+    return (f"as the key is another ({words})", "", "", f"* **change**: {prose(change)}", f"* because {prose(why)}",
+            f"* cost: {prose(_COST_OF_INPUTS if part == _INPUTS else _COST)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 
 from ..provenance.sources import collect
@@ -38,19 +37,20 @@ class Choice:
                 if (not self.include or any(fits(pattern, summary) for pattern in self.include))
                 and not any(fits(pattern, summary) for pattern in self.exclude)]
         functions = {id(summary.function) for summary in kept}
-        compilations = {compilation.compile_id.key for summary in kept for compilation in summary.compilations}
-        entries = {entry.compile_id.key for summary in kept if summary.function
-                   for frame in summary.function.frames for entry in frame.entries}
+        keys = {compilation.compile_id.key for summary in kept for compilation in summary.compilations}
+        keys |= {entry.compile_id.key for summary in kept if summary.function
+                 for frame in summary.function.frames for entry in frame.entries}
         chosen = replace(
             capture,
             functions=tuple(each for each in capture.functions if id(each) in functions),
-            compilations=tuple(each for each in capture.compilations if each.compile_id.key in compilations),
-            graphs=tuple(self._graph(each) for each in capture.graphs if each.compile_id.key in compilations | entries
+            compilations=tuple(each for each in capture.compilations if each.compile_id.key in keys),
+            graphs=tuple(self._graph(each) for each in capture.graphs if each.compile_id.key in keys
                          or each.call is not None and not self.include))
         left_out = len(capture.functions) - len(chosen.functions)
-        note = "only a part of the run is here, as it was asked for: " + ", ".join(filter(None, (
-            _words("functions like", self.include), _words("no functions like", self.exclude),
-            _words("graphs of", self.backends), _words("of graphs only", self.stages)))) \
+        note = "only a part of the run is here, as it was asked for: " + ", ".join(
+            f"{what} {', '.join(items)}" for what, items in (
+                ("functions like", self.include), ("no functions like", self.exclude), ("graphs of", self.backends),
+                ("of graphs only", self.stages)) if items) \
             + (f" ({left_out} compiled functions are left out)" if left_out else "")
         named = {each.path for each in collect(chosen)}
         return replace(
@@ -74,10 +74,6 @@ def fits(pattern: str, summary: FunctionSummary) -> bool:
         return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"*/{pattern.removeprefix('./')}")
     names = {summary.title, summary.name, summary.title.rpartition(".")[2]}
     return any(fnmatch.fnmatchcase(name, pattern) for name in names)
-
-
-def _words(what: str, items: Sequence[str]) -> str:
-    return f"{what} {', '.join(items)}" if items else ""
 
 
 def files_of(capture: Capture) -> set[str]:

@@ -5,9 +5,10 @@ Of a run, and where ranks differ in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
 
+from ..model.folding import fold
 from ..records.model import Capture, CompiledGraph
 from ..torch_text.global_names import plain_name
 from ..torch_text.graph_facts import executed
@@ -21,17 +22,18 @@ _ALIKE = 0.01
 
 def collectives(capture: Capture) -> list[str]:
     """Return the section on collectives of the index; none where the generated code calls none."""
-    names = graph_names(capture)
-    rows = [(names[graph.name], _in_order([code(plain_operation(each)) for each in graph.collectives]),
-             _estimate(graph)) for graph in capture.graphs if graph.collectives]
-    order = _in_order([code(name) for name in executed(capture.events)])
+    names = _graph_names(capture)
+    rows = [(names[graph.name], _in_order(map(_plain_operation, graph.collectives)),
+             f"{_milliseconds(_seconds(graph))}, {_milliseconds(_seconds(graph, True))} of it collectives"
+             if graph.schedule else "") for graph in capture.graphs if graph.collectives]
+    order = _in_order(executed(capture.events))
     lines = ["## Collectives", "", "In the order in which the generated code calls them. Times are Inductor's "
              "estimates of one call of the graph.", "", *table(("graph", "collectives", "estimated"), rows[:_ROWS]),
              *([f"... and {count(len(rows) - _ROWS, 'graph')} more."] if len(rows) > _ROWS else [])] if rows else []
     return [*lines, *[""][: bool(lines)], f"Graphs ran in this order: {order}."] if order else lines
 
 
-def graph_names(capture: Capture) -> dict[str, str]:
+def _graph_names(capture: Capture) -> dict[str, str]:
     """Return each graph in words, by its name: ``[0/1]`` and its function; a name where it is of no frame."""
     functions = {each.compile_id.key: each.user_function.name if each.user_function else plain_name(each.function)
                  for each in capture.compilations}
@@ -39,26 +41,19 @@ def graph_names(capture: Capture) -> dict[str, str]:
         code(str(graph.compile_id)), code(functions.get(graph.compile_id.key, ""))))) for graph in capture.graphs}
 
 
-def plain_operation(name: str) -> str:
+def _plain_operation(name: str) -> str:
     """Return the name of a collective without what all have: ``all_reduce_``."""
     return name.removeprefix("torch.ops.").removeprefix("_c10d_functional.").removesuffix(".default")
 
 
-def _in_order(names: Sequence[str]) -> str:
+def _in_order(names: Iterable[str]) -> str:
     """Return names in their order, with a count of equal ones after each other."""
-    groups = [(name, sum(1 for _ in same)) for name, same in groupby(names)]
+    groups = [(code(name), len(list(same))) for name, same in groupby(names)]
     return some([name + (f" {number} times" if number > 1 else "") for name, number in groups], _SHOWN)
 
 
-def _estimate(graph: CompiledGraph) -> str:
-    if not graph.schedule:
-        return ""
-    of_collectives = sum(each.estimate for each in graph.schedule if each.is_collective)
-    return f"{_milliseconds(_seconds(graph))}, {_milliseconds(of_collectives)} of it collectives"
-
-
-def _seconds(graph: CompiledGraph) -> float:
-    return sum(each.estimate for each in graph.schedule)
+def _seconds(graph: CompiledGraph, only_collectives: bool = False) -> float:
+    return sum(each.estimate for each in graph.schedule if each.is_collective or not only_collectives)
 
 
 def _milliseconds(value: float) -> str:
@@ -77,51 +72,37 @@ def differences(captures: Mapping[str, Capture]) -> list[str]:
              for first in _differing("run", {ranks: executed(each.events) for ranks, each in captures.items()})]
     graphs: dict[str, dict[str, CompiledGraph]] = {}
     for ranks, capture in captures.items():
-        names = graph_names(capture)
+        names = _graph_names(capture)
         for graph in capture.graphs:
             if graph.collectives or graph.schedule:
                 graphs.setdefault(names[graph.name], {})[ranks] = graph
     for name, by_ranks in graphs.items():
-        lines += [*_first_difference(name, by_ranks), *_waits(name, by_ranks)]
+        orders = {ranks: list(map(_plain_operation, graph.collectives)) for ranks, graph in by_ranks.items()}
+        lines += [f"The collectives of {name} differ, {first}. Ranks of one process group that call different ones may "
+                  "wait for each other, up to its time limit." for first in _differing("call", orders)]
+        times = sorted((_seconds(graph), ranks) for ranks, graph in by_ranks.items()
+                       if graph.schedule and graph.collectives)
+        if times and times[-1][0] - times[0][0] > _ALIKE * times[-1][0]:
+            (least, first), (longest, last) = times[0], times[-1]
+            lines.append(f"Inductor estimates {_milliseconds(least)} for {name} on {first} and "
+                         f"{_milliseconds(longest)} on {last}: where that is so, {first} may wait at collectives.")
         lacking = [ranks for ranks in captures if ranks not in by_ranks]
-        if lacking and any(graph.collectives for graph in by_ranks.values()):
-            lines.append(f"{_begun(lacking)} {'has' if _is_one(lacking) else 'have'} no graph {name}, which calls "
-                         "collectives on others.")
+        if lacking and any(orders.values()):
+            text = listed(lacking)
+            lines.append(f"{text[:1].upper()}{text[1:]} {'has' if _is_one(lacking) else 'have'} no graph {name}, which "
+                         "calls collectives on others.")
     return lines
 
 
-def _first_difference(name: str, by_ranks: Mapping[str, CompiledGraph]) -> Iterable[str]:
-    orders = {ranks: list(map(plain_operation, graph.collectives)) for ranks, graph in by_ranks.items()}
-    for first in _differing("call", orders):
-        yield (f"The collectives of {name} differ, {first}. Ranks of one process group that call different ones may "
-               "wait for each other, up to its time limit.")
-
-
-def _differing(verb: str, orders: Mapping[str, Sequence[str]]) -> Iterable[str]:
+def _differing(verb: str, orders: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield a clause on the first place where orders differ; none where all are equal, or some are not known."""
     for number, names in enumerate(zip_longest(*orders.values()), 1):
         if len(set(names)) > 1 and all(orders.values()):
-            by_name: dict[str | None, list[str]] = {}
-            for ranks, name in zip(orders, names):
-                by_name.setdefault(name, []).append(ranks)
             what = [f"{listed(ranks)} {verb}{'s' * _is_one(ranks)} {code(name) if name else 'none'}"
-                    for name, ranks in by_name.items()]
+                    for name, ranks in fold(orders, dict(zip(orders, names)).__getitem__).items()]
             yield f"first at number {number}: {'; '.join(what)}"
             return
 
 
-def _waits(name: str, by_ranks: Mapping[str, CompiledGraph]) -> Iterable[str]:
-    times = {ranks: _seconds(graph) for ranks, graph in by_ranks.items() if graph.schedule and graph.collectives}
-    least, longest = min(times, key=times.__getitem__, default=""), max(times, key=times.__getitem__, default="")
-    if times and times[longest] - times[least] > _ALIKE * times[longest]:
-        yield (f"Inductor estimates {_milliseconds(times[least])} for {name} on {least} and "
-               f"{_milliseconds(times[longest])} on {longest}: where that is so, {least} may wait at collectives.")
-
-
 def _is_one(ranks: Sequence[str]) -> bool:
     return len(ranks) == 1 and ranks[0].startswith("rank ")
-
-
-def _begun(ranks: Sequence[str]) -> str:
-    text = listed(ranks)
-    return text[:1].upper() + text[1:]

@@ -37,17 +37,12 @@ def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]
 
 def compiled_again(graphs: Iterable[CompiledGraph]) -> dict[str, list[Again]]:
     """Return the graphs by direct calls that are pieces once more, by the name of the piece."""
-    pieces: dict[Any, list[CompiledGraph]] = {}
-    calls: list[CompiledGraph] = []
-    for graph in graphs:
-        if graph.piece_of and graph.captured:
-            pieces.setdefault(_operations(graph.captured), []).append(graph)
-        elif graph.call is not None:
-            calls.append(graph)
+    pieces = fold((graph for graph in graphs if graph.piece_of and graph.captured),
+                  lambda graph: graph.captured and _operations(graph.captured))
     result: dict[str, list[Again]] = {}
-    for graph in calls if pieces else ():
+    for graph in graphs if pieces else ():
         given = next((each for each in graph.stages if each.shown_as == BEFORE_PRE_GRAD), None)
-        found = pieces.get(_operations(given), ()) if given else ()
+        found = pieces.get(_operations(given), ()) if given and graph.call is not None else ()
         if len(found) == 1:
             result.setdefault(found[0].name, []).append(Again(graph, _sizes(found[0], graph)))
     return result
@@ -63,12 +58,10 @@ def _operations(stage: GraphStage) -> Any:
 def _sizes(piece: CompiledGraph, graph: CompiledGraph) -> dict[str, str]:
     """Return the values of the sizes that the inputs of a piece have open and those of the graph have not."""
     stages = piece.captured, next((each for each in graph.stages if each.stage == "Forward_graph"), None)
-    sizes: dict[str, set[str]] = {}
     types = [[each.type.shape if each.type is not None else None for each in read_graph(stage.text).inputs]
              for stage in stages if stage is not None]
-    if len(types) == 2 and len(types[0]) == len(types[1]):
-        for before, now in zip(*types):
-            for symbol, size in zip(before or (), now or ()):
-                if is_symbol(symbol):
-                    sizes.setdefault(symbol, set()).add(size)
-    return {symbol: value for symbol, (value, *others) in sizes.items() if not others and value.isdigit()}
+    if len(types) != 2 or len(types[0]) != len(types[1]):
+        return {}
+    sizes = fold((pair for before, now in zip(*types) for pair in zip(before or (), now or ()) if is_symbol(pair[0])),
+                 lambda pair: pair[0])
+    return {symbol: pairs[0][1] for symbol, pairs in sizes.items() if len(set(pairs)) == 1 and pairs[0][1].isdigit()}

@@ -20,6 +20,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -101,18 +102,18 @@ class RankClass:
         return in_words(self.numbers)
 
 
-def read_ranks(directory: str, folders: Mapping[int, str], index: str) -> list[RankClass]:
+def read(directory: str) -> list[RankClass]:
     """Return the ranks of a run by classes, in the order of the first of each."""
     files = AlikeFiles()
     groups: dict[object, list[Member]] = {}
-    for number, name in folders.items():
+    for number, name in rank_folders(directory).items():
         path = os.path.join(directory, name)
         try:
             data = contents(os.path.join(path, store.FILE), budgets.RUN)
         except OSError as error:
             groups.setdefault("" if isinstance(error, FileNotFoundError) else name, []).append(Member(number, name))
         else:
-            own = index if os.path.exists(os.path.join(path, index)) else ""
+            own = FILE if os.path.exists(os.path.join(path, FILE)) else ""
             groups.setdefault(files.add(data), []).append(Member(number, name, own, store.seconds_of(data)))
     return merged(_read(directory, tuple(members)) for members in groups.values())
 
@@ -136,8 +137,7 @@ def merged(classes: Iterable[RankClass]) -> list[RankClass]:
     for same in fold(classes, lambda each: (
             each.ended, each.trouble, each.capture is None, frozenset(each.facts.items()))).values():
         first = min(same, key=lambda each: each.members[0])
-        together.append(dataclasses.replace(first, members=tuple(sorted(
-            member for each in same for member in each.members))))
+        together.append(replace(first, members=tuple(sorted(member for each in same for member in each.members))))
     return sorted(together, key=lambda each: each.members[0])
 
 
@@ -151,11 +151,8 @@ def most(classes: Sequence[RankClass]) -> RankClass:
     """Return the class with which the others are compared: of those that ended the one from which all differ least."""
     ended = [each for each in classes if each.ended] or classes
     large = sorted(ended, key=lambda each: len(each.members), reverse=True)[:FEW]
-    return min(large, key=lambda one: sum(len(each.members) * _distance(one, each) for each in ended))
-
-
-def _distance(one: RankClass, other: RankClass) -> int:
-    return sum(one.facts.get(key) != other.facts.get(key) for key in one.facts.keys() | other.facts.keys())
+    return min(large, key=lambda one: sum(
+        len(each.members) * len({key for key, _ in one.facts.items() ^ each.facts.items()}) for each in ended))
 
 
 def _read(directory: str, members: tuple[Member, ...]) -> RankClass:
@@ -173,14 +170,13 @@ def _differing_parts(one: RankClass, other: RankClass) -> list[str]:
     """Return in what two classes differ; of a run that did not end only the graphs are compared."""
     parts: dict[str, list[str]] = {}
     of_subjects: dict[str, list[str]] = {}
-    ended = one.ended and other.ended
-    for key in dict.fromkeys((*one.facts, *other.facts)):
-        ours, theirs = one.facts.get(key, ()), other.facts.get(key, ())
-        if ours == theirs or key[0].startswith(_ENVIRONMENT) and not (ours and theirs):
+    for part, subject in dict.fromkeys((*one.facts, *other.facts)):
+        ours, theirs = (each.facts.get((part, subject), ()) for each in (one, other))
+        if ours == theirs or part.startswith(_ENVIRONMENT) and not (ours and theirs):
             continue
-        if not ended and (not key[0].endswith("graph") or all(one == other for one, other in zip(ours, theirs))):
+        if not (one.ended and other.ended) and (not part.endswith("graph") or all(map(operator.eq, ours, theirs))):
             continue  # (the rest it may have lacked the time for)
-        parts.setdefault(key[0], []).append(key[1])
+        parts.setdefault(part, []).append(subject)
     for part, subjects in parts.items():
         of_subjects.setdefault(some(subjects, 4) if subjects[0] else "", []).append(part)
     return [f"{listed(several)} of {subjects}" if subjects else "; ".join(several)
@@ -290,27 +286,20 @@ def write_index(
     if not folders:
         return _written(directory, stamped(index(run or read_records(directory), page=page), directory))
     classes = read(directory) if classes is None else classes
-    killed = [each for each in classes if each.capture is not None and not each.ended]
-    for each in killed:
-        assert each.capture is not None
-        folder = os.path.join(directory, each.members[0].folder)
-        _written(folder, stamped(index(each.capture), folder))
+    killed = [(each.capture, each.members[0]) for each in classes if each.capture is not None and not each.ended]
+    for capture, member in killed:
+        folder = os.path.join(directory, member.folder)
+        _written(folder, stamped(index(capture), folder))
     return _write_shared(directory, read(directory) if killed else classes)
 
 
-def read(directory: str) -> list[RankClass]:
-    """Return the ranks of a run, by classes."""
-    return read_ranks(directory, rank_folders(directory), FILE)
-
-
 def _write_shared(directory: str, classes: Sequence[RankClass] | None = None) -> str:
-    folders = rank_folders(directory)
     for _ in range(5):
-        state = _state(directory, folders)
+        state = _state(directory)
         path = _written(directory, ranks_index(read(directory) if classes is None else classes))
         # Another rank may have ended meanwhile, and may have written its index before we wrote this one.
-        classes, folders = None, rank_folders(directory)
-        if _state(directory, folders) == state:
+        classes = None
+        if _state(directory) == state:
             break
     return path
 
@@ -328,10 +317,10 @@ def rank_ended(directory: str) -> None:
             _write_shared(above)
 
 
-def _state(directory: str, folders: Mapping[int, str]) -> list[object]:
+def _state(directory: str) -> list[object]:
     """Return what the index over all ranks depends on: the records of each rank, and whether it has an index."""
     result: list[object] = []
-    for name in folders.values():
+    for name in rank_folders(directory).values():
         path = os.path.join(directory, name)
         try:
             status = os.stat(os.path.join(path, store.FILE))
@@ -385,70 +374,60 @@ def _row(ranks: RankClass) -> tuple[str, ...]:
 
 def _linked(ranks: RankClass) -> str:
     """Return the numbers of a class with links to the indexes of its ranks; of more than a few to one."""
+    def linked(rank: Member, words: str = "") -> str:
+        return link(f"{words}{rank.number}", f"{rank.folder}/{rank.index}" if rank.index else "")
+
     if len(ranks.members) <= FEW:
-        return ", ".join(_to_index(each, str(each.number)) for each in ranks.members)
+        return ", ".join(map(linked, ranks.members))
     first = next((each for each in ranks.members if each.index), ranks.members[0])
-    one = _to_index(first, f"rank {first.number}")
-    return f"{count(len(ranks.members), 'rank')} alike: {ranks.name.partition(' ')[2]}; see {one}"
-
-
-def _to_index(rank: Member, words: str) -> str:
-    return link(words, f"{rank.folder}/{rank.index}" if rank.index else "")
+    return f"{count(len(ranks.members), 'rank')} alike: {ranks.name.partition(' ')[2]}; see {linked(first, 'rank ')}"
 
 
 def time_of(ranks: RankClass) -> str:
     """Return how long compilations took: ``1.20 s``, ``1.20 s to 7.00 s (rank 3)``."""
-    least, longest = (choose(ranks.members, key=lambda each: each.seconds) for choose in (min, max))
-    if seconds(least.seconds) == seconds(longest.seconds):
-        return seconds(least.seconds)
-    return f"{seconds(least.seconds)} to {seconds(longest.seconds)} (rank {longest.number})"
+    longest = max(ranks.members, key=lambda each: each.seconds)
+    least, most = seconds(min(each.seconds for each in ranks.members)), seconds(longest.seconds)
+    return least if least == most else f"{least} to {most} (rank {longest.number})"
 
 
 def _differences(classes: Sequence[RankClass]) -> list[str]:
-    readable = [each for each in classes if each.capture is not None]
-    total = sum(len(each.members) for each in readable)
+    total = sum(len(each.members) for each in classes if each.capture is not None)
     if total < 2:
         return ["There is nothing to compare: fewer than two ranks left records."]
-    lines, in_functions = differences(readable), _in_functions(readable)
-    if lines or in_functions:
-        return [*lines, *[""][: bool(lines and in_functions)], *in_functions]
+    if lines := differences(classes):
+        in_functions = _in_functions(classes)
+        return [*lines, *([""] if in_functions else []), *in_functions]
     return [f"Nowhere: {count(total, 'rank')} compiled the same functions, broke at the same places, "
             "recompiled for the same reasons and have the same graphs (ids and numbers of devices aside)."]
 
 
 def differences(classes: Sequence[RankClass]) -> list[str]:
     """Return how many ranks are alike, and in what the others differ, as lines of Markdown."""
-    others = differing(classes)
+    others = _differing(classes)
     if not others:
         return []
-    common = most([each for each in classes if each.capture is not None])
-    alike = in_words(common.numbers)
-    lines = [f"{count(len(common.members), 'rank')} are alike ({alike.partition(' ')[2]}).", ""]
-    for each, words in others:
+    common, captures = others[0][0], {each.name: each.capture for pair in others for each in pair[:2] if each.capture}
+    lines = [f"{count(len(common.members), 'rank')} are alike ({common.name.partition(' ')[2]}).", ""] * (
+        len(common.members) > 1)
+    for _, each, parts in others:
         verb = "differs" if len(each.members) == 1 else "differ"
-        lines.append(f"* {each.name[:1].upper()}{each.name[1:]} {verb} from {alike} in {words}")
-    lines += [f"* {line}" for line in collectives.differences(
-        {each.name: each.capture for each in (common, *(each for each, _ in others)) if each.capture is not None})]
-    return lines if len(common.members) > 1 else lines[2:]
+        lines.append(f"* {each.name[:1].upper()}{each.name[1:]} {verb} from {common.name} in {'; '.join(parts)}")
+    return lines + [f"* {line}" for line in collectives.differences(captures)]
 
 
-def differing(classes: Sequence[RankClass]) -> list[tuple[RankClass, str]]:
-    """Return each class that differs from the largest one, and in what, as Markdown."""
+def _differing(classes: Sequence[RankClass]) -> list[tuple[RankClass, RankClass, list[str]]]:
+    """Return the class with which others are compared, each that differs from it, and in what, as Markdown."""
     readable = [each for each in classes if each.capture is not None]
-    if not readable:
-        return []
-    common = most(readable)
-    return [(each, "; ".join(parts)) for each in readable
-            if each is not common and (parts := _differing_parts(common, each))]
+    common = most(readable) if readable else None
+    return [(common, each, parts) for each in readable
+            if common is not None and each is not common and (parts := _differing_parts(common, each))]
 
 
 def _in_functions(classes: Sequence[RankClass]) -> list[str]:
     from .diff.difference import difference, graphs_of_both  # (most runs have one rank)
 
-    common = most(classes)
-    lines: list[str] = []
-    shown = left_out = 0
-    for each, _ in differing(classes):
+    parts: list[list[str]] = []
+    for common, each, _ in _differing(classes):
         captures = _without_ids(common.capture), _without_ids(each.capture)
         if common.ended and each.ended:
             functions = difference(*captures, hint="").functions
@@ -456,13 +435,11 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
                 functions["Inductor's cache"] = caches[1:]
         else:
             functions = graphs_of_both(*captures)
-        for title, items in functions.items():
-            if shown == DIFFERENCES:
-                left_out += 1
-            else:
-                shown += 1
-                lines += [f"### {title}, from {common.name} to {each.name}", "", *items, ""]
-    return [*lines, f"... and {count(left_out, 'function')} more."] if left_out else lines[:-1]
+        parts += ([f"### {title}, from {common.name} to {each.name}", "", *items, ""]
+                  for title, items in functions.items())
+    lines = [line for part in parts[:DIFFERENCES] for line in part]
+    left_out = len(parts) - DIFFERENCES
+    return [*lines, f"... and {count(left_out, 'function')} more."] if left_out > 0 else lines[:-1]
 
 
 def _without_ids(value: Any) -> Any:
