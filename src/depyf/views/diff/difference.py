@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...model.folding import expression_pattern, fold
@@ -18,7 +18,6 @@ from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, Sou
 from ...records.store import NOT_ENDED
 from ...torch_text.global_names import plain_name
 from ...torch_text.run_ids import guard_text, module_lines, without_counter, without_values
-from ...values import frozen
 from .. import cache_keys
 from ..causes import heading, kind_of_failure
 from ..findings import Totals, seconds_by_phase
@@ -28,12 +27,12 @@ from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
 from .pairing import (
     Place,
+    aligned,
     are_equal,
     base_name,
     calls,
     changed_operations,
     either,
-    entries,
     first_difference,
     frames,
     graph_lines,
@@ -100,11 +99,11 @@ def difference(before: Capture, after: Capture, full: bool = False, hint: str = 
         hint: what follows the number of changes that are left out.
     """
     old, new = RunIndex(before), RunIndex(after)
-    result = Difference(_heads(before, after), _changed(_numbers(old), _numbers(new)))
+    result = Difference(_heads(before, after), _changed(_numbers(old), _numbers(new)), times=_times(before, after),
+                        caches=cache_keys.between(before, after))
     compare = _Comparison(old, new, full, hint)
     for summary, other in summaries(old.summaries, new.summaries):
-        lines = compare.summary(summary, other)
-        if lines:
+        if lines := compare.summary(summary, other):
             shown, state = either(summary, other), _state(summary, other)
             title = code(shown.title) + _place(new if other else old, shown.location)
             changed = _changed(*(_numbers(run, [each]) if each else {} for run, each in ((old, summary), (new, other))))
@@ -113,13 +112,10 @@ def difference(before: Capture, after: Capture, full: bool = False, hint: str = 
             result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
     for graph, later in paired(without_frame(before.graphs), without_frame(after.graphs), lambda each: each.name):
         present = either(graph, later)
-        lines = compare.graph(graph, later, code(present.name))
-        if lines:
+        if lines := compare.graph(graph, later, code(present.name)):
             title = code(present.name) + _place(new if later else old, present.call)
             result.changed.append(FunctionDifference(
                 present.name, present.call, _state(graph, later), [], title, lines))
-    result.times = _times(before, after)
-    result.caches = cache_keys.between(before, after)
     return result
 
 
@@ -190,15 +186,16 @@ class _Comparison:
     def _facts(self, old: FunctionSummary, new: FunctionSummary) -> list[str]:
         lines: list[str] = []
         for what, facts in (("graph break", _breaks), ("recompile", _recompiles), ("not compiled", _not_compiled)):
-            before, after = Counter(facts(self.old, old)), Counter(facts(self.new, new))
-            for fact in dict.fromkeys([*after, *before]):
-                first, second = before[fact], after[fact]
+            before, after = (fold(facts(run, summary), lambda fact: fact[0])
+                             for run, summary in ((self.old, old), (self.new, new)))
+            for key in dict.fromkeys([*after, *before]):
+                first, second = len(before.get(key, ())), len(after.get(key, ()))
                 if first == second:
                     continue
                 word = "**new**" if not first else "**gone**" if not second else (
                     f"({_often(first)}, now {_often(second)})")
-                times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
-                lines.append(f"* {what} {word}: {fact.text}{times}")
+                times = f", {first + second} times" if not (first and second) and first + second > 1 else ""
+                lines.append(f"* {what} {word}: {(after.get(key) or before[key])[0][1]}{times}")
         was, now = arguments_of(old), arguments_of(new)
         if was is not None and now is not None and was != now:
             lines.append(f"* arguments of `torch.compile`: {arguments_in_words(was)}, now {arguments_in_words(now)}")
@@ -213,9 +210,11 @@ class _Comparison:
             run = self.new if new else self.old
             return [f"* version{name} {_state(old, new)}: {self._sizes(run, entry)}"
                     for entry in (before or after)[:ROWS]]
-        marks = {id(entry): self._mark(run, entry) for run, each in ((self.old, before), (self.new, after))
-                 for entry in each}
-        pairs = entries(before, after, lambda entry: marks[id(entry)])
+        # Those whose captured graphs are the same remain together.
+        marks = {id(entry): tuple(graph_lines(stage.text) for graph in entry.graph_names if graph in run.graphs
+                                  and (stage := run.graphs[graph].captured) is not None)
+                 for run, each in ((self.old, before), (self.new, after)) for entry in each}
+        pairs = aligned(before, after, lambda entry: marks[id(entry)])
         # Versions that changed in the same way are shown together.
         changes: dict[tuple[str, ...], list[int]] = {}
         for number, (entry, other) in enumerate(pairs, 1):
@@ -232,8 +231,8 @@ class _Comparison:
     @staticmethod
     def _versions(run: RunIndex, place: Place | None) -> list[CacheEntry]:
         """Return the versions; what torch had made of a compilation that failed is none, and a log does not have it."""
-        return [entry for entry in (place.frame.entries if place is not None else ())
-                if entry.compile_id.key not in run.capture.lost]
+        return sorted((entry for entry in (place.frame.entries if place is not None else ())
+                       if entry.compile_id.key not in run.capture.lost), key=lambda entry: entry.compile_id.key)
 
     def _version(self, entry: CacheEntry | None, other: CacheEntry | None) -> list[str]:
         """Return items for what changed in a version, which is called :data:`_VERSION`."""
@@ -250,23 +249,18 @@ class _Comparison:
             lines += self.graph(graph, changed, which)
         return lines
 
-    def _mark(self, run: RunIndex, entry: CacheEntry) -> object:
-        """Return what is equal for two versions whose captured graphs are the same."""
-        return tuple(graph_lines(stage) for name in entry.graph_names if name in run.graphs
-                     and (stage := run.graphs[name].captured) is not None)
-
     def _sizes(self, run: RunIndex, entry: CacheEntry) -> str:
         graphs = [f"a graph of {_operations(run.graphs[name])}" for name in entry.graph_names if name in run.graphs]
         return ", ".join([count(len(entry.guards), "guard"), *(graphs or ["no graph"])])
 
     def _guards(self, old: CacheEntry, new: CacheEntry, of: str) -> list[str]:
         before, after = (Counter(map(guard_text, entry.guards)) for entry in (old, new))
-        gone, come = before - after, after - before
-        if not gone and not come:
-            return []
-        numbers = " and ".join(f"{sum(each.values())} {word}" for word, each in (("gone", gone), ("new", come)) if each)
-        items = [f"{sign} {each}" for sign, group in (("-", gone), ("+", come)) for each in _folded(group)]
-        return [f"* guards{of}: {numbers}", *self._block(items)]
+        changed = [each for each in (("gone", "-", before - after), ("new", "+", after - before)) if each[2]]
+        # (Conditions that differ in the number of a layer only are shown once with their count.)
+        items = [f"{sign} {texts[0] if len(texts) == 1 else times_of(kind, len(texts))}" for _, sign, group in changed
+                 for kind, texts in fold(group.elements(), expression_pattern).items()]
+        numbers = " and ".join(f"{sum(group.values())} {word}" for word, _, group in changed)
+        return [f"* guards{of}: {numbers}", *self._block(items)] if changed else []
 
     def graph(self, old: CompiledGraph | None, new: CompiledGraph | None, which: str) -> list[str]:
         """Return what changed in a graph."""
@@ -286,9 +280,8 @@ class _Comparison:
         if changed:
             stage, other = changed[0]
             more = [stage_name(each) for each, _ in changed[1:]]
-            lines.append(f"* {which} changed: the {stage_name(stage)} {'one' if stage.is_python else 'text'}"
-                         + (f", and so {some(more, 8)}" if more and stage.stage == "Captured_Graph" else
-                            f", also {some(more, 8)}" if more else ""))
+            also = f", {'and so' if stage.stage == 'Captured_Graph' else 'also'} {some(more, 8)}" if more else ""
+            lines.append(f"* {which} changed: the {stage_name(stage)} {'one' if stage.is_python else 'text'}{also}")
             lines += self._changed_operations(stage, other)
             if self.full:
                 for stage, other in changed:
@@ -334,13 +327,8 @@ class _Comparison:
         return [*lines[:ROWS], f"{sign}... and {len(lines) - ROWS} more{self.hint}"]
 
 
-# --- facts of a function ----------------------------------------------------------------------------
-@frozen
-class _Fact:
-    """Something that happened, as Markdown, with the key by which it is compared."""
-
-    text: str = field(compare=False)
-    key: object
+# --- facts of a function: the keys by which they are compared, and the texts ------------------------
+_Fact = tuple[Hashable, str]
 
 
 def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
@@ -348,9 +336,8 @@ def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
         for broken in compilation.breaks:
             where = broken.location
             shown = _place(run, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
-            text = where.text if where and where.text else where and where.line
-            yield _Fact(f"{shown} ({prose(heading(broken), 100)})",
-                        (without_values(broken.reason), where and base_name(where.filename), text))
+            yield ((without_values(broken.reason), where and base_name(where.filename), where and (
+                where.text or where.line)), f"{shown} ({prose(heading(broken), 100)})")
 
 
 def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
@@ -358,8 +345,7 @@ def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
         failure = compilation.guard_failures[0]
         changes = run.changes(compilation)
         what = changes[0].row() if changes else code(failure.text, 160)
-        yield _Fact(f"{what} in {run.name_of(compilation)}",
-                    (plain_name(compilation.function), kind_of_failure(failure)))
+        yield (plain_name(compilation.function), kind_of_failure(failure)), f"{what} in {run.name_of(compilation)}"
 
 
 def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
@@ -368,10 +354,9 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
             continue
         failure = compilation.failure
         reason = first_line(failure) if failure else ""
-        yield _Fact(OUTCOME_OF_ONE.get(compilation.outcome, prose(compilation.outcome))
-                    + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""),
-                    (compilation.outcome, plain_name(compilation.function), failure and failure.kind,
-                     without_values(reason)))
+        key = compilation.outcome, plain_name(compilation.function), failure and failure.kind, without_values(reason)
+        yield (key, OUTCOME_OF_ONE.get(compilation.outcome, prose(compilation.outcome))
+               + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""))
 
 
 # --- numbers ---------------------------------------------------------------------------------------------
@@ -427,30 +412,18 @@ def _operations(graph: CompiledGraph) -> str:
         sum(1 for _ in calls(read_graph(graph.captured.text))), "operation")
 
 
-def items(lines: Iterable[str]) -> list[list[str]]:
+def items(lines: Sequence[str]) -> list[list[str]]:
     """Return the items of a list, each with what is below it."""
-    result: list[list[str]] = []
-    for line in lines:
-        if line.startswith("* "):
-            result.append([])
-        result[-1].append(line)
-    return result
+    begin = [at for at, line in enumerate(lines) if line.startswith("* ")]
+    return [list(lines[at:end]) for at, end in zip(begin, [*begin[1:], len(lines)])]
 
 
 def _state(old: object, new: object) -> str:
-    if old is None:
-        return "new"
-    return "gone" if new is None else "changed"
+    return "new" if old is None else "gone" if new is None else "changed"
 
 
 def _often(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
-
-
-def _folded(group: Counter[str]) -> list[str]:
-    """Return conditions that differ in the number of a layer only, once with their count."""
-    kinds = fold(group.elements(), expression_pattern)
-    return [texts[0] if len(texts) == 1 else times_of(kind, len(texts)) for kind, texts in kinds.items()]
 
 
 def _unified(name: str, old: Sequence[str], new: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ import difflib
 import functools
 import itertools
 import ntpath
+import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import TypeVar
 from ...model.folding import fold, layer_pattern, layer_ranges
 from ...model.graph import Graph, Node, with_names
 from ...model.graph_text import read_graph
-from ...records.model import CacheEntry, CompiledFunction, Frame, GraphStage
+from ...records.model import CompiledFunction, Frame, GraphStage
 from ...torch_text.global_names import plain_name, resumed_function
 from ...torch_text.libraries import is_generated
 from ...torch_text.run_ids import without_counter, without_run_ids
@@ -62,6 +63,10 @@ def aligned(before: Sequence[Item], after: Sequence[Item], mark: Callable[[Item]
     return result
 
 
+#: The name of a file without its folders, of either system: records come from elsewhere.
+base_name = ntpath.basename
+
+
 def either(old: Item | None, new: Item | None) -> Item:
     """Return what a pair has, that of the second run rather than that of the first."""
     found = old if new is None else new
@@ -83,10 +88,10 @@ def summaries(before: Sequence[FunctionSummary], after: Sequence[FunctionSummary
 
 def _compiled_at(summary: FunctionSummary) -> Hashable:
     """Return the place of the code that torch compiled, the outermost wrapper's."""
-    place = summary.wrappers[0] if summary.wrappers else summary.location
+    place = next(iter(summary.wrappers), summary.location)
     if place is None:
         return id(summary)
-    return ("", 0) if is_generated(place.filename) else (base_name(place.filename), place.line)
+    return not is_generated(place.filename) and (base_name(place.filename), place.line)
 
 
 @frozen
@@ -109,15 +114,10 @@ def places(function: CompiledFunction, source: UserSource) -> list[Place]:
     """Return the frames of a function."""
     result = []
     for frame in function.frames:
-        resumed = resumed_function(frame.code_name)
-        if resumed is None:
-            result.append(Place(frame, plain_name(frame.code_name), "", ""))
-            continue
-        name, line = resumed
-        text, first = "", 0
-        if frame.location is not None:
-            text, first = source.line(replace(frame.location, line=line)), frame.location.line
-        result.append(Place(frame, name, text or f"+{line - first}", f"from line {line} on"))
+        name, line = resumed_function(frame.code_name) or (plain_name(frame.code_name), 0)
+        where = frame.location
+        text = (source.line(replace(where, line=line)) if where else "") or f"+{line - (where.line if where else 0)}"
+        result.append(Place(frame, name, text, f"from line {line} on") if line else Place(frame, name, "", ""))
     return result
 
 
@@ -129,31 +129,10 @@ def frames(before: Sequence[Place], after: Sequence[Place]) -> Pairs[Place]:
                   lambda place: (place.name, bool(place.line)))
 
 
-def entries(
-    before: Sequence[CacheEntry], after: Sequence[CacheEntry], mark: Callable[[CacheEntry], Hashable],
-) -> Pairs[CacheEntry]:
-    """Pair versions, in the order in which they were compiled; those with equal marks remain together."""
-    old, new = (sorted(each, key=lambda entry: entry.compile_id.key) for each in (before, after))
-    return aligned(old, new, mark)
-
-
-def base_name(path: str) -> str:
-    """Return the name of a file without its folders."""
-    return ntpath.basename(path)  # of either system: records come from elsewhere
-
-
 # --- Graphs and kernels, without what differs by itself ----------------------------------------------
-def graph_lines(stage: GraphStage) -> tuple[str, ...]:
-    """Return the statements of a graph, to be compared.
-
-    Names of nodes and symbols are numbered by their first use, so two graphs are the same if their lines are.
-    """
-    return _compared(stage.text)
-
-
 def are_equal(stage: GraphStage, other: GraphStage) -> bool:
     """Return whether two graphs are the same; types of inputs count only if both name them (boxed ones do not)."""
-    if graph_lines(stage) == graph_lines(other):
+    if graph_lines(stage.text) == graph_lines(other.text):
         return True
     graphs = read_graph(stage.text), read_graph(other.text)
     boxed = [any(node.op == "placeholder" and node.value for node in graph.nodes) for graph in graphs]
@@ -169,7 +148,11 @@ def _operations(graph: Graph) -> list[str]:
 
 
 @functools.lru_cache(maxsize=1000)
-def _compared(text: str) -> tuple[str, ...]:
+def graph_lines(text: str) -> tuple[str, ...]:
+    """Return the statements of a graph, to be compared.
+
+    Names of nodes and symbols are numbered by their first use, so two graphs are the same if their lines are.
+    """
     names: dict[str, str] = {}
     for _, graph in read_graph(text).walk():
         for name in (*(given.name for given in graph.inputs), *(node.name for node in graph.nodes)):
@@ -189,17 +172,14 @@ def _statements(text: str) -> list[str]:
     graph = read_graph(text)
     lines = list(_lines(graph, "")) if graph.nodes else [line.rstrip() for line in text.splitlines() if line.strip()]
     symbols: dict[str, str] = {}
-
-    def numbered(symbol: str) -> str:
-        return symbols.setdefault(symbol, f"{symbol[0]}{len(symbols)}")
-
-    return [without_run_ids(with_symbols(line, numbered)) for line in lines]
+    return [without_run_ids(with_symbols(line, lambda symbol: symbols.setdefault(
+        symbol, f"{symbol[0]}{len(symbols)}"))) for line in lines]
 
 
 def _lines(graph: Graph, indent: str) -> Iterator[str]:
     yield f"{indent}class {graph.name}(torch.nn.Module):"
-    yield from (f"{part}," for part in (f"{indent}    def forward(self", *(
-        f"{indent}            {given.text}" for given in graph.inputs)))
+    yield f"{indent}    def forward(self,"
+    yield from (f"{indent}            {given.text}," for given in graph.inputs)
     for node in graph.nodes:
         if node.statement:
             yield f"{indent}        {node.statement}"
@@ -211,29 +191,16 @@ def _lines(graph: Graph, indent: str) -> Iterator[str]:
         yield from _lines(inner, f"{indent}    ")
 
 
-#: Characters of two different lines that are shown.
-_LONGEST = 100
-
-
-def excerpts(first: str, second: str) -> tuple[str, str]:
-    """Cut two different lines so that it can be seen where they differ."""
-    common = next((at for at, pair in enumerate(zip(first, second)) if pair[0] != pair[1]),
-                  min(len(first), len(second)))
-    begin = max(0, common - _LONGEST // 3) if max(len(first), len(second)) > _LONGEST else 0
-
-    def cut(line: str) -> str:
-        return ("... " if begin else "") + line[begin : begin + _LONGEST] + (
-            " ..." if len(line) > begin + _LONGEST else "")
-
-    return cut(first), cut(second)
-
-
 def calls(graph: Graph) -> Iterable[tuple[str, Node]]:
     """Return the operations of a graph and of those within it, with their names in the records of modules."""
     return ((name, node) for name, node in graph.named_nodes() if node.is_call)
 
 
 # --- Differences of two graphs: operations by module; where these are the same, the first line -------
+#: Characters of two different lines that are shown.
+_LONGEST = 100
+
+
 def changed_operations(old: GraphStage, new: GraphStage) -> list[str]:
     """Return the operations that only one of two graphs has, by module, those of layers folded, as Markdown."""
     before, after = _counts(old), _counts(new)
@@ -253,11 +220,12 @@ def changed_operations(old: GraphStage, new: GraphStage) -> list[str]:
 
 def first_difference(old: GraphStage, new: GraphStage) -> list[str]:
     """Return the first line that differs, as two lines of a diff, cut where they do; none where no line does."""
-    for line, other in zip(shown_lines(old), shown_lines(new)):
-        if line != other:
-            cut = excerpts(line.strip(), other.strip())
-            return [f"- {cut[0]}", f"+ {cut[1]}"]
-    return []
+    pair = next(((line.strip(), other.strip()) for line, other in zip(shown_lines(old), shown_lines(new))
+                 if line != other), ("", ""))
+    common = len(os.path.commonprefix(pair))
+    begin = max(0, common - _LONGEST // 3) if max(map(len, pair)) > _LONGEST else 0
+    return [f"{sign} {'... ' * bool(begin)}{line[begin : begin + _LONGEST]}{' ...' * (len(line) > begin + _LONGEST)}"
+            for sign, line in zip("-+", pair) if line]
 
 
 def times_of(name: str, number: int) -> str:
