@@ -102,17 +102,6 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-@frozen
-class Settings:
-    """Settings that hold for all tasks of a call."""
-
-    stages: bool = False
-    force: bool = False
-    interpreter: str | None = None
-    blank_lines: bool = False
-    python: tuple[int, int] | None = None
-
-
 # --- what is asked for -----------------------------------------------------------------------------
 def find(inputs: Sequence[str], output: str | None, any_file: bool = False) -> tuple[list[Task], list[str]]:
     """Return the tasks that the inputs stand for, and a message for each that stands for nothing."""
@@ -120,31 +109,26 @@ def find(inputs: Sequence[str], output: str | None, any_file: bool = False) -> t
         len(inputs) > 1 or os.path.isdir(output) or output.endswith(os.sep) or os.path.isdir(inputs[0]))
     tasks: list[Task] = []
     problems: list[str] = []
+    taken: dict[str, str] = {}
     for given in inputs:
         try:
-            if os.path.isdir(given):
-                tasks += _in_folder(Path(given), output)
-                continue
-            path, qualname = _file_of(given, any_file)
+            for task in _in_folder(given, output) if os.path.isdir(given) else [
+                    _of_file(given, output, into_folder, any_file)]:
+                other = task.path if task.target is None else taken.setdefault(task.target, task.path)
+                if other == task.path:
+                    tasks.append(task)
+                else:
+                    problems.append(f"{task.shown}: would be written to {task.target} as well as {other}; decompile "
+                                    "them one by one")
         except BadInput as error:
             problems.append(str(error))
-            continue
-        target = output
-        if into_folder and output is not None:
-            target = os.path.join(output, _plain_name(Path(path), qualname))
-        tasks.append(Task(given, path, qualname, target))
-    taken: dict[str, str] = {}
-    for task in tasks:
-        if task.target is not None and taken.setdefault(task.target, task.path) != task.path:
-            problems.append(f"{task.shown}: would be written to {task.target} as well as {taken[task.target]}; "
-                            "decompile them one by one")
-    wrong = {task for task in tasks if task.target is not None and taken[task.target] != task.path}
-    return [task for task in tasks if task not in wrong], problems
+    return tasks, problems
 
 
-def _in_folder(folder: Path, output: str | None) -> list[Task]:
+def _in_folder(given: str, output: str | None) -> list[Task]:
     """Return every ``.pyc`` below a folder; where there is none for a ``.py``, the ``.py``."""
     modules: dict[Path, Path] = {}
+    folder = Path(given)
     for path in [*sorted(folder.rglob("*.pyc")), *sorted(folder.rglob("*.py"))]:
         if not path.is_dir():  # (a pipe or a device is refused when it is to be read)
             place = path.relative_to(folder).parent / _plain_name(path, "")
@@ -164,7 +148,14 @@ def _plain_name(path: Path, qualname: str) -> str:
     return f"{stem}.{qualname}.py" if qualname else f"{stem}.py"
 
 
-def _file_of(given: str, any_file: bool) -> tuple[str, str]:
+def _of_file(given: str, output: str | None, into_folder: bool, any_file: bool) -> Task:
+    path, qualname = _path_of(given, any_file)
+    target = os.path.join(output, _plain_name(Path(path), qualname)) if into_folder and output is not None else output
+    return Task(given, path, qualname, target)
+
+
+def _path_of(given: str, any_file: bool) -> tuple[str, str]:
+    """Return the file that an input stands for, and the qualified name in it."""
     if os.path.exists(given):
         if not any_file and not given.endswith((".py", ".pyc")):
             raise BadInput(f"{given}: is neither a .pyc nor a .py file; give one of these, a folder or a module's name "
@@ -203,38 +194,29 @@ def _spec_of(name: str) -> ModuleSpec | None:
 
 
 # --- one task --------------------------------------------------------------------------------------
-@contextlib.contextmanager
-def _deep_recursion() -> Iterator[None]:
-    """Let functions call one another as deeply as hundreds of ``elif`` need it (in a process of depyf's alone)."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _DEPTH))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
-
-
-def perform(task: Task, settings: Settings) -> Outcome:
+def perform(task: Task, settings: argparse.Namespace) -> Outcome:
     """Decompile one thing; whatever is wrong with it is said in the outcome."""
-    outcome = Outcome(task)
+    depth = sys.getrecursionlimit()
     try:
-        with unwarned(), _deep_recursion():
-            code = _named(_module(task, settings.python), task)
-            _decompile(code, task, settings, outcome)
+        with unwarned():
+            sys.setrecursionlimit(max(depth, _DEPTH))
+            outcome = _decompile(_named(_module(task, settings.python), task), task, settings)
         if task.target is not None:
             _write(task.target, outcome.text, settings.force)
+        return outcome
     except BadInput as error:
-        outcome.error = str(error)
+        message = str(error)
     except Unreadable as error:
-        known = str(error).startswith(task.path)
-        outcome.error = f"{'' if known else f'{task.shown}: '}{error}"
+        message = str(error) if str(error).startswith(task.path) else f"{task.shown}: {error}"
     except (OSError, ValueError) as error:
-        outcome.error = one_line(f"{task.shown}: {error}")
+        message = one_line(f"{task.shown}: {error}")
     except (RecursionError, MemoryError) as error:
-        outcome.error = f"{task.shown}: {type(error).__name__} while it was decompiled; it is too large or nested"
+        message = f"{task.shown}: {type(error).__name__} while it was decompiled; it is too large or nested"
     except Exception as error:  # our own error: the other inputs are still done
-        outcome.error = one_line(f"{task.shown}: {type(error).__name__}: {error} (an error in depyf; please report it)")
-    return outcome
+        message = one_line(f"{task.shown}: {type(error).__name__}: {error} (an error in depyf; please report it)")
+    finally:
+        sys.setrecursionlimit(depth)
+    return Outcome(task, error=message)
 
 
 def _module(task: Task, python: tuple[int, int] | None) -> Code:
@@ -274,36 +256,26 @@ def _named(module: Code, task: Task) -> Code:
                    + (f"; do you mean {' or '.join(near)}?" if near else ""))
 
 
-def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> None:
+def _decompile(code: Code, task: Task, settings: argparse.Namespace) -> Outcome:
     from ..decompiler import decompile_code
+    from ..decompiler.emit.layout import with_blank_lines, with_short_lines
 
     if settings.stages:
         from ..decompiler.stages import stages
 
-        outcome.text, outcome.fidelity = stages(code) + "\n", "exact"
-        return
-    result = decompile_code(code, interpreter=(
-        _interpreter(code.version, settings.interpreter) if code.version != sys.version_info[:2] else None))
-    outcome.fidelity = result.fidelity.value
-    outcome.counts = Counter(part.fidelity.value for part in result.parts)
-    note = result.note
-    if result.fidelity.value == "unproven" and code.version != sys.version_info[:2]:
+        return Outcome(task, stages(code) + "\n", "exact")
+    foreign = code.version != sys.version_info[:2]
+    result = decompile_code(code, interpreter=_interpreter(code.version, settings.interpreter) if foreign else None)
+    fidelity, notes = result.fidelity.value, result.note.split("; ")
+    if fidelity == "unproven" and foreign:
         version = ".".join(map(str, code.version))
-        remedy = f"code of Python {version}, of which no interpreter was found: give --interpreter to prove it"
-        note = "; ".join(filter(None, [remedy, note]))
+        notes.insert(0, f"code of Python {version}, of which no interpreter was found: give --interpreter to prove it")
     head = [] if task.target is None else [f"{MARK} from {_comment(task.shown)}"]
-    if result.fidelity.value != "exact":
-        head.append(f"# fidelity: {result.fidelity.value}")
-    head += [f"# note: {_comment(part)}" for part in dict.fromkeys(note.split("; ")) if part]
-    if settings.blank_lines:
-        from ..decompiler.emit.layout import with_blank_lines
-
-        text = with_blank_lines(result)
-    else:
-        from ..decompiler.emit.layout import with_short_lines
-
-        text = with_short_lines(result).text
-    outcome.text = "".join(line + "\n" for line in head) + text
+    head += [f"# fidelity: {fidelity}"] * (fidelity != "exact")
+    head += [f"# note: {_comment(part)}" for part in dict.fromkeys(notes) if part]
+    text = with_blank_lines(result) if settings.blank_lines else with_short_lines(result).text
+    return Outcome(task, "".join(line + "\n" for line in head) + text, fidelity,
+                   counts=Counter(part.fidelity.value for part in result.parts))
 
 
 #: Where pyenv and uv put interpreters, which need not be in PATH.
@@ -318,12 +290,10 @@ def _interpreter(version: tuple[int, int], path: str | None) -> Interpreter | No
 
     if path is not None:
         return Interpreter(path)
-    name = f"{version[0]}.{version[1]}"
-    found = [each] if (each := shutil.which(f"python{name}")) else []
-    for pattern in _INSTALLED:
-        home = os.environ.get("PYENV_ROOT", "~/.pyenv")
-        found += sorted(glob.glob(os.path.expanduser(pattern.format(version=name, PYENV_ROOT=home))))
-    for each in found:
+    name, pyenv = f"{version[0]}.{version[1]}", os.environ.get("PYENV_ROOT", "~/.pyenv")
+    for each in filter(None, (shutil.which(f"python{name}"), *(
+            place for pattern in _INSTALLED
+            for place in sorted(glob.glob(os.path.expanduser(pattern.format(version=name, PYENV_ROOT=pyenv))))))):
         with contextlib.suppress(ForeignError):
             if (interpreter := Interpreter(each)).version == version:
                 return interpreter
@@ -355,15 +325,14 @@ def _write(target: str, text: str, force: bool) -> None:
 
 
 # --- all tasks -------------------------------------------------------------------------------------
-def outcomes(tasks: Sequence[Task], settings: Settings, jobs: int) -> Iterator[Outcome]:
+def outcomes(tasks: Sequence[Task], settings: argparse.Namespace) -> Iterator[Outcome]:
     """Outcomes in the order of the tasks where they go to standard output, else as they come."""
-    if jobs <= 1 or len(tasks) <= 1:
-        for task in tasks:
-            yield perform(task, settings)
+    if settings.jobs <= 1 or len(tasks) <= 1:
+        yield from (perform(task, settings) for task in tasks)
         return
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), initializer=signal.signal,
+    pool = ProcessPoolExecutor(min(settings.jobs, len(tasks)), initializer=signal.signal,
                                initargs=(signal.SIGINT, signal.SIG_IGN))
     try:
         futures = {pool.submit(perform, task, settings): task for task in tasks}
@@ -386,8 +355,7 @@ def outcomes(tasks: Sequence[Task], settings: Settings, jobs: int) -> Iterator[O
 
 def decompile(given: argparse.Namespace) -> int:
     """Run ``depyf decompile``."""
-    settings = Settings(given.stages, given.force, given.interpreter, given.blank_lines, given.python)
-    if settings.stages and any(os.path.isdir(each) for each in given.inputs):
+    if given.stages and any(os.path.isdir(each) for each in given.inputs):
         return refused("--stages shows one code object; give a file or module:qualname")
     tasks, problems = find(given.inputs, given.output, given.python is not None)
     for problem in problems:
@@ -396,7 +364,7 @@ def decompile(given: argparse.Namespace) -> int:
     files: Counter[str] = Counter()
     parts: Counter[str] = Counter()
     errors = len(problems)
-    for outcome in outcomes(tasks, settings, given.jobs):
+    for outcome in outcomes(tasks, given):
         progress.done += 1
         if outcome.error:
             errors += 1
@@ -406,24 +374,16 @@ def decompile(given: argparse.Namespace) -> int:
             files[outcome.fidelity] += 1
             parts.update(outcome.counts)
             if outcome.task.target is None:
-                if len(tasks) > 1:
-                    sys.stdout.write(f"# === {_comment(outcome.task.shown)}\n")
-                sys.stdout.write(outcome.text)
+                sys.stdout.write(f"# === {_comment(outcome.task.shown)}\n" * (len(tasks) > 1) + outcome.text)
         progress.show(outcome.task.shown)
     progress.clear()
     sys.stdout.flush()
-    if not given.quiet and not settings.stages and (len(tasks) > 1 or given.output is not None):
-        print(summary(files, parts, errors), file=sys.stderr)
+    if not given.quiet and not given.stages and (len(tasks) > 1 or given.output is not None):
+        from ..decompiler.result import Fidelity
+
+        how = ", ".join(f"{parts[each.value]} {each.value}" for each in Fidelity if parts[each.value])
+        print(f"{count(files.total(), 'file')}, {count(parts.total(), 'code object')}{': ' if how else ''}{how}"
+              + (f"; {errors} could not be decompiled" if errors else ""), file=sys.stderr)
     if errors:
         return BAD_INPUT
     return EXACT if set(files) <= {"exact", "equivalent"} else UNPROVEN_OR_WORSE
-
-
-def summary(files: Counter[str], parts: Counter[str], errors: int) -> str:
-    """Return ``3 files, 41 code objects: 40 exact, 1 fallback``."""
-    from ..decompiler.result import Fidelity
-
-    total, inside = sum(files.values()), sum(parts.values())
-    how = ", ".join(f"{parts[each.value]} {each.value}" for each in Fidelity if parts[each.value])
-    text = f"{count(total, 'file')}, {count(inside, 'code object')}{': ' if how else ''}{how}"
-    return text + (f"; {errors} could not be decompiled" if errors else "")

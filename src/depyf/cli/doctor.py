@@ -10,7 +10,6 @@ import platform
 import shutil
 import sys
 import textwrap
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -27,8 +26,6 @@ OPTIONAL = {
     "numpy": "torch.compile of code that uses NumPy",
     "debugpy": "breakpoints from an editor",
 }
-#: Column of the texts next to the names.
-_BESIDE = 73
 COMPILERS = ("c++", "g++", "clang++")
 
 
@@ -86,72 +83,48 @@ def examine() -> Report:
         return Report(version, note, tuple(Finding(api, *api.state()) for api in private_api.TABLE))
 
 
+#: In the order in which they are listed.
+_STATES = ("missing", "changed", "present")
+
+
 def render(report: Report, width: int) -> str:
     """Return the report for a terminal of ``width`` columns."""
+    names = {state: [each.api.name for each in report.findings if each.state == state] for state in _STATES}
     lines = [f"depyf {__version__}, torch {report.torch or 'none'}, Python {platform.python_version()}"]
     if report.note:
         lines += textwrap.wrap(report.note[0].upper() + report.note[1:], width)
     if report.findings:
-        counts = Counter(each.state for each in report.findings)
-        text = ", ".join(f"{counts[state]} {state}" for state in ("present", "changed", "missing") if counts[state])
+        text = ", ".join(f"{len(names[state])} {state}" for state in reversed(_STATES) if names[state])
         lines += ["", *textwrap.wrap(f"Names of torch's that depyf uses: {text}", width), ""]
-        lines += _table(report.findings, width)
+    for each in sorted(report.findings, key=lambda each: _STATES.index(each.state)):
+        if each.state == "present":
+            lines += _entry(f"present  {each.api.name}", each.api.use, 9, width)
+        else:
+            lines += _entry(f"{each.state.upper():<9}{each.api.name}",
+                            f"for: {each.api.use} (since torch {each.api.since})", 9, width)
+            lines += _entry("", f"lost: {each.api.lost}", 9, width)
+            lines += _entry("", f"changed: it {each.amiss}", 9, width) if each.state == "changed" else []
     lines += ["", "Optional", ""]
     for name, use in OPTIONAL.items():
-        lines += _entry(f"{name} {_version_of(name)}", use, 24, width)
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            version = "not installed"
+        lines += _entry(f"{name} {version}", use, 24, width)
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     lines += _entry("C++ compiler", f"{compiler or 'none found'} (backend=\"inductor\" on a CPU)", 24, width)
-    lines += ["", "For a bug report:", bug_report(report)]
-    return "\n".join(lines) + "\n"
-
-
-def bug_report(report: Report) -> str:
-    """Return the report in one line."""
     parts = [f"depyf {__version__}", f"torch {report.torch or 'none'}",
              f"{platform.python_implementation()} {platform.python_version()}", platform.platform()]
-    for state in ("missing", "changed") if report.findings else ():
-        names = [each.api.name for each in report.findings if each.state == state]
-        parts.append(f"{state}: {', '.join(names) or 'none'}")
-    return "; ".join(parts)
-
-
-def _table(findings: tuple[Finding, ...], width: int) -> list[str]:
-    """Return names and uses, side by side where there is room; missing and changed ones first."""
-    order = {"missing": 0, "changed": 1, "present": 2}
-    beside = width >= _BESIDE + 40
-    lines = []
-    for each in sorted(findings, key=lambda finding: order[finding.state]):
-        word = each.state if each.state == "present" else each.state.upper()
-        head = f"{word:<9}{each.api.name}"
-        if each.state != "present":
-            lines.append(head)
-            about = [f"for: {each.api.use} (since torch {each.api.since})", f"lost: {each.api.lost}"]
-            if each.state == "changed":
-                about.append(f"changed: it {each.amiss}")
-            for text in about:
-                lines += _indented(text, 9, width)
-        elif beside and len(head) < _BESIDE:
-            lines += _entry(head, each.api.use, _BESIDE, width)
-        else:
-            lines += [head, *_indented(each.api.use, _BESIDE if beside else 9, width)]
-    return lines
+    parts += (f"{state}: {', '.join(names[state]) or 'none'}" for state in _STATES[:2] if report.findings)
+    return "\n".join([*lines, "", "For a bug report:", "; ".join(parts)]) + "\n"
 
 
 def _entry(head: str, text: str, column: int, width: int) -> list[str]:
-    """Return a heading, and a text that begins in a column beside it."""
-    first, *rest = textwrap.wrap(text, max(width - column, 20)) or [""]
-    return [f"{head:<{column - 1}} {first}", *(" " * column + line for line in rest)]
-
-
-def _indented(text: str, by: int, width: int) -> list[str]:
-    return textwrap.wrap(text, max(width, by + 20), initial_indent=" " * by, subsequent_indent=" " * (by + 2))
-
-
-def _version_of(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+    """Return a heading, and a text that begins in a column: beside it where there is room, else below."""
+    lines = [" " * column + line for line in textwrap.wrap(text, max(width - column, 20))]
+    if len(head) >= column:
+        return [head, *lines]
+    return [f"{head:<{column}}{lines[0][column:]}", *lines[1:]] if head else lines
 
 
 def doctor(given: argparse.Namespace) -> int:
