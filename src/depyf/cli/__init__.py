@@ -88,6 +88,10 @@ def _status(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except Exception as error:
+        from ..records.store import RecordsError
+
+        if given.command in _LIMITED and isinstance(error, (RecordsError, OSError)):
+            return refused(error)  # (there is nothing that can be read, or the result cannot be written)
         if given.command not in _LIMITED or sys.flags.dev_mode:
             raise
         return refused(

@@ -7,7 +7,8 @@ import os
 import sys
 from typing import Any
 
-from .terminal import DONE, RUN, refused
+from . import terminal
+from .terminal import DONE, refused
 
 BEYOND = 1
 #: Options, with the kinds of budgets that they are for (``depyf.views.findings.KINDS``; a help need not import that).
@@ -33,7 +34,7 @@ def add(commands: Any) -> None:
                "shell for its qualified name or the last part of it; with a / or with .py at its end for its file). "
                "Each option can be given several times. Exit status: 0 within the budgets, 1 beyond one of them, 2 "
                "there is nothing that can be read or judged.")
-    command.add_argument("path", metavar="PATH", help=RUN)
+    command.add_argument("path", metavar="PATH", help=terminal.RUN)
     given = command.add_argument_group("budgets: at most")
     for option, (kind, meaning) in OPTIONS.items():
         given.add_argument(option, action="append", default=[], dest=kind, help=meaning,
@@ -48,15 +49,16 @@ def add(commands: Any) -> None:
 def check(given: argparse.Namespace) -> int:
     """Run ``depyf check``."""
     from ..recorded_runs import captures_of
-    from ..records.store import RecordsError
+    from ..records.run_directory import RUN, numbered
     from ..views.budgets import BudgetError, budgets, judge, sentences
+    from ..views.markdown import some
 
     try:
         wanted = budgets({kind: values for kind, _ in OPTIONS.values() if (values := getattr(given, kind))})
         if not wanted:
             raise BudgetError("there is no budget; give one, such as --max-breaks 0 (depyf check --help)")
         judgement = judge(captures_of(given.path), wanted)
-    except (RecordsError, BudgetError, OSError) as error:
+    except BudgetError as error:
         return refused(error)
     if given.json:
         from ..views.as_json import check_document, written
@@ -64,15 +66,8 @@ def check(given: argparse.Namespace) -> int:
         sys.stdout.write(written(check_document(judgement, given.path)))
     elif not given.quiet:
         print("\n".join(sentences(judgement)))
-    left_out = _other_runs(given.path)
+    left_out = list(numbered(os.listdir(given.path), RUN).values()) if os.path.isdir(given.path) else []
     if left_out and not given.quiet:
-        print(f"depyf: not judged: {left_out} in {given.path}, which other runs or processes wrote", file=sys.stderr)
+        print(f"depyf: not judged: {some(left_out, 6)} in {given.path}, which other runs or processes wrote",
+              file=sys.stderr)
     return DONE if judgement.within else BEYOND
-
-
-def _other_runs(path: str) -> str:
-    """Return the names of the dumps that lie within a dump; empty where there are none."""
-    from ..records.run_directory import RUN, numbered
-    from ..views.markdown import some
-
-    return some(list(numbered(os.listdir(path), RUN).values()), 6) if os.path.isdir(path) else ""

@@ -37,13 +37,9 @@ def add(commands: Any) -> None:
 def diff(given: argparse.Namespace) -> int:
     """Run ``depyf diff``."""
     from ..recorded_runs import captures_of
-    from ..records.store import RecordsError
     from ..views.diff.difference import difference
 
-    try:
-        before, after = captures_of(given.before), captures_of(given.after)
-    except (RecordsError, OSError) as error:
-        return refused(error)
+    before, after = captures_of(given.before), captures_of(given.after)
     if len(before) == len(after) == 1:
         pairs = [("", next(iter(before.values())), next(iter(after.values())))]
     elif before.keys() & after.keys():

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from .. import guarded
-from .terminal import DONE, RUN, add_color, add_rank, console_on, refused
+from .terminal import DONE, RUN, add_color, add_rank, console_on
 
 
 def add(commands: Any) -> None:
@@ -28,20 +28,17 @@ def add(commands: Any) -> None:
 @guarded.paused()
 def explain(given: argparse.Namespace) -> int:
     """Run ``depyf explain``."""
-    from ..records.run_directory import RANK
+    from ..records.run_directory import RANK, directory_of, rank_folders
+    from ..views.index.written import read
 
     rank = "" if given.rank is None else f"{RANK}{given.rank}"
-    path = os.path.join(given.path, rank) if rank else given.path
-    if not given.json and (text := _written_index(path)) is not None:
-        return _show(given, text, path)
+    directory = directory_of(os.path.join(given.path, rank) if rank else given.path)
+    if not given.json and not rank_folders(directory) and (text := read(directory)) is not None:
+        return _show(given, text, directory)
     from ..recorded_runs import captures_of, folder_of, shown
-    from ..records.store import RecordsError
     from ..views.index.index import index
 
-    try:
-        run = shown(given.path) if given.rank is None and not given.json else captures_of(given.path, given.rank)
-    except (RecordsError, OSError) as error:
-        return refused(error)
+    run = shown(given.path) if given.rank is None and not given.json else captures_of(given.path, given.rank)
     if isinstance(run, list):
         from ..views.ranks import ranks_index
         from ..views.terminal import show
@@ -53,10 +50,7 @@ def explain(given: argparse.Namespace) -> int:
         captures = {each.members[0].folder: each.capture for each in run if each.capture is not None}
     else:
         captures = run if isinstance(run, dict) else {"": run}
-    try:
-        folder = folder_of(captures, given.path, given.rank)
-    except RecordsError as error:
-        return refused(error)
+    folder = folder_of(captures, given.path, given.rank)
     if given.json:
         from ..views.as_json import explain_document, written
 
@@ -66,15 +60,6 @@ def explain(given: argparse.Namespace) -> int:
     return _show(given, index(captures[folder]), os.path.join(given.path, folder) if folder else given.path)
 
 
-def _written_index(path: str) -> str | None:
-    """Return the index in the dump of one process; ``None`` where it has to be made."""
-    from ..records.run_directory import directory_of, rank_folders
-    from ..views.index.written import read
-
-    directory = directory_of(path)
-    return None if rank_folders(directory) else read(directory)
-
-
 def _show(given: argparse.Namespace, text: str, path: str) -> int:
     """Show the index of one process, and where its files are."""
     from ..views.index.written import in_terminal
@@ -82,8 +67,7 @@ def _show(given: argparse.Namespace, text: str, path: str) -> int:
 
     console = console_on(sys.stdout, given.color)
     show(text, console, in_terminal)
-    files = _files_to_read(path)
-    if files:
+    if files := _files_to_read(path):
         print()
         show("## Read on", console)
         print("\n".join(files))
@@ -94,6 +78,7 @@ def _files_to_read(path: str) -> list[str]:
     """Return the lines that say where the files are, and which dumps of other runs or processes there are."""
     from ..records.run_directory import RUN, numbered
     from ..views.dump.folder import INDEX, PAGE
+    from ..views.markdown import some
 
     if not os.path.isdir(path):
         path = os.path.dirname(path) or "."
@@ -103,11 +88,7 @@ def _files_to_read(path: str) -> list[str]:
     names = sorted(os.listdir(path))
     full = [name for name in names if name.startswith("full_code_for_")]
     lines += [f"  {os.path.join(path, name)}" for name in full[:5]]
-    if len(full) > 5:
-        lines.append(f"  ... and {len(full) - 5} more full_code_for_*.py")
-    remark = "" if PAGE in names else " (which makes it first)"
-    lines.append(f"  in a browser: depyf open {path}{remark}")
+    lines += [f"  ... and {len(full) - 5} more full_code_for_*.py"] * (len(full) > 5)
+    lines.append(f"  in a browser: depyf open {path}{'' if PAGE in names else ' (which makes it first)'}")
     runs = list(numbered(names, RUN).values())
-    if runs:
-        lines.append(f"  other runs or processes in it: {', '.join(runs[:6])}{' ...' if len(runs) > 6 else ''}")
-    return lines
+    return [*lines, f"  other runs or processes in it: {some(runs, 6)}"] if runs else lines

@@ -40,11 +40,11 @@ def add(commands: Any) -> None:
 
 def fits(given: argparse.Namespace) -> int:
     """Run ``depyf fits``."""
-    from ..fitting.given import NoSuchFunction, described_call, frame_of, known_names, known_state
+    from ..fitting.given import described_call, frame_of, known_names, known_state
     from ..fitting.oracle import advice, fit
-    from ..fitting.written import NotAValue, NotGiven, answers_by_size, arguments
+    from ..fitting.written import NotGiven, answers_by_size, arguments
     from ..recorded_runs import capture_of
-    from ..records.store import GUARDS_OF_FILE, RecordsError
+    from ..records.store import GUARDS_OF_FILE
 
     try:
         capture = capture_of(given.path, given.rank)
@@ -60,7 +60,7 @@ def fits(given: argparse.Namespace) -> int:
         except ValueError as unknown:
             return refused(unknown)
         return refused(f"{error} (--args {error.path}=f32[4,8])")
-    except (RecordsError, NoSuchFunction, NotAValue, ValueError, OSError) as error:
+    except ValueError as error:
         return refused(error)
     print(dataclasses.replace(answer, sizes=sizes), end="")
     asked = [each.served for answers in sizes.values() for each in answers.values()] or [answer.served]

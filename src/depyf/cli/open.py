@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
 import sys
 from typing import Any
 
-from .terminal import DONE, refused
+from .terminal import DONE
 
 
 def add(commands: Any) -> None:
@@ -26,8 +27,9 @@ def add(commands: Any) -> None:
 
 def show(given: argparse.Namespace) -> int:
     """Run ``depyf open``."""
+    import webbrowser
+
     from .. import page
-    from ..records.store import RecordsError
     from ..report import report
 
     path = given.path
@@ -35,27 +37,13 @@ def show(given: argparse.Namespace) -> int:
         path = os.path.dirname(path) or "."
     file = os.path.join(path, page.FILE)
     if not os.path.isfile(file):
-        try:
-            report(path)
-        except (RecordsError, OSError) as error:
-            return refused(error)
+        report(path)
     address = pathlib.Path(os.path.abspath(file)).as_uri()
-    if given.only_print or not _display() or not _opened(address):
+    display = sys.platform in ("win32", "darwin") or any(
+        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    opened = False
+    with contextlib.suppress(webbrowser.Error, OSError):
+        opened = not given.only_print and display and webbrowser.open(address)
+    if not opened:
         print(address)
     return DONE
-
-
-def _display() -> bool:
-    """Return whether a window can come up here."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER"))
-
-
-def _opened(address: str) -> bool:
-    import webbrowser
-
-    try:
-        return webbrowser.open(address)
-    except (webbrowser.Error, OSError):
-        return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .terminal import DONE, refused
+from .terminal import DONE
 
 
 def add(commands: Any) -> None:
@@ -34,11 +34,7 @@ def add(commands: Any) -> None:
 
 def report(given: argparse.Namespace) -> int:
     """Run ``depyf report``."""
-    from ..records.store import RecordsError
     from ..report import report as make
 
-    try:
-        print(make(given.path, given.output, given.page, given.sources, given.internal_stages))
-    except (RecordsError, OSError) as error:
-        return refused(error)
+    print(make(given.path, given.output, given.page, given.sources, given.internal_stages))
     return DONE

@@ -33,21 +33,20 @@ def add(commands: Any) -> None:
 def repro(given: argparse.Namespace) -> int:
     """Run ``depyf repro``."""
     from ..recorded_runs import capture_of
-    from ..records.store import RecordsError
     from ..views.repro import NotReproducible
     from ..views.repro import repro as program
 
     try:
         text = program(capture_of(given.path, given.rank), given.compilation, given.backend)
-        name = given.output or f"repro_{given.compilation.strip('[]').replace('/', '_')}.py"
-        if name == "-":
-            sys.stdout.write(text)
-            return DONE
-        if os.path.exists(name) and not given.force:
-            return refused(f"{name} is there already; give another with -o, or --force")
-        with open(name, "w", encoding="utf-8") as file:
-            file.write(text)
-    except (RecordsError, NotReproducible, OSError) as error:
+    except NotReproducible as error:
         return refused(error)
+    name = given.output or f"repro_{given.compilation.strip('[]').replace('/', '_')}.py"
+    if name == "-":
+        sys.stdout.write(text)
+        return DONE
+    if os.path.exists(name) and not given.force:
+        return refused(f"{name} is there already; give another with -o, or --force")
+    with open(name, "w", encoding="utf-8") as file:
+        file.write(text)
     print(f"{name}: python {name} [BACKEND]")
     return DONE

@@ -45,7 +45,6 @@ def console_on(stream: TextIO, colours: str = "auto") -> Console:
     """Return the console on a stream: with colours on a terminal, unless ``NO_COLOR`` (no-color.org) says no.
 
     Args:
-        stream: where the text goes.
         colours: ``auto``, ``always`` or ``never``.
 
     Raises:
@@ -114,13 +113,7 @@ INTERRUPTED = 130
 
 
 def refused(why: object) -> int:
-    """Say on standard error why a command does nothing, and return its exit status.
-
-    Raises:
-        BrokenPipeError: that is why: the reader of the output has seen enough (:func:`depyf.cli.main` ends quietly).
-    """
-    if isinstance(why, BrokenPipeError):
-        raise why
+    """Say on standard error why a command does nothing, and return its exit status."""
     print(f"depyf: {why}", file=sys.stderr)
     return BAD_INPUT
 
