@@ -33,6 +33,7 @@ from .arrange_tries import (
     arrange_with,
     break_after_body,
     break_in_loop,
+    else_or_after,
     join_line,
     leave_by_break,
     with_finally,
@@ -212,13 +213,14 @@ class _Arrangement:
         return isinstance(last, ast.Return) and self.evidence.may_be_copied(last) and (
             ast.dump(last) == ast.dump(others[-1]))
 
-    def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
+    def suite(self, stmts: list[ast.stmt], end: str, after: int | None, begin: int | None = None) -> None:
         """Arrange a suite.
 
         Args:
             stmts: its statements.
             end: the effect of falling off its end: ``return`` (of nothing), ``continue``; empty for any other.
             after: the line of the next statement.
+            begin: the line that it begins after, where a word may be all that it is.
         """
         last = stmts[-1] if stmts[1:] else None
         if isinstance(last, ast.Continue) and end == "continue" and self.evidence.is_further_right(last, stmts[0]):
@@ -229,6 +231,14 @@ class _Arrangement:
             if not never_falls(stmts):
                 stmts.append(last)
             return
+        if end and is_empty(stmts) and line_of(stmts[0]) is None:
+            written = self.evidence.exit_between(begin, after)
+            if written is not None and written.kind == end:
+                stmts[:] = [leave(end, None)]
+                self.evidence.set_place(stmts[0], written)
+        elif isinstance(last, ast.Continue) and end and line_of(last) is None and self.evidence.has_lines and (
+                self.evidence.exit_between(self.evidence.line_after(stmts[:-1]), after, "continue") is None):
+            del stmts[-1]
         self._drop_exit(stmts, end)
         self._forms(stmts, 0, end, after)
         self._drop_exit(stmts, end)
@@ -245,6 +255,8 @@ class _Arrangement:
                 arrange_loop(self.evidence, stmts, at)
             elif isinstance(stmt, ast.Try) and not stmt.handlers:
                 stmts[at] = at_line(with_finally(self.evidence, stmt.body, stmt.finalbody), line_of(stmt))
+            elif isinstance(stmt, ast.Try):
+                else_or_after(self.evidence, stmts, at)
             elif isinstance(stmt, ast.If):
                 self._split(stmts, at, end if is_last else "", following)
             if isinstance(stmt, ast.If):
@@ -284,19 +296,18 @@ class _Arrangement:
                 break_in_loop(self.evidence, stmt)
                 break_after_body(self.evidence, stmt, first_line(stmt.orelse) or after)
             limit = first_line(stmt.orelse) or after
-            if is_empty(stmt.body) and line_of(stmt.body[0]) is None:  # (The body left a jump alone.)
-                begin = self.evidence.start(stmt.test if isinstance(stmt, ast.While) else stmt.iter)
-                written = self.evidence.exit_between(line_of(stmt) if begin is None else begin[0], limit)
-                if written is not None and written.kind == "continue":
-                    stmt.body[:] = [leave("continue", written.line)]
-            self.suite(stmt.body, "continue", limit)
+            begin = self.evidence.start(stmt.test if isinstance(stmt, ast.While) else stmt.iter)
+            self.suite(stmt.body, "continue", limit, line_of(stmt) if begin is None else begin[0])
             self.suite(stmt.orelse, end, after)
             return
         finish = getattr(stmt, "finalbody", [])
+        lines = [None, *(getattr(handler, "lineno", None) for handler in getattr(stmt, "handlers", ()))]
+        lines += [None] * (len(suites) - len(lines))
         for number, suite in enumerate(suites):
-            following = next((line for later in suites[number + 1:] if (line := first_line(later))), after)
+            following = next((line for at in range(number + 1, len(suites))
+                              if (line := lines[at] or first_line(suites[at]))), after)
             falls_through = not (isinstance(stmt, ast.Try) and suite is stmt.body and stmt.orelse)
-            self.suite(suite, end if falls_through and suite is not finish else "", following)
+            self.suite(suite, end if falls_through and suite is not finish else "", following, lines[number])
         if isinstance(stmt, ast.If) and is_empty(stmt.orelse):
             stmt.orelse = []
 

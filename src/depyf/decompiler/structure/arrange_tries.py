@@ -40,20 +40,22 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     following = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
-    _into_body(evidence, stmt)
-    _out_of_body(evidence, stmts, at, following)
+    _end_of_body(evidence, stmts, at, following)
     if end and stmt.handlers and not stmt.finalbody and evidence.has_lines:
         _else_or_exits(evidence, stmts, at, end)
-    if end == "continue" and at + 1 == len(stmts):
-        _continues(evidence, stmt, following)
-    if stmt.handlers and not stmt.finalbody and all(never_falls(handler.body) for handler in stmt.handlers):
-        else_or_after(evidence, stmts, at)
+    else_or_after(evidence, stmts, at)
 
 
 def else_or_after(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Split by columns the statements that only an ``else`` leads to: those in it, and those after the statement."""
+    """Split by columns the statements that only an ``else`` leads to: those in it, and those after the statement.
+
+    (What follows a ``try`` is one where its handlers never fall off their ends.)
+    """
     stmt = stmts[at]
     assert isinstance(stmt, (ast.Try, *LOOPS))
+    if isinstance(stmt, ast.Try) and (
+            not stmt.handlers or stmt.finalbody or not all(never_falls(handler.body) for handler in stmt.handlers)):
+        return
     inner = evidence.column(stmt.body[0])
     rest = [*stmt.orelse, *stmts[at + 1:]]
     if inner is None or not rest:
@@ -201,86 +203,43 @@ def with_finally(evidence: Evidence | None, body: list[ast.stmt], final: list[as
     return ast.Try(body, [], [], final)
 
 
-def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
-    """Write a jump that is alone in the ``else`` at the end of the body, where its line comes before the handlers."""
-    begin = _line_of_handler(stmt, 0)
-    if len(stmt.orelse) != 1 or begin is None:
+def _end_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, following: int | None) -> None:
+    """Write a jump, or the ``return`` of a constant, where it was written: it cannot raise.
+
+    That is at the end of the body of a ``try``, in its ``else``, or after it.
+    """
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.Try)
+    suites = [*(handler.body for handler in stmt.handlers), *filter(None, [stmt.finalbody])]
+    begin, inner = _line_of_handler(stmt, 0) or first_line(suites[0]), evidence.column(stmt.body[0])
+    suite = stmt.orelse if len(stmt.orelse) == 1 else [] if stmt.orelse else stmt.body[1:]
+    if begin is None or not suite:
         return
-    only = stmt.orelse[0]
+    only = suite[-1]
     if isinstance(only, (ast.Break, ast.Continue)):
-        written = evidence.exit_between(evidence.line_after(stmt.body), begin, word_of(only))
+        if stmt.orelse:
+            written = evidence.exit_between(evidence.line_after(stmt.body), begin, word_of(only))
+        elif any(isinstance(suite[-1], type(only)) for suite in suites):
+            return
+        else:
+            last = max(begin, evidence.last_line(suites[-1]) or 0)
+            written = next((each for each in evidence.exits if last < each.line < (following or 0)
+                            and each.kind == word_of(only) and each.column == inner), None)
         if written is not None:
             evidence.set_place(only, written)
-            stmt.body.append(only)
-            stmt.orelse = []
-
-
-def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, following: int | None) -> None:
-    """Write a jump at the end of the body in the ``else`` or after it, if it was there: it cannot raise."""
-    stmt = stmts[at]
-    assert isinstance(stmt, ast.Try)
-    if stmt.orelse or len(stmt.body) < 2:
-        return
-    suites = [*(handler.body for handler in stmt.handlers), *filter(None, [stmt.finalbody])]
-    begin = _line_of_handler(stmt, 0) or first_line(suites[0])
-    last = stmt.body[-1]
-    if begin is None:
-        return
-    if isinstance(last, (ast.Break, ast.Continue)):
-        if following is not None and not any(isinstance(suite[-1], type(last)) for suite in suites):
-            _jump_into_else(evidence, stmt, begin, following, evidence.last_line(suites[-1]) or 0)
-    elif isinstance(last, ast.Return) and isinstance(last.value, (ast.Constant, Literal, type(None))):
-        _return_out_of_body(evidence, stmts, at, begin)
-
-
-def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, following: int, last_line: int) -> None:
-    """Write the ``break`` or ``continue`` that the body ends in as the ``else``, if it is after the handlers.
-
-    Args:
-        evidence: of the code.
-        stmt: the ``try``.
-        begin: the line of the first handler.
-        following: the line of the statement after the ``try``.
-        last_line: the last line that is known of its last suite.
-    """
-    last, column = stmt.body[-1], evidence.column(stmt.body[0])
-    place = next((each for each in evidence.exits if max(begin, last_line) < each.line < following
-                  and each.kind == word_of(last) and each.column == column), None)
-    if place is not None:
-        evidence.set_place(last, place)
-        stmt.orelse.append(stmt.body.pop())
-
-
-def _return_out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, begin: int) -> None:
-    """Write the ``return`` of a constant that the body ends in as the ``else``, or after it, as its column shows."""
-    stmt = stmts[at]
-    assert isinstance(stmt, ast.Try)
-    last = stmt.body[-1]
-    inner, column, line = evidence.column(stmt.body[0]), evidence.column(last), line_of(last)
-    if line is None or line <= begin or inner is None or column is None:
-        return
-    if column >= inner and stmt.handlers:
-        stmt.orelse.append(stmt.body.pop())
-    elif column < inner and at + 1 == len(stmts) and all(never_falls(handler.body) for handler in stmt.handlers):
-        stmts.append(stmt.body.pop())
-
-
-def _continues(evidence: Evidence, stmt: ast.Try, following: int | None) -> None:
-    """Write the ``continue`` at the ends of a body and of handlers that was written, and no other."""
-    lines = [_line_of_handler(stmt, number) for number in range(len(stmt.handlers))]
-    follow = [*lines, first_line(stmt.orelse) or first_line(stmt.finalbody) or following]
-    suites = [stmt.body, *(handler.body for handler in stmt.handlers)]
-    for number, suite in enumerate(suites):
-        begin = lines[number - 1] if number and is_empty(suite) else evidence.line_after(suite)
-        written = evidence.exit_between(begin, follow[number])
-        if isinstance(suite[-1], ast.Continue):
-            if (written is None or written.kind not in ("", "continue")) and len(suite) > 1 and evidence.has_lines:
-                suite.pop()
-        elif written is not None and written.kind == "continue" and number and not never_falls(suite):
-            if is_empty(suite):
-                suite.clear()
-            suite.append(ast.Continue())
-            evidence.set_place(suite[-1], written)
+            if stmt.orelse:
+                stmt.body.append(stmt.orelse.pop())
+            else:
+                stmt.orelse.append(stmt.body.pop())
+    elif isinstance(only, ast.Return) and not stmt.orelse and isinstance(
+            only.value, (ast.Constant, Literal, type(None))):
+        column = evidence.column(only)
+        if column is None or inner is None or (line_of(only) or 0) <= begin:
+            return
+        if column >= inner and stmt.handlers:
+            stmt.orelse.append(stmt.body.pop())
+        elif column < inner and at + 1 == len(stmts) and all(never_falls(handler.body) for handler in stmt.handlers):
+            stmts.append(stmt.body.pop())
 
 
 def arrange_match(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
