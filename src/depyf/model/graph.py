@@ -63,9 +63,6 @@ ROLES: dict[str, tuple[str, ...]] = {
     "scan": ("the function that scan calls for each element",),
     "associative_scan": ("the function that associative_scan combines by",),
 }
-#: Functions that set modes.
-_OF_MODES = frozenset(
-    "_set_grad_enabled _enter_inference_mode _exit_inference_mode _enter_autocast _exit_autocast".split())
 _QUOTE = "'"
 
 
@@ -125,23 +122,20 @@ def is_view(target: str) -> bool:
 
 def mode_set(target: str, call: str) -> str:
     """Return the change that a call, an expression, makes to the modes of torch, in words; ``""`` for other calls."""
-    if last_name(target) not in _OF_MODES:
+    name = last_name(target)
+    if not name.startswith(("_set_grad_", "_enter_", "_exit_")):
         return ""
     tree = parsed_expression(call)
     arguments = [ast.unparse(each) for each in tree.args] if isinstance(tree, ast.Call) else []
-    match last_name(target), arguments:
-        case "_set_grad_enabled", ["True" | "False" as on]:
-            return f"grad mode {'on' if on == 'True' else 'off'}"
-        case "_enter_inference_mode", ["True" | "False" as on]:
-            return f"inference mode {'on' if on == 'True' else 'off'}"
-        case "_exit_inference_mode", _:
-            return "inference mode as before"
-        case "_enter_autocast", [device, dtype, "True", *_]:
-            return f"autocast on for {device.strip(_QUOTE)}" + f": {dtype.removeprefix('torch.')}" * (dtype != "None")
-        case "_enter_autocast", [device, _, "False", *_]:
-            return f"autocast off for {device.strip(_QUOTE)}"
-        case "_exit_autocast", _:
-            return "autocast as before"
+    match name, arguments:
+        case "_set_grad_enabled" | "_enter_inference_mode", ["True" | "False" as on]:
+            mode = "grad" if name == "_set_grad_enabled" else "inference"
+            return f"{mode} mode {'on' if on == 'True' else 'off'}"
+        case "_enter_autocast", [device, dtype, "True" | "False" as on, *_]:
+            to = f": {dtype.removeprefix('torch.')}" if on == "True" and dtype != "None" else ""
+            return f"autocast {'on' if on == 'True' else 'off'} for {device.strip(_QUOTE)}{to}"
+        case ("_exit_inference_mode" | "_exit_autocast"), _:
+            return f"{name.removeprefix('_exit_').replace('_', ' ')} as before"
     return ""
 
 

@@ -102,10 +102,9 @@ class Provenance:
         for stage in self.stages:
             if self.captured is not None and stage is not self.captured:
                 stage.graph = relocated(stage.graph, self.captured.graph)
-        self.modules: tuple[ModuleCall, ...] = self.captured.record.modules if self.captured else ()
-        self.callers: dict[str, SourceLocation] = {
-            name: caller.location for caller in (self.captured.record.callers if self.captured else ())
-            for name in caller.nodes}
+        record = self.captured.record if self.captured is not None else GraphStage("", 0, "")
+        self.modules: tuple[ModuleCall, ...] = record.modules
+        self.callers = {name: caller.location for caller in record.callers for name in caller.nodes}
         self._module_of = {name: index for index, call in enumerate(self.modules) for name in call.nodes}
         self._match()
 
@@ -134,11 +133,9 @@ class Provenance:
 
     @functools.cached_property
     def _arguments(self) -> frozenset[str]:
-        placeholders = self._runs.placeholders
-        if len(placeholders) != len(self.graph.inputs):
-            return frozenset()
-        return frozenset(name for name, given in zip(placeholders, self.graph.inputs)
-                         if given.source and not is_of_module(given.source))
+        placeholders, inputs = self._runs.placeholders, self.graph.inputs
+        return frozenset(name for name, given in zip(placeholders, inputs) if len(placeholders) == len(inputs)
+                         and given.source and not is_of_module(given.source))
 
     # --- kernels ----------------------------------------------------------------------------------
     @functools.cached_property
@@ -155,10 +152,7 @@ class Provenance:
     def nodes_of(self, kernel: Kernel, call: KernelCall) -> Iterator[tuple[StageNodes, str]]:
         """Yield the nodes that a call computes, of the graph that the module was generated from."""
         stage = self.kernel_stage(kernel)
-        if stage is not None:
-            for name in call.nodes:
-                if name in stage.origins:
-                    yield stage, name
+        yield from ((stage, name) for name in call.nodes if stage is not None and name in stage.origins)
 
     def user_line(self, stage: StageNodes, name: str, node: Node) -> SourceLocation | None:
         """Return the line that torch prints for a node, or the user's line that called it where that is torch's own."""
@@ -166,13 +160,6 @@ class Provenance:
         return (self.callers.get(origin.captured) if origin is not None else None) or node.location
 
     # --- alignment of the stages ------------------------------------------------------------------
-    def _calls(self) -> dict[str, tuple[int, ...]]:
-        """Return for each captured node the calls of modules that it was made in, outermost first."""
-        paths: dict[int, tuple[int, ...]] = {}
-        for index, call in enumerate(self.modules):
-            paths[index] = (*paths.get(call.outer, ()), index)
-        return {name: paths[index] for name, index in self._module_of.items()}
-
     @functools.cached_property
     def _gradients_of_several_lines(self) -> frozenset[str]:
         """The captured nodes of a line of torch that takes gradients for several of the user's lines.
@@ -190,7 +177,11 @@ class Provenance:
                          if len({(line.filename, line.line) for line in by_place[place].values()}) > 1)
 
     def _match(self) -> None:
-        runs = self._runs = CapturedRuns(self.captured.graph if self.captured else Graph(""), self._calls())
+        calls: dict[int, tuple[int, ...]] = {}  # those that each was made in, and itself
+        for index, call in enumerate(self.modules):
+            calls[index] = (*calls.get(call.outer, ()), index)
+        runs = self._runs = CapturedRuns(self.captured.graph if self.captured else Graph(""), {
+            name: calls[index] for name, index in self._module_of.items()})
         forward = UNKNOWN
         for stage in self.stages:
             if stage is self.captured:
@@ -279,7 +270,13 @@ def relocated(graph: Graph, captured: Graph) -> Graph:
         # (the same text on several lines: in their order, where there are as many)
         table |= {place: place if place in home else None for place in places} | (
             dict(zip(places, there[words])) if len(there.get(words, ())) == len(places) else {})
-    return _replaced(graph, table)
+
+    def replaced(one: Graph) -> Graph:
+        nodes = tuple(node._replace(location=table[node.location]) if node.location is not None else node
+                      for node in one.nodes)
+        return dataclasses.replace(one, nodes=nodes, subgraphs=tuple(map(replaced, one.subgraphs)))
+
+    return replaced(graph)
 
 
 def _places(graph: Graph) -> dict[SourceLocation, None]:
@@ -292,10 +289,3 @@ def _by_text(places: dict[SourceLocation, None]) -> dict[tuple[str, str], list[S
 
 def _words(place: SourceLocation) -> tuple[str, str]:
     return place.function, place.text.strip()
-
-
-def _replaced(graph: Graph, table: dict[SourceLocation, SourceLocation | None]) -> Graph:
-    nodes = tuple(node._replace(location=table[node.location]) if node.location is not None else node
-                  for node in graph.nodes)
-    return dataclasses.replace(
-        graph, nodes=nodes, subgraphs=tuple(_replaced(inner, table) for inner in graph.subgraphs))

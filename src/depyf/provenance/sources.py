@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Collection, Sequence
 
 from ..model.graph_text import locations
 from ..reading import source_lines
-from ..records.model import Capture, SourceFile, SourceLocation
+from ..records.model import Capture, SourceFile
 from ..torch_text.libraries import is_library
 from ..torch_text.parsed import parsed_file
 
@@ -47,18 +48,18 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = source_line
     """
     result = []
     traced: dict[str, set[int]] = {}
-    broken: dict[str, set[int]] = {}
-    for compilation in capture.compilations:
-        for each in compilation.traced:
-            traced.setdefault(each.filename, set()).update(each.lines)
-        for place in (place for graph_break in compilation.breaks for place in graph_break.stack):
-            broken.setdefault(place.filename, set()).add(place.line)
+    for each in (each for compilation in capture.compilations for each in compilation.traced):
+        traced.setdefault(each.filename, set()).update(each.lines)
+    for broken in (each for compilation in capture.compilations for each in compilation.breaks):
+        for place in broken.stack:
+            if place.filename in traced:
+                traced[place.filename].add(place.line)
     for path, has_frame in files_named(capture).items():
         if not has_frame and is_library(path):
             continue
         text = "".join(read(path))
         if not has_frame and path in traced and WHOLE < len(text) <= LONGEST:
-            text = only_traced(text, traced[path] | broken.get(path, set()))
+            text = only_traced(text, traced[path])
         if text and len(text) <= LONGEST:
             result.append(SourceFile(path, text))
     return tuple(result)
@@ -96,49 +97,32 @@ def sources_of_capture(capture: Capture, read: Callable[[str], Sequence[str]] | 
             who asked for it.
     """
     recorded = {source.path: source for source in capture.sources}
-    known: dict[str, dict[int, str]] = {}
-    for place in _places(capture):
-        if place.text and place.line > 0:
-            known.setdefault(place.filename, {}).setdefault(place.line, place.text)
+    known_lines = _known_lines(capture)
     result = []
     for path, has_frame in files_named(capture).items():
         if path in recorded:
             result.append(recorded[path])
-            continue
-        if not has_frame and is_library(path):
-            continue
-        lines = known.get(path, {})
-        on_disk = list(read(path)) if read is not None else []
-        if on_disk and lines and all(
-                number <= len(on_disk) and on_disk[number - 1].strip() == text.strip()
-                for number, text in lines.items()):
-            result.append(SourceFile(path, "".join(on_disk)))
-            continue
-        pieces = _pieces(capture, path, lines)
-        if pieces:
-            result.append(SourceFile(path, pieces))
+        elif has_frame or not is_library(path):
+            lines = known_lines.get(path, {})
+            on_disk = list(read(path)) if read is not None else []
+            is_same = bool(on_disk and lines) and all(
+                number <= len(on_disk) and on_disk[number - 1].strip() == known.strip()
+                for number, known in lines.items())
+            text = "".join(on_disk) if is_same else "".join(
+                f"{lines.get(number, '')}\n" for number in range(1, max(lines, default=0) + 1))
+            result += [SourceFile(path, text)] if text else []
     return tuple(result)
 
 
-def _places(capture: Capture) -> Iterator[SourceLocation]:
-    for compilation in capture.compilations:
-        yield from compilation.places()
+def _known_lines(capture: Capture) -> dict[str, dict[int, str]]:
+    """Return the lines of each file of which the records have the text."""
+    result: dict[str, dict[int, str]] = {}
     for frame in capture.frames:
-        if frame.location is None:
-            continue
-        if frame.original_is_user_text:
-            first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
-            yield SourceLocation(frame.location.filename, frame.location.line, text=first)
-    for graph in capture.graphs:
-        for stage in graph.stages[:1]:
-            yield from locations(stage.text)
-
-
-def _pieces(capture: Capture, path: str, known: dict[int, str]) -> str:
-    lines = dict(known)
-    for frame in capture.frames:
-        if frame.location is not None and frame.location.filename == path and frame.original_is_user_text:
-            for offset, text in enumerate(frame.original.text.splitlines()):
-                lines[frame.location.line + offset] = text
-    last = max((number for number in lines if 0 < number < 1_000_000), default=0)
-    return "\n".join(lines.get(number, "") for number in range(1, last + 1)) + "\n" if last else ""
+        if frame.location is not None and frame.original_is_user_text:
+            lines = frame.original.text.splitlines()
+            result.setdefault(frame.location.filename, {}).update(enumerate(lines, frame.location.line))
+    of_graphs = (locations(stage.text) for graph in capture.graphs for stage in graph.stages[:1])
+    for place in itertools.chain(*(each.places() for each in capture.compilations), *of_graphs):
+        if place.text and 0 < place.line < 1_000_000:
+            result.setdefault(place.filename, {}).setdefault(place.line, place.text)
+    return result
