@@ -75,7 +75,8 @@ _PARTS: dict[str, tuple[str, str]] = {
         "unsqueeze squeeze getitem max_pool2d_with_indices low_memory_max_pool_with_offsets "
         "low_memory_max_pool_offsets_to_indices",
         "max_pool2d_with_indices unsqueeze squeeze"),
-    "adaptive_avg_pool1d adaptive_avg_pool2d": ("mean unsqueeze squeeze", "expand div"),
+    "adaptive_avg_pool1d": ("mean unsqueeze squeeze", "expand div"),
+    "adaptive_avg_pool2d": ("mean", "expand div"),
     "interpolate": (
         "iota mul add convert_element_type unsqueeze unsafe_index sub clamp_min view clamp_max upsample_nearest2d "
         "upsample_bilinear2d",
@@ -114,7 +115,8 @@ _PARTS: dict[str, tuple[str, str]] = {
     "prod": ("", "unsqueeze full slice cat cumprod rev mul"),
     # one by one
     "add": ("", "sum view"),
-    "to float type_as": ("to_copy convert_element_type alias", "to_copy convert_element_type"),
+    "to": ("to_copy convert_element_type alias", "to_copy convert_element_type"),
+    "float type_as": ("to_copy convert_element_type", "to_copy convert_element_type"),
     "truediv": ("div mul", "div mul neg"),
     "rsqrt sqrt": ("alias", "alias pow mul div"),
     "pow": ("mul", "mul"),

@@ -143,7 +143,8 @@ class Provenance:
         """The generated modules with the calls in them; the record's own where it has them."""
         if all(kernel.calls for kernel in self.graph.kernels):
             return self.graph.kernels
-        return graph_kernels(self.graph)
+        return graph_kernels(self.graph, {
+            stage.key: {name: origin.captured for name, origin in stage.origins.items()} for stage in self.stages})
 
     def kernel_stage(self, kernel: Kernel) -> StageNodes | None:
         """Return the graph that a module was generated from."""

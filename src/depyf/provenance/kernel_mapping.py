@@ -15,6 +15,7 @@ import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..model.folding import fold
@@ -23,8 +24,11 @@ from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, Kernel, KernelCall
 from ..torch_text.generated import Launch, Module, read_module
 
+#: For a stage, ``"AFTER_POST_GRAD.0"``, the captured node of each of its nodes, where it is known.
+Captured = Mapping[str, Mapping[str, str]]
 
-def graph_kernels(graph: CompiledGraph) -> tuple[Kernel, ...]:
+
+def graph_kernels(graph: CompiledGraph, captured: Captured = MappingProxyType({})) -> tuple[Kernel, ...]:
     """Return the kernels of a graph with their calls, by its stages ``AFTER_POST_GRAD``."""
     stages = [stage for stage in graph.stages if stage.stage == "AFTER_POST_GRAD"] or [
         stage for stage in graph.stages if stage.stage in ("Forward_graph", "Backward_graph")]
@@ -33,7 +37,7 @@ def graph_kernels(graph: CompiledGraph) -> tuple[Kernel, ...]:
     for kernel in graph.kernels:
         module = read_module(kernel.text)
         key = _stage_of(module, graphs)
-        assigned = assign(module, graphs.pop(key)) if key else [
+        assigned = assign(module, graphs.pop(key), captured.get(key, {})) if key else [
             (launch.definition.nodes if launch.definition is not None else (), True) for launch in module.launches]
         calls = tuple(
             KernelCall(launch.name, launch.kind, launch.definition.line if launch.definition is not None else 0,
@@ -51,10 +55,12 @@ def _stage_of(module: Module, graphs: Mapping[str, Graph]) -> str:
     return next(iter(same or [key for key, of in inputs.items() if names and set(names) <= set(of)]), "")
 
 
-def assign(module: Module, graph: Graph) -> list[tuple[tuple[str, ...], bool]]:
+def assign(
+    module: Module, graph: Graph, captured: Mapping[str, str] = MappingProxyType({})
+) -> list[tuple[tuple[str, ...], bool]]:
     """Return ``(nodes in the graph's order, inferred)`` of each call in ``module.launches``."""
     flow = Flow(module, graph)
-    match_libraries(flow)
+    match_libraries(flow, captured)
     _note_results(flow)
     computed: dict[int, set[str]] = {index: {name} for name, index in flow.launched.items()}
     for index in range(len(module.launches) - 1, -1, -1):
@@ -189,7 +195,7 @@ def _note_results(flow: Flow) -> None:
 
 
 # --- Library kernels ---------------------------------------------------------------------------------
-def match_libraries(flow: Flow) -> None:
+def match_libraries(flow: Flow, captured: Mapping[str, str]) -> None:
     """Match calls of library kernels to nodes, in order, each with the one that fits best."""
     by_operation: dict[str, list[Node]] = {}
     by_input: dict[tuple[str, str], list[Node]] = {}
@@ -208,7 +214,8 @@ def match_libraries(flow: Flow) -> None:
             node for name in operations for node in by_operation.get(name, ()) if node.name not in flow.launched]
         if not candidates:
             continue
-        best = max(candidates, key=functools.partial(_agreement, flow, launch, known))
+        best = max(candidates, key=lambda node: _agreement(flow, launch, known, node, {
+            node.name, captured.get(node.name, "").rpartition(".")[2]}))
         flow.launched[best.name] = index
         flow.libraries.add(index)
         for value in launch.writes[:1]:
@@ -233,13 +240,19 @@ def _operations(launch: Launch) -> list[str]:
     return list(dict.fromkeys([plain, *CALLED.get(plain, "").split()]))
 
 
-def _agreement(flow: Flow, launch: Launch, known: Sequence[str], node: Node) -> tuple[float, int]:
-    """Return how well a call, of which some inputs are known, fits a node; of equals the first is the greater."""
+def _agreement(
+    flow: Flow, launch: Launch, known: Sequence[str], node: Node, names: set[str]
+) -> tuple[float, int]:
+    """Return how well a call, of which some inputs are known, fits a node; of equals the first is the greater.
+
+    Args:
+        names: of the node, as torch may name it above the call.
+    """
     wanted = [flow.base(name) for name in node.inputs]
     score = sum(3.0 if name in wanted else -4.0 for name in known)
     score += sum(2.0 if flow.fits(value, node.name) else -2.0 for value in launch.writes[:1])
-    if node.name in launch.sources:
-        score += 4.0 if node.name == launch.sources[-1] else 2.0
+    if not names.isdisjoint(launch.sources):
+        score += 4.0 if launch.sources[-1] in names else 2.0
     return score, -flow.order[node.name]
 
 
