@@ -23,7 +23,6 @@ from .fold_expressions import effect_of
 from .frames import Frame, outer_ends
 
 if TYPE_CHECKING:
-    from .analysis import Analysis
     from .walk import Walker
 
 
@@ -51,7 +50,7 @@ class Loop:
 def loop_exit(walker: Walker, loop: Loop) -> int | None:
     """Return the target of ``break``; ``None`` where nothing leads out."""
     edges = _Edges(walker, loop)
-    likeliest = _outermost(walker, loop, _likeliest(walker, loop, edges))
+    likeliest = _likeliest(walker, loop, edges)
     others = [] if loop.normal_exit is None else [loop.normal_exit]
     others += sorted(edges.targets, key=lambda id: -walker.analysis.weight[id])
     ranked = [likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)]
@@ -285,23 +284,6 @@ def is_small_exit(walker: Walker, id: int) -> bool:
 
 
 # --- the likeliest -------------------------------------------------------------------------------------
-def _outermost(walker: Walker, loop: Loop, chosen: int | None) -> int | None:
-    """Return the chosen exit, or an end of the loop around.
-
-    To those only ``break`` leads from inside, or a ``return`` of its own.
-    """
-    blocks, body = walker.cfg.blocks, loop.body
-    ends = {
-        end for end in outer_ends(loop.frame, None)
-        if end not in body and not (blocks[end].end == "return" and is_small_exit(walker, end))
-    }
-    if not ends or chosen in ends:
-        return chosen
-    starts = [succ for id in body for succ in blocks[id].successors if succ not in body and succ != loop.normal_exit]
-    missed = first_of(walker, ends, starts, body if chosen is None else body | {chosen})
-    return missed.pop() if len(missed) == 1 else chosen
-
-
 def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
     if loop.normal_exit is not None:
         return _beside_normal_exit(walker, loop, loop.normal_exit, edges)
@@ -311,7 +293,9 @@ def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
         return loop.follow
     ends = outer_ends(loop.frame, loop.follow)
     candidates = [target for target in edges.targets if target not in ends]
-    return _endless_exit(walker, loop, candidates, ends) if candidates else edges.targets[0]
+    blocks, weight = walker.cfg.blocks, walker.analysis.weight
+    return max(candidates or edges.targets,
+               key=lambda id: (blocks[id].end != "raise", not is_small_exit(walker, id), weight[id]))
 
 
 def _first_common(
@@ -367,63 +351,10 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
         return common
     lone = [target for target in others if target in ends]
     if lone:
-        return _skips_else(loop, normal_exit, lone, edges)
+        return lone[0]
     breaks = [target for target in edges.strong if target != normal_exit]
     return max(breaks, key=lambda id: analysis.weight[id]) if breaks else normal_exit
 
-
-def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) -> int:
-    """Return the target of a break out of the loop that skips the ``else`` clause."""
-    if loop.follow is not None and loop.follow in lone:
-        return loop.follow
-    sure = [target for target in lone if target in edges.strong]
-    if sure:
-        return sure[0]
-    return lone[0] if loop.frame.jump(lone[0]) is None else normal_exit
-
-
-def _endless_exit(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
-    """Return the exit of a loop that never ends normally: the place after it that most leads to."""
-    analysis, blocks = walker.analysis, walker.cfg.blocks
-    if len(candidates) == 1 and _dominates_rest(analysis, loop, candidates[0]) and (
-            blocks[candidates[0]].end != "raise" and not is_small_exit(walker, candidates[0])):
-        return candidates[0]  # (no other could rank higher: so consecutive loops are not examined once more)
-    avoid = loop.body | ends
-    region = reach(walker, candidates, avoid)
-    merged = [
-        id for id in region
-        if id not in candidates and len(analysis.preds[id]) > 1 and analysis.dominates(loop.head, id)
-    ]
-    reached_from = [reach(walker, [id], avoid) for id in candidates]
-    goes_on = _leading_to(analysis, region, [
-        id for id in region
-        if not analysis.dominates(loop.head, id) or any(succ in ends for succ in blocks[id].successors)])
-
-    def rank(id: int) -> tuple[bool, bool, bool, int, int, int]:
-        leading = sum(id in region for region in reached_from)
-        return (id in goes_on, blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
-                -analysis.tree.number[id])
-
-    return max(candidates + merged, key=rank)
-
-
-def _dominates_rest(analysis: Analysis, loop: Loop, id: int) -> bool:
-    """Return whether a block dominates all that the head of a loop does, but for the loop."""
-    blocks = analysis.cfg.blocks
-    return id not in loop.body and analysis.dominates(loop.head, id) and analysis.weight[loop.head] == (
-        analysis.weight[id] + sum(1 + len(blocks[each].ops) for each in loop.body))
-
-
-def _leading_to(analysis: Analysis, region: set[int], goals: list[int]) -> set[int]:
-    """Return the blocks of a region from which control can come to one of ``goals`` inside of it."""
-    seen = set(goals)
-    work = list(goals)
-    while work:
-        for id in analysis.preds[work.pop()]:
-            if id in region and id not in seen:
-                seen.add(id)
-                work.append(id)
-    return seen
 
 
 # --- Where loops are, and the places that they lead to ---------------------------------------
