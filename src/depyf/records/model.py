@@ -1,6 +1,7 @@
 """Records of what watching ``torch.compile`` yields: plain and immutable.
 
-They refer to no objects of torch's, so that every view can be made again later, elsewhere and without torch::
+They refer to no objects of torch's, so that every view can be made again later, elsewhere and without torch.
+docs/records.md says more of each field. An empty text, or ``None``, is what is not known::
 
     Capture                                   the whole run
       compilations: tuple[Compilation]        in the order in which torch began them
@@ -73,21 +74,16 @@ class SourceLocation:
 class UserFunction:
     """The function that the user means by a frame (:mod:`depyf.capture.user_function`)."""
 
-    # `"LlamaModel.forward"`, `"main.step"`, `"lambda at line 12"`; of a resume function the function that it
-    # continues
-    name: str
+    name: str  # `"LlamaModel.forward"`, `"lambda at line 12"`; of a resume function, of what it continues
     location: SourceLocation | None = None  # where it begins
-    # what it is called through, outermost first: the first is what torch compiled
-    wrappers: tuple[SourceLocation, ...] = ()
+    wrappers: tuple[SourceLocation, ...] = ()  # as in `Frame`
 
 
 @frozen
 class Guard:
     """One condition that must hold for a cache entry to be used."""
 
-    # valid Python over `L` (locals), `G` (globals) and the `___`-helpers; tensor guards read
-    # `check_tensor(L['a'], dtype=..., ...)`
-    expression: str
+    expression: str  # Python over `L` (locals) and `G` (globals): `check_tensor(L['a'], dtype=..., ...)`
     source: str  # the guarded object as an expression, `"L['a']"`; `""` for global state
     kind: str  # torch's guard type, `"TENSOR_MATCH"`
     raw: str  # torch's own text, verbatim
@@ -108,8 +104,7 @@ class TransformedCode:
     """The code that Dynamo made of a frame."""
 
     compile_id: CompileId
-    # legal Python name of the frame's function (`toy_example`, `LlamaModel_forward`, `__resume_at_102_2`)
-    function_name: str
+    function_name: str  # as in `Frame.name`
     source: CodeText  # what people read (simplified)
     exact: CodeText | None  # the same with nothing simplified, when it differs; else `None`
     arguments: tuple[str, ...]  # parameter names
@@ -131,8 +126,7 @@ class CacheEntry:
     graph_names: tuple[str, ...]
     resume_names: tuple[str, ...] = ()
     guards_file: str = ""  # its conditions, a file in the dump
-    # its place in the order in which torch tried the versions when the run ended; `None` where that is not known.
-    # (Torch begins with the one that was used last; those that it gave up are the last.)
+    # its place in the order in which torch tried the versions when the run ended: the one that was used last is first
     tried: int | None = None
 
 
@@ -157,18 +151,14 @@ class Frame:
     freevars: tuple[str, ...]  # names of captured variables
     entries: tuple[CacheEntry, ...]  # what was compiled; empty if it was only run or skipped
     signature: str = ""  # the parameters as in a `def`
-    # the name in the user's words (`LlamaModel.forward`); of a resume function that of the continued function
-    title: str = ""
-    # of a resume function, the user's expressions of the values on the stack at the break (`___stack0`,
-    # `___stack1`, ...); `""` for one that is not known
-    stack: tuple[str, ...] = ()
-    # what the function is called through, outermost first. The first is what torch compiled: the code name, arguments,
-    # free variables and signature are its.
+    title: str = ""  # in the user's words (`LlamaModel.forward`); of a resume function, that of what it continues
+    stack: tuple[str, ...] = ()  # of a resume function, the user's expressions of `___stack0`, `___stack1`, ...
+    # what it is called through, outermost first. The first is what torch compiled: code name, arguments, free variables
+    # and signature are its.
     wrappers: tuple[SourceLocation, ...] = ()
     branch: Branch | None = None  # that a resume function continues; `None` where that is not known
     asked: bool = False  # torch was asked to compile it: it was called
-    # torch left this resume function to plain Python, since no tensor was among the variables of its frame
-    without_tensors: bool = False
+    without_tensors: bool = False  # torch left this resume function to plain Python: its frame had no tensor
 
     def may_be_of(self, code_name: str, location: SourceLocation | None) -> bool:
         """Return whether a code object of this name and place may be the frame's; an unknown place may be any."""
@@ -197,9 +187,7 @@ class Caller:
 class ModuleCall:
     """One call of an ``nn.Module`` while a graph was captured."""
 
-    # from the compiled module, as `named_modules()` names it: `"layers.0.q_proj"`. For a compiled function it
-    # begins with the name of the variable of the module.
-    path: str
+    path: str  # from the compiled module, `"layers.0.q_proj"`; in a function, from the variable of a module
     cls: str  # `"Linear"`
     outer: int = -1  # index in `GraphStage.modules` of the call that it was made in; -1 for an outermost one
     nodes: tuple[str, ...] = ()  # names of the nodes made in it and in no call within it, in order
@@ -210,31 +198,25 @@ class GraphInput:
     """A parameter of a captured graph."""
 
     name: str  # torch's, `"L_self_modules_norm_parameters_weight_"`
-    # how torch reads it from the frame, `"L['self']._modules['norm']._parameters['weight']"`; empty where that
-    # is not known
-    source: str = ""
+    source: str = ""  # how torch reads it from the frame, `"L['self']._modules['norm']._parameters['weight']"`
 
 
 @frozen
 class GraphStage:
     """A graph at one stage."""
 
-    # `Captured_Graph`, `Joint_graph`, `Forward_graph`, `Backward_graph`, `AFTER_POST_GRAD`; or an internal
-    # stage's name
-    stage: str
+    stage: str  # `Captured_Graph`, `Joint_graph`, `AFTER_POST_GRAD`, ... (:mod:`.naming`)
     index: int  # 0, 1, ... within the stage of one graph
     text: str  # the graph as Python source with shape, dtype, device and user line as comments
     internal: bool = False  # written only on request
     compile_id: CompileId | None = None
     file: str = ""  # its file in the dump
-    # the calls of modules that its nodes were made in, where torch recorded them (it does so for the captured graph;
-    # :mod:`depyf.provenance` infers those of the others). In the order in which they began; a node of the frame itself
-    # is in none.
+    # of the captured graph, the calls of modules that its nodes were made in, in the order in which they began
+    # (:mod:`depyf.provenance` infers those of other stages)
     modules: tuple[ModuleCall, ...] = ()
     outline: str = ""  # its outline by module, a file in the dump
     inputs: tuple[GraphInput, ...] = ()  # of the captured graph, in order, where torch says what they are
-    # of the captured graph: the user's lines that led to nodes for which torch prints a place in its own code
-    callers: tuple[Caller, ...] = ()
+    callers: tuple[Caller, ...] = ()  # of the captured graph: of nodes for which torch prints a place of its own
     shown_as: str = ""  # of a stage that a backend showed, the name that the backend gave it
 
     @property
@@ -248,16 +230,12 @@ class KernelCall:
     """One call of a kernel in a generated module."""
 
     name: str  # `"cpp_fused_add_relu_0"`, `"triton_poi_fused_add_0"`, `"extern_kernels.mm"`
-    # `"C++"`, `"Triton"`, the same with `" template"`, `"extern"` for a library's, or what torch calls the
-    # compiler
-    kind: str
+    kind: str  # `"C++"`, `"Triton"`, the same with `" template"`, `"extern"` for a library's, or torch's word
     line: int = 0  # of its definition in `Kernel.text`, from 1; 0 for a library's
     call_line: int = 0
     nodes: tuple[str, ...] = ()  # nodes of the graph `Kernel.stage` that it computes, in the graph's order
-    # the nodes were inferred from the data flow (:mod:`depyf.provenance.kernel_mapping`); else torch names them
-    inferred: bool = True
-    # nodes of the captured graph, or of the backward one, that torch names above the call
-    sources: tuple[str, ...] = ()
+    inferred: bool = True  # (:mod:`depyf.provenance.kernel_mapping`); else torch names the nodes
+    sources: tuple[str, ...] = ()  # nodes of the captured or the backward graph that torch names above the call
 
 
 @frozen
@@ -315,13 +293,11 @@ class ExpressionStep:
 class ExportIssue:
     """Something that ``torch.export`` could not know, and decided."""
 
-    # `"failed"` (an exception), `"fixed"` (a size has one value only), `"guard"` (a condition on sizes was evaluated),
-    # `"data"` (a condition on data was taken from the real tensors), `"no fake kernel"` or `"wrong fake kernel"` (of a
-    # custom operator)
+    # `"failed"` (an exception), `"fixed"` (a size), `"guard"` (a condition on sizes), `"data"` (a condition on data),
+    # `"no fake kernel"` or `"wrong fake kernel"` (of a custom operator)
     kind: str
     subject: str  # the condition, the size, the operator, or the type of the exception
-    # what the condition was taken for, `"False"`; the value of the size; the message; of a wrong kernel what differs
-    outcome: str = ""
+    outcome: str = ""  # what the condition was taken for; the size's value; the message; what is wrong of a kernel
     location: SourceLocation | None = None  # the user's line
     values: tuple[tuple[str, str], ...] = ()  # local variables there, and what symbols are
     steps: tuple[ExpressionStep, ...] = ()  # of a condition: how it was computed, the last step first
@@ -337,20 +313,14 @@ class CompiledGraph:
     backend: str
     stages: tuple[GraphStage, ...] = ()
     kernels: tuple[Kernel, ...] = ()
-    # of a graph without a Dynamo frame: the function that was called (`compile_fx`), and the line that called it. The
-    # compile id is then of no frame of torch's.
+    # of a graph without a Dynamo frame (its compile id is of none): the function called, `compile_fx`, and where
     call: SourceLocation | None = None
-    # that function is one of torch's compilers; otherwise it is the user's, and showed a graph
-    by_compiler: bool = True
-    # the name of the graph that the backend split; this graph, `__compiled_fn_1.submod_0`, is one of its pieces,
-    # compiled alone. Empty for whole graphs.
-    piece_of: str = ""
-    # what Inductor reported of its code: the collectives in their order, all that runs with its estimated time, how
-    # Triton kernels were tuned; and what `torch.export` decided
-    collectives: tuple[str, ...] = ()
+    by_compiler: bool = True  # that function is one of torch's compilers; else it is the user's, and showed a graph
+    piece_of: str = ""  # of a piece that was compiled alone, `__compiled_fn_1.submod_0`: the graph that was split
+    collectives: tuple[str, ...] = ()  # of Inductor's code, in order, like what follows
     schedule: tuple[ScheduledOperation, ...] = ()
     triton: tuple[TritonKernel, ...] = ()
-    issues: tuple[ExportIssue, ...] = ()
+    issues: tuple[ExportIssue, ...] = ()  # what `torch.export` decided
     phases: tuple[Phase, ...] = ()  # of a graph without a frame: time by part, where torch reported it
 
     @property
@@ -381,10 +351,8 @@ class NamedValue:
     """What torch knew of a local variable where a graph broke."""
 
     name: str
-    # of the value, `"Tensor"`, `"Parameter"`, `"int"`, `"list"`; `""` where that is not known
-    type: str = ""
-    # of a tensor, a size that torch leaves open by its symbol: `("4", "s27")`; `None` for other values
-    shape: tuple[str, ...] | None = None
+    type: str = ""  # `"Tensor"`, `"Parameter"`, `"int"`, `"list"`
+    shape: tuple[str, ...] | None = None  # of a tensor, with torch's symbols for open sizes: `("4", "s27")`
     dtype: str = ""  # of a tensor: `"float32"`, `"cpu"`
     device: str = ""
     requires_grad: bool = False  # of a tensor
@@ -407,12 +375,9 @@ class GraphBreak:
     stack: tuple[SourceLocation, ...] = ()  # the user's stack, outermost first; its last is where the break is
     skips_function: bool = False  # because of it, torch runs the whole function in plain Python
     raw: str = ""  # torch's own text
-    # the number of places of `stack` in the compiled frame and what was inlined into it; 0 where unknown
-    depth: int = 0
-    # why the function could not continue after the break: torch's heading, `"graph break in loop"`, and sentences
-    gave_up: str = ""
-    # the local variables of the function that the break is in; empty where that is not known (a log)
-    values: tuple[NamedValue, ...] = ()
+    depth: int = 0  # the number of places of `stack` in the compiled frame and what was inlined into it
+    gave_up: str = ""  # why the function could not continue after it: `"graph break in loop"`, and sentences
+    values: tuple[NamedValue, ...] = ()  # local variables of the function that it is in; none in a log
 
     @property
     def location(self) -> SourceLocation | None:
@@ -432,9 +397,7 @@ class GuardFailure:
     cause: SourceLocation | None = None  # the user's line that made Dynamo guard, if known
     subject: str = ""  # what was compared, as Python (`"a.size()[0]"`, `"len(cache)"`) or in words
     hint: str = ""  # torch's advice
-    # what torch says that the value belongs to: `"parameter"` (a size of one), `"module"` (a whole number that is
-    # an attribute of one); `""` where it says nothing
-    owner: str = ""
+    owner: str = ""  # what the value belongs to: `"parameter"` (a size of one), `"module"` (a number in one)
 
 
 @frozen
@@ -449,8 +412,7 @@ class SymbolDecision:
     value: str = ""  # the value seen when compiling; `""` where there is none
     range: str = ""  # torch's value range, `"[2, int_oo]"`
     reason: str = ""  # torch's word for why it was fixed
-    # the user's line; of a condition that a backend asks for, that of Inductor's or of the program's backend
-    location: SourceLocation | None = None
+    location: SourceLocation | None = None  # the user's line, or that of the backend that asks for a condition
     stack: tuple[SourceLocation, ...] = ()  # the places in the program's backend that led to its line, outermost first
 
 
@@ -470,8 +432,7 @@ class CacheLookup:
     outcome: str  # `"hit"`, `"miss"` or `"bypass"`
     reason: str = ""  # why it was bypassed
     key: tuple[CacheKeyPart, ...] = ()  # its parts, where they are known (Inductor's cache)
-    # those of `torch._inductor.config` that were not at their default: `"max_autotune = True"`
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # of `torch._inductor.config`, not at their default: `"max_autotune = True"`
 
 
 @frozen
@@ -509,34 +470,25 @@ class Compilation:
     function: str = ""  # torch's `co_name`; `""` if it is not known
     location: SourceLocation | None = None  # where the function begins
     stack: tuple[SourceLocation, ...] = ()  # who called it, outermost first
-    # `"compiled"`; `"skipped"` (runs in plain Python), `"limit"` (the same, or an exception, as it was recompiled too
-    # often), `"failed"` (an exception reached the user's program or torch fell back), `"open"` (it continued when the
-    # block ended, which was entered inside the backend), `"loaded"` (of a package of versions that were compiled
-    # before), or `"unknown"` (the run ended early)
+    # `"compiled"`; `"skipped"` (runs in plain Python), `"limit"` (likewise, or an exception: recompiled too often),
+    # `"failed"` (an exception, or torch fell back), `"open"` (the block ended first), `"loaded"` (of a package of
+    # versions that were compiled before), or `"unknown"` (the run ended early)
     outcome: str = "unknown"
     failure: Failure | None = None  # why, unless it was compiled
     restarts: tuple[str, ...] = ()  # why tracing began again, one reason for each attempt but the last
     breaks: tuple[GraphBreak, ...] = ()  # graph breaks met in the last attempt or in those that were given up for them
-    # what made torch compile it again, the newest entry first; empty for a first compilation
-    guard_failures: tuple[GuardFailure, ...] = ()
+    guard_failures: tuple[GuardFailure, ...] = ()  # what made torch compile it again, the newest entry first
     symbols: tuple[SymbolDecision, ...] = ()  # decisions about dynamic shapes, in order
     caches: tuple[CacheLookup, ...] = ()  # lookups in torch's caches
     phases: tuple[Phase, ...] = ()  # time by part, backward included
     start: float = 0.0  # seconds since the epoch; 0.0 where unknown
     seconds: float = 0.0  # the whole compilation, backward included
-    # torch's own counts (`guards`, `operations`, `nodes`, `inputs`, `cache_entries` before it,
-    # `all_cache_entries` of the code object, `shape_guards`; `guard_microseconds` that one check of all guards
-    # took torch)
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)  # torch's own: `guards`, `nodes`, `guard_microseconds`, ...
     timeline: tuple[Span, ...] = ()  # what it did when, from 1 ms on, in the order in which it began; backward included
     backward_failure: Failure | None = None  # why the backward graph could not be compiled
     traced: tuple[TracedLines, ...] = ()  # lines that the last attempt came to; empty where that is not known
-    # the function that the user means by it; `None` for a log of `TORCH_TRACE`
-    user_function: UserFunction | None = None
-    # of `torch.compile`, as Python, those of `mode`, `options`, `dynamic` and `fullgraph` that are not at
-    # their default: `{"dynamic": "True"}`. Options of Inductor that are those of a mode are shown as `mode`, as torch
-    # has no more of a mode. What is no plain value is shown as a name, its own or that of its type, and `...` for
-    # what is cut. `None` where that is not known.
+    user_function: UserFunction | None = None  # that the user means by it; `None` for a log of `TORCH_TRACE`
+    # of `torch.compile`, as Python, what is not at its default: `{"dynamic": "True"}`; `None` where that is not known
     arguments: dict[str, str] | None = None
 
     @property
@@ -650,9 +602,7 @@ class EndOfRecording:
     UNSIMPLIFIED: ClassVar[str] = "unsimplified"
 
     full_paths: dict[str, str]  # paths as torch shortened them -> paths
-    # how it is made: `"unsimplified"`: each text once more with nothing simplified; others are those of
-    # :mod:`depyf.run_files`
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # how it is made: with each text `"unsimplified"`, too; others of `run_files`
 
 
 @frozen
@@ -690,8 +640,7 @@ class Capture:
     functions: tuple[CompiledFunction, ...] = ()
     graphs: tuple[CompiledGraph, ...] = ()
     notes: tuple[str, ...] = ()
-    # the versions, the command and the date (:mod:`depyf.records.run_directory`)
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)  # versions, command and date (`run_directory`)
     compilations: tuple[Compilation, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     unwritten: Unwritten | None = None
