@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -110,22 +110,18 @@ class Tensor(Condition):
     def layout(self) -> str:
         """Empty for a contiguous tensor; ``"channels last"``; otherwise its strides."""
         for layout, order in orders_of_dimensions(len(self.size)):
-            if self._like(order):
+            wanted: int | None = 1
+            # (The stride of a single item is never used.)
+            for size, stride in ((self.size[k], self.stride[k]) for k in order):
+                if size == 1 and stride is not None:
+                    continue
+                if stride is None or stride != wanted:
+                    break
+                wanted = None if size is None else wanted * size
+            else:
                 return layout if layout != "contiguous" else ""
         strides = ", ".join("any" if each is None else str(each) for each in self.stride)
         return f"strides ({strides}{',' * (len(self.stride) == 1)})"
-
-    def _like(self, order: Iterable[int]) -> bool:
-        """Return whether strides grow in this order of dimensions, the innermost first."""
-        wanted: int | None = 1
-        for k in order:
-            if self.size[k] == 1 and self.stride[k] is not None:
-                continue  # its stride is never used
-            if self.stride[k] is None or self.stride[k] != wanted:
-                return False
-            size = self.size[k]
-            wanted = None if wanted is None or size is None else wanted * size
-        return True
 
 
 def orders_of_dimensions(count: int) -> Iterator[tuple[str, Sequence[int]]]:
@@ -332,20 +328,17 @@ def distinguished(versions: Sequence[Sequence[Condition]]) -> list[list[Conditio
     """Return the conditions of all versions, with which object is meant where they want different ones.
 
     ``check_same_object(f.__code__, 'code')`` of two versions is ``'code of rhs at app.py:5'`` in one of them and
-    ``'code of <lambda> at app.py:9'`` in the other. Objects that nothing names are numbered.
+    ``'code of <lambda> at app.py:9'`` in the other. Objects that nothing names are numbered, like those of one name.
     """
     objects: dict[str, dict[str, str]] = {}
     for one in (each for version in versions for each in version):
         if isinstance(one, SameObject) and one.identity:
             objects.setdefault(one.text, {})[one.identity] = one.which
-    names = {text: _distinct(which) for text, which in objects.items() if len(which) > 1}
+    names: dict[str, dict[str, str]] = {}
+    for text, which in objects.items():
+        if (taken := list(which.values())) and len(taken) > 1:
+            names[text] = {identity: name if name and taken.count(name) == 1 else f"{name} (no. {number})".lstrip()
+                           for number, (identity, name) in enumerate(which.items(), 1)}
     return [[replace(one, name=f"{one.name or 'object'}{' of' if one.name == 'code' else ''} {known[one.identity]}")
              if isinstance(one, SameObject) and one.identity and (known := names.get(one.text)) else one
              for one in version] for version in versions]
-
-
-def _distinct(which: Mapping[str, str]) -> dict[str, str]:
-    """Return a name for each object by its id; what has none, or that of another, has a number."""
-    taken = list(which.values())
-    return {identity: name if name and taken.count(name) == 1 else f"{name} (no. {number})".lstrip()
-            for number, (identity, name) in enumerate(which.items(), 1)}

@@ -66,7 +66,12 @@ class Reader:
         read = [self._one(guard, objects) for guard in recorded]
         keys = Keys(read)
         result: dict[str, Condition] = {}
-        for one in (_by_key(each, keys) for each in read):
+        for one in read:
+            if keys.named(one.text) != one.text:
+                one = one.renamed(keys.named)
+                if isinstance(one, guards.Comparison) and (
+                        one.left.startswith(f"{one.subject}[") and one.left.endswith("]")):
+                    one = replace(one, subject=one.left)  # (torch names the dictionary)
             result.setdefault(one.text, one)
         implied = {text for one in result.values() for text in _implied_by(one)}
         return [one for one in result.values() if one.text not in implied]
@@ -83,7 +88,12 @@ class Reader:
         return self._made[key]
 
     def _condition(self, guard: Guard, objects: Collection[str]) -> Condition:
-        section, root = self._section(guard.source or guard.expression, objects)
+        # Of two variables, the one that a call can change more easily.
+        found = [(OBJECTS if name in objects else GLOBALS if scope == "G" else CLOSURE if (
+            name in self._frame.freevars) else ARGUMENTS, name)
+            for scope, name in _ROOT.findall(guard.source or guard.expression)]
+        section, root = min(found, key=lambda each: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS).index(each[0]),
+                            default=(STATE, ""))
         source = self._without_clashes(guard.source)
         return typed(self._without_clashes(guard.expression), subject=words(source), section=section, root=root,
                      kind=guard.kind, source=source, cause=guard.cause)
@@ -94,12 +104,6 @@ class Reader:
             return expression
         return _ROOT.sub(lambda match: f"globals()[{match['name']!r}]" if (
             match["scope"] == "G" and match["name"] in self._local) else match[0], expression)
-
-    def _section(self, text: str, objects: Collection[str]) -> tuple[str, str]:
-        """Return the section of a condition and its variable; of two, that which a call can change more easily."""
-        found = [(OBJECTS if name in objects else GLOBALS if scope == "G" else CLOSURE if (
-            name in self._frame.freevars) else ARGUMENTS, name) for scope, name in _ROOT.findall(text)]
-        return min(found, key=lambda each: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS).index(each[0]), default=(STATE, ""))
 
 
 class Keys:
@@ -140,16 +144,6 @@ def keys_in(path: str) -> Iterator[tuple[str, str]]:
         yield path[: key.start()], key[0][1:-1]
 
 
-def _by_key(one: Condition, keys: Keys) -> Condition:
-    """Return a condition with items of dictionaries by their keys."""
-    if keys.named(one.text) == one.text:
-        return one
-    named = one.renamed(keys.named)
-    if isinstance(named, guards.Comparison) and named.left.startswith(f"{named.subject}[") and named.left.endswith("]"):
-        return replace(named, subject=named.left)  # (torch names the dictionary)
-    return named
-
-
 def _implied_by(one: Condition) -> Iterator[str]:
     """Yield other conditions that a condition implies: where torch compares a value it compares its type."""
     if isinstance(one, guards.Comparison) and one.sign == "==":
@@ -178,13 +172,8 @@ def condition_of(guard: Guard) -> Condition:
     return replace(made, inference=inference_of(guard.raw)) if isinstance(made, Tensor) else made
 
 
-def in_words(expression: str) -> str:
-    """Return a condition in the user's words."""
-    return typed(expression).text
-
-
 def typed(expression: str, **about: Any) -> Condition:
-    """Return a condition with these fields; a subject that is not given is taken from the text."""
+    """Return a condition with these fields; a subject that is not given is the longest path in the text."""
     about = {"subject": "", **about}
     made = _helper_condition(expression, about)
     if made is not None:
@@ -197,7 +186,8 @@ def typed(expression: str, **about: Any) -> Condition:
     if text.endswith(("True", "False", "None")):
         text = re.sub(r" == (True|False|None)$", r" is \1", text)
     if not about["subject"] and about.get("section", STATE) != STATE:
-        about["subject"] = _longest_path(text)
+        paths = [path for path in _PATH.findall(text) if path not in ("not", "is", "and", "or", "type", "None")]
+        about["subject"] = max(paths, key=lambda path: (path.count("[") + path.count("."), len(path)), default="")
     made = _text_condition(text, parsed_expression(text), about)
     return made if made is not None and made.text == text else guards.Other(**about, expression=text)
 
@@ -292,9 +282,3 @@ def in_shape_words(text: str) -> str:
 
 def _numbers(items: str) -> tuple[int | None, ...]:
     return tuple(int(item) if item.strip().lstrip("-").isdigit() else None for item in items.split(",") if item.strip())
-
-
-def _longest_path(text: str) -> str:
-    """Return the longest path in a text: what a condition without an owner is about."""
-    paths = [path for path in _PATH.findall(text) if path not in ("not", "is", "and", "or", "type", "None")]
-    return max(paths, key=lambda path: (path.count("[") + path.count("."), len(path)), default="")

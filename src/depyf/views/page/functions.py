@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...model.reading import in_words
+from ...model.reading import typed
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import CompiledGraph, Frame, GraphStage, GuardFailure, SourceLocation
 from ...records.naming import ADJECTIVES, direction, title
@@ -94,7 +94,8 @@ def _guards(run: Run, version: Version, document: int) -> Json:
     failures = [failure for compilation in run.capture.compilations for failure in compilation.guard_failures
                 if failure.entry is not None and failure.entry.key == entry.compile_id.key]
     shown = guard_groups(version)
-    of_groups, rest = failed([(one.subject, [text for text, _ in one.conditions]) for one in shown], failures, in_words)
+    of_groups, rest = failed(
+        [(one.subject, [text for text, _ in one.conditions]) for one in shown], failures, lambda text: typed(text).text)
     groups = []
     for one, bad in zip(shown, of_groups):
         differences = _differences([each for failures in bad.values() for each in failures])
