@@ -164,7 +164,7 @@ LOST = {
 @pytest.mark.parametrize("name", NAMES)
 def test_torch_without_a_name(name, plain, whole, tmp_path, monkeypatch, capfd):
     api = getattr(private_api, name)
-    gone = replace(api, places=("torch:gone_in_this_version",), key=api.key and "gone_in_this_version")
+    gone = replace(api, places="torch:gone_in_this_version", key=api.key and "gone_in_this_version")
     monkeypatch.setattr(private_api, name, gone)
     monkeypatch.setattr(private_api, "TABLE", tuple(gone if each is api else each for each in private_api.TABLE))
     with warned(0):
@@ -559,7 +559,7 @@ def test_two_debug_blocks_that_end_in_the_wrong_order(lacking, tmp_path, monkeyp
 
     if lacking:
         monkeypatch.setattr(private_api, lacking, replace(
-            getattr(private_api, lacking), places=("torch:gone_in_this_version",)))
+            getattr(private_api, lacking), places="torch:gone_in_this_version"))
     before = state_of_torch()
     missed = ([], [])
     first, second = no_compilation(missed[0].append), no_compilation(missed[1].append)

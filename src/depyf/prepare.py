@@ -58,7 +58,7 @@ class prepare_debug(contextlib.ContextDecorator):
     Raises:
         TypeError, ValueError: wrong arguments.
         ModuleNotFoundError: torch is not installed.
-        TorchTooOld: it is older than 2.2.
+        TorchTooOld: it is older than 2.6.
         DirectoryError: the directory cannot be used.
     """
 

@@ -7,15 +7,16 @@ here is reported once and never reaches the program.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import linecache
 import os
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from .. import budgets, guarded, reading
@@ -27,7 +28,6 @@ from ..records.model import (
     CompileId,
     EndOfRecording,
     GraphInput,
-    NamedValue,
     SourceFile,
     SourceLocation,
     TracedLines,
@@ -118,47 +118,41 @@ class Session:
     def start(self) -> None:
         """Install every hook that this torch allows; notes say what is not captured without the others.
 
-        Hooks on what only some backends use are installed when torch imports that.
+        Hooks on what only some backends use are installed when torch imports the module that defines a name.
         """
-        for what, install in (
-            ("compilation inside compiled frames", hooks.never_compile),
-            ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_line))),
-            ("resume functions of closures", lambda: resume_code.install(self._report)),
-            ("frames without tensors", lambda: hooks.on_frame(self._safely(self._on_frame))),
-            ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
-            ("graphs of the structured trace", lambda: trace_events.on_trace(
-                self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
-            ("captured graphs", lambda: hooks.on_captured_graph(
-                self._safely(self._before_backend), self._safely(self._after_backend))),
-            ("graphs that a backend shows", lambda: hooks.on_shown_graph(self._safely(self._on_shown_graph))),
-            ("stances", lambda: hooks.on_stance(self._safely(self._on_stance))),
-            ("caches", lambda: pipeline.watch_caches(self.caches, self.note)),
-        ):
-            self._install(what, install)
-        for api, what, later in (
-            (private_api.AOT_GRAPHS, "linking of aot_eager graphs", lambda: hooks.on_aot_graph(
-                self._safely(self._before_aot), self._safely(self._on_aot_graph))),
-            (private_api.EXPORT, "exports", lambda: hooks.on_export(
-                self._safely(current_compilation.begin_export), self._safely(self._on_export))),
-            (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
-            (private_api.UNFUSED, "Inductor's operations before fusion", lambda: self._watch_operations(
+        safely = self._safely
+        for what, first, install in (
+            ("compilation inside compiled frames", None, hooks.never_compile),
+            ("traced lines", None, lambda: hooks.on_traced_line(safely(self._on_line))),
+            ("resume functions of closures", None, lambda: resume_code.install(self._report)),
+            ("frames without tensors", None, lambda: hooks.on_frame(safely(self.codes.asked))),
+            ("transformed code", None, lambda: hooks.on_bytecode(safely(self._on_bytecode))),
+            ("graphs of the structured trace", None, lambda: trace_events.on_trace(
+                safely(self._on_trace), safely(self._wanted, failed=True))),
+            ("captured graphs", None, lambda: hooks.on_captured_graph(
+                safely(self._before_backend), safely(self._after_backend))),
+            ("graphs that a backend shows", None, lambda: hooks.on_shown_graph(safely(self._on_shown_graph))),
+            ("stances", None, lambda: hooks.on_stance(safely(self._on_stance))),
+            ("caches", None, lambda: pipeline.watch_caches(self.caches, self.note)),
+            ("linking of aot_eager graphs", private_api.AOT_GRAPHS, lambda: hooks.on_aot_graph(
+                safely(self._before_aot), safely(self._on_aot_graph))),
+            ("exports", private_api.EXPORT, lambda: hooks.on_export(
+                safely(current_compilation.begin_export), safely(self._on_export))),
+            ("kernels", private_api.KERNEL_MODULE, lambda: hooks.on_kernel_module(safely(self._on_kernel))),
+            ("Inductor's operations before fusion", private_api.UNFUSED, lambda: self._watch_operations(
                 private_api.UNFUSED, "IR before fusion")),
-            (private_api.FUSED, "Inductor's operations after fusion", lambda: self._watch_operations(
+            ("Inductor's operations after fusion", private_api.FUSED, lambda: self._watch_operations(
                 private_api.FUSED, "IR after fusion")),
-            (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
+            ("entries of caches", private_api.POST_GRAD_KEPT, lambda: (
                 pipeline.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
         ):
-            self._when_imported(api, what, later)
+            module = first.first_place[0] if first is not None else ""
+            if module and importlib.util.find_spec(module) is not None:  # (of a package that is imported)
+                self.undo.append(when_imported(module, functools.partial(self._install, what, install)))
+            else:
+                self._install(what, install)
 
-    def _when_imported(self, api: private_api.PrivateApi, what: str, install: Callable[[], hooks.Undo | None]) -> None:
-        """Install a hook once torch has imported the module that defines a name; at once where torch has none."""
-        module, _ = api.first_place
-        if importlib.util.find_spec(module) is None:  # (of a package that is imported)
-            self._install(what, install)
-            return
-        self.undo.append(when_imported(module, lambda _: self._install(what, install)))
-
-    def _install(self, what: str, install: Callable[[], hooks.Undo | None]) -> None:
+    def _install(self, what: str, install: Callable[[], hooks.Undo | None], imported: ModuleType | None = None) -> None:
         try:
             undo = install()
         except private_api.MissingPrivateApi:
@@ -194,8 +188,7 @@ class Session:
             for graph in self.graphs.all():
                 self.attempt(lambda: self._print_uncompiled(graph), None)
             self.graphs.name_the_rest()
-            note = self.attempt(lambda: events.unread_note(map(self.log.read, self.unread)), "")
-            if note:
+            if note := self.attempt(lambda: events.unread_note(map(self.log.read, self.unread)), ""):
                 self.note(note)
             self._complete(options)
 
@@ -339,11 +332,9 @@ class Session:
             self.graphs.add_stage(graph, stage, text)
         if graph.later is not None and graph.later[0] == stage:
             graph.later = None
-        if compiled is None:
-            return
         if graph_modules.interprets(compiled):
             self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
-        else:
+        elif compiled is not None:
             self.graphs.runs(graph, stage, gm)
 
     def _print_uncompiled(self, graph: GraphBuilder) -> None:
@@ -351,7 +342,6 @@ class Session:
         if graph.later is not None:
             stage, text = graph.later
             self.graphs.add_stage(graph, stage, self._text(text))
-            graph.later = None
         elif self.graphs.has_forward_kernel_only(graph):
             stage = "Backward_graph"
         else:
@@ -395,10 +385,8 @@ class Session:
         if internal:
             name = graph_modules.without_ids(name)
         graph, text = self.graphs.find(gm) or self._graph(), self._text(graph_modules.readable(gm))
-        given_as_captured = name == naming.BEFORE_PRE_GRAD and self.graphs.has(graph, "Captured_Graph", text)
-        if given_as_captured and not self.internal_stages:
-            return
-        self._add_shown(graph, name, text, internal)
+        if self.internal_stages or name != naming.BEFORE_PRE_GRAD or not self.graphs.has(graph, "Captured_Graph", text):
+            self._add_shown(graph, name, text, internal)
 
     def _add_shown(self, graph: GraphBuilder, name: str, text: str, internal: bool = False) -> None:
         self.graphs.add_stage(graph, naming.shown_stage(name), text, internal, shown_as=naming.shown_name(name))
@@ -419,15 +407,14 @@ class Session:
         graph = self.graphs.find(shown if of is None and not isinstance(shown, str) else of)
         if graph is None and of is None:
             graph = self._graph()
+        lacking = f"depyf.stage({naming.shown_name(name)!r}) is not recorded: "
         if graph is None:
-            self.note(f"depyf.stage({naming.shown_name(name)!r}) is not recorded: no graph of this run is "
-                      f"{of if isinstance(of, str) else 'the one given'}")
+            self.note(f"{lacking}no graph of this run is {of if isinstance(of, str) else 'the one given'}")
             return
         try:
             text = f"{shown.rstrip()}\n" if isinstance(shown, str) else self._text(graph_modules.readable(shown))
         except Exception as error:  # the backend's graph
-            self.note(f"depyf.stage({naming.shown_name(name)!r}) is not recorded: the graph cannot be printed "
-                      f"({type(error).__name__}: {error})")
+            self.note(f"{lacking}the graph cannot be printed ({type(error).__name__}: {error})")
             return
         self._add_shown(graph, name, text)
 
@@ -449,31 +436,27 @@ class Session:
     def _is_printed_later(self, stage: str) -> bool:
         return stage in ("Forward_graph", "Backward_graph") and stage in self._graph().printed_later
 
-    def _broken(self) -> tuple[list[tuple[str, int, str, str]], tuple[NamedValue, ...]]:
-        # (An error in depyf loses no more than the variables: the break is recorded without them.)
-        return frame_values.stack(), self.attempt(frame_values.values, ())
-
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         if current_compilation.is_exporting():
             metadata = {name: value for name, value in metadata.items() if name not in events.OF_A_FRAME}
+        # (An error in depyf loses no more than the variables at a break, or the arguments: the event is read after it.)
         self.events.feed(
-            metadata, payload, frame_values.seen_in_recompiled_frame, self._broken,
-            current_compilation.callers, self._function_of_frame, compiled_callables.options_of_inductor,
-            # (An error in depyf loses no more: the event on the compilation is read after this.)
+            metadata, payload, frame_values.seen_in_recompiled_frame,
+            lambda: (frame_values.stack(), self.attempt(frame_values.values, ())), current_compilation.callers,
+            self._function_of_frame, compiled_callables.options_of_inductor,
             lambda: self.attempt(current_compilation.arguments, None))
-        name = trace_table.unread_name(metadata)
-        if name:
+        if name := trace_table.unread_name(metadata):
             self._on_unread(name, metadata, payload)
             return
         what, stage = trace_table.row_of(metadata)
         if what == Has.GRAPH and self._is_printed_later(stage):
             if isinstance(payload, str) and payload:  # (of a backward graph, which is compiled only if it runs)
                 self._graph().later = stage, payload
-            return
-        issue = self.events.export_issue(metadata) if "frame_id" not in metadata else None
-        if issue is not None:
-            self.graphs.add_facts(self._graph(), issues=(issue,))
-        if "frame_id" not in metadata:
+        elif "frame_id" in metadata:
+            self._on_event_of_frame(metadata, payload)
+        else:
+            if issue := self.events.export_issue(metadata):
+                self.graphs.add_facts(self._graph(), issues=(issue,))
             if current_compilation.compile_id() is not None:
                 return
             if isinstance(payload, str):
@@ -482,16 +465,22 @@ class Session:
             if isinstance(metrics, dict) and (found := events.phases(metrics)) and (
                     graph := self.graphs.at_work(current_compilation.current())) is not None:
                 self.graphs.add_facts(graph, phases=found)
-            return
-        compile_id = self.events.compile_id(
+
+    def _on_event_of_frame(self, metadata: dict[str, Any], payload: Any) -> None:
+        ids = self.events.compile_id(
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
-        if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:
-            self._ended(compile_id)
-        if not isinstance(payload, str):
-            return
-        if "dynamo_cpp_guards_str" in metadata:
-            self.codes.guarded_by(compile_id, payload)
-        self._on_text(metadata, payload)
+        if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:  # it is over
+            if tracing := self.tracing.pop(ids.key, None):
+                self.events.traced(ids.key, _in_order(tracing[1]))
+            self.events.ended(ids)
+        if isinstance(payload, str):
+            if "dynamo_cpp_guards_str" in metadata:
+                self.codes.guarded_by(ids, payload)
+            self._on_text(metadata, payload)
+
+    def _function_of_frame(self) -> UserFunction | None:
+        frame = current_compilation.compiled_frame()
+        return record_of(self._meant(frame.code, frame)) if frame is not None else None
 
     def _on_unread(self, name: str, metadata: dict[str, Any], payload: Any) -> None:
         """Record an event that nothing here reads, with the graph that is being compiled; a file of it on request."""
@@ -504,7 +493,7 @@ class Session:
             return
         graph.when_named(lambda: self.unread.append(self.log.append(replace(event, graph=graph.name))))
         if self.internal_stages:
-            self.graphs.add_stage(graph, naming.shown_stage(name), event.text, True, shown_as=naming.shown_name(name))
+            self._add_shown(graph, name, event.text, True)
 
     def _on_text(self, metadata: dict[str, Any], payload: str) -> None:
         """Record what the text of an event is: facts about a graph, or a stage of it."""
@@ -520,16 +509,7 @@ class Session:
         if what == Has.DUMP or not self.graphs.has(graph, text.stage, printed):
             self.graphs.add_stage(graph, text.stage, printed, text.internal, shown_as=text.shown_as)
 
-    def _ended(self, compile_id: CompileId) -> None:
-        """Record that a compilation, or its backward one, is over."""
-        tracing = self.tracing.pop(compile_id.key, None)
-        if tracing is not None:
-            self.events.traced(compile_id.key, _in_order(tracing[1]))
-        self.events.ended(compile_id)
-
     # --- transformed code -------------------------------------------------------------------------
-    def _on_frame(self, code: CodeType, has_tensors: bool) -> None:
-        self.codes.asked(code, has_tensors)
 
     def _on_bytecode(self, original: CodeType, transformed: CodeType) -> CodeType | None:
         ids = self.events.compile_id(*(current_compilation.compile_id() or (-1, self.codes.count(), 0)))
@@ -537,7 +517,13 @@ class Session:
         meant = self._meant(original, frame)
         resumes = resume_code.resume_functions(transformed, frame.namespace if frame is not None else {})
         graph_names = [name for name in transformed.co_names if graph_modules.GRAPH_NAME.match(name)]
-        shown = self._shown_names(ids, transformed, graph_names, resumes)
+        new = [name for name in graph_names if name not in self.graphs.names]
+        for torch_name, graph in zip(new, self.graphs.unnamed(ids)):
+            self.graphs.name(graph, torch_name)
+        # By what names its text shows torch's own globals.
+        shown = {name: self.graphs.names.get(name, name) for name in graph_names} | names_without_ids(transformed)
+        shown |= {name: first for name, first in self.codes.shown_resumes(resumes).items()
+                  if name != first and first not in transformed.co_names}
         facts = "" if frame is None else self.attempt(lambda: snapshot(transformed, frame.values, frame.namespace), "")
         code, bytecode = self.codes.add(
             ids, original, transformed, meant, tuple(shown[name] for name in graph_names), resumes, shown, facts)
@@ -549,19 +535,6 @@ class Session:
         if self.linker is not None:
             self.linker.link_when_debugging(original, transformed, bytecode, self.writer.path_of(bytecode.file))
         return None
-
-    def _shown_names(
-        self, ids: CompileId, code: CodeType, graph_names: list[str], resumes: dict[str, resume_code.Resume],
-    ) -> dict[str, str]:
-        """Name the graphs that transformed code calls; return by what names its text shows torch's own globals."""
-        new = [name for name in graph_names if name not in self.graphs.names]
-        for torch_name, graph in zip(new, self.graphs.unnamed(ids)):
-            self.graphs.name(graph, torch_name)
-        rename = {name: self.graphs.names.get(name, name) for name in graph_names}
-        rename.update(names_without_ids(code))
-        shown = self.codes.shown_resumes(resumes)
-        rename.update({n: first for n, first in shown.items() if n != first and first not in code.co_names})
-        return rename
 
     def _written_at_once(
         self, original: CodeType, transformed: CodeType, bytecode: Bytecode, meant: Meant,
@@ -594,10 +567,6 @@ class Session:
         meant: Meant = self.attempt(lambda: meant_by_frame(code, values, namespace), Meant(code.co_name, code))
         return meant
 
-    def _function_of_frame(self) -> UserFunction | None:
-        frame = current_compilation.compiled_frame()
-        return record_of(self._meant(frame.code, frame)) if frame is not None else None
-
     def _on_stance(self, stance: str) -> None:
         if stance in STANCES:
             self.note(f"{UNDER_STANCE}`{stance}`: meanwhile {STANCES[stance]}")
@@ -613,7 +582,10 @@ class Session:
         self.attempt(self.codes.end, None)
         # Torch names no other files: those of the functions that it compiled, and all that it traced on the way.
         files = dict.fromkeys([*self.codes.own_files(), *self.events.files, *self.graphs.callers()])
-        self._sources = self.attempt(lambda: own_sources(files), ())
+        # (Of files that are on no disk, as cells of notebooks, only the running program knows the texts.)
+        texts = self.attempt(lambda: [(name, "".join(linecache.getlines(name))) for name in files
+                                      if not os.path.exists(name)], [])
+        self._sources = tuple(SourceFile(name, text) for name, text in texts if text)
         for source in self._sources:
             self.log.append(source)
         self._ending = EndOfRecording(self.attempt(lambda: trace_events.cut_paths(files), {}), options)
@@ -629,13 +601,6 @@ class Session:
             self.attempt(lambda: tuple(map(self.log.read, self.unread)), ()))
 
 
-def own_sources(names: Iterable[str]) -> tuple[SourceFile, ...]:
-    """Return the texts of files that are on no disk, as cells of notebooks: only the running program knows them."""
-    texts = {name: "".join(linecache.getlines(name)) for name in names if not os.path.exists(name)}
-    return tuple(SourceFile(name, text) for name, text in texts.items() if text)
-
-
 def _in_order(files: dict[str, set[int]]) -> tuple[TracedLines, ...]:
     ordered = ((name, sorted(line for line in files[name] if isinstance(line, int))) for name in sorted(files))
     return tuple(TracedLines(name, tuple(lines)) for name, lines in ordered if lines)
-

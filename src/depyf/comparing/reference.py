@@ -138,8 +138,8 @@ class Reference:
         given = operations.tensors((args, kwargs))
         if not all(map(_is_plain, given)):
             return func(*args, **kwargs)
-        before = torch.get_rng_state() if operations.draws(func) else None
-        if operations.reads_number(func) and given[0].is_floating_point():
+        before = torch.get_rng_state() if torch.Tag.nondeterministic_seeded in func.tags else None
+        if func is torch.ops.aten._local_scalar_dense.default and given[0].is_floating_point():
             result = func(*args, **kwargs)
             self.scalars[result] = tuple(each.item() for each in self._of(given[0]))
             return result
@@ -276,7 +276,7 @@ def _terms(func: Any, given: list[torch.Tensor], outputs: list[torch.Tensor]) ->
     """Return the approximate number of terms that an operation adds up for one element of its result."""
     sizes = sorted((each.numel() for each in given if each.is_floating_point()), reverse=True)
     result = max((each.numel() for each in outputs), default=0)
-    if operations.is_pointwise(func) or not sizes or not result:
+    if torch.Tag.pointwise in func.tags or not sizes or not result:
         return 1.0
     return max(1.0, math.sqrt(sizes[0] * sizes[1] / result) if len(sizes) > 1 else sizes[0] / result)
 

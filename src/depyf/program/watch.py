@@ -62,7 +62,7 @@ class Watch:
 
     def _wait(self, module: ModuleType) -> None:
         try:
-            first_compilation.before_next(self._moment, module, self._begin)
+            first_compilation.before_next(self._moment.api, self._begin)
         except AttributeError as error:  # another torch
             if self._moment is not first_compilation.FRAME:
                 self._moment = first_compilation.FRAME

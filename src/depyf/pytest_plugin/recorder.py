@@ -390,7 +390,7 @@ class CompileWatch:
     def _wait(self) -> None:
         if self._open and self._module is not None and self._undo is None:
             try:
-                self._undo = first_compilation.before_next(first_compilation.FRAME, self._module, self._first)
+                self._undo = first_compilation.before_next(first_compilation.FRAME.api, self._first)
             except AttributeError as error:  # another torch
                 self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
 

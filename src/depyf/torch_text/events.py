@@ -80,13 +80,6 @@ _PHASES = {
     "gc_time_us": "garbage collection",
     "structured_logging_overhead_us": "structured logging",
 }
-#: The same in seconds, as torch 2.5 has them. (Later versions have both.)
-_PHASES_IN_SECONDS = {
-    "backend_compile_time_s": "AOTAutograd and backend",
-    "inductor_compile_time_s": "inductor",
-    "code_gen_time_s": "inductor code generation",
-    "dynamo_time_before_restart_s": "tracing before restarts",
-}
 _COUNTS = {
     "guard_count": "guards", "graph_op_count": "operations", "graph_node_count": "nodes",
     "graph_input_count": "inputs", "cache_size": "cache_entries", "accumulated_cache_size": "all_cache_entries",
@@ -96,6 +89,8 @@ _COUNTS = {
 _SHORTEST = 0.001
 #: Number of finished compilations in memory: they nest, and a backward graph follows its forward graph.
 AT_HAND = 8
+#: The stack of a graph break, ``(file, line, function, text)``, and the local variables there.
+_Broken = tuple[Iterable[tuple[str, int, str, str]], tuple[NamedValue, ...]]
 #: Name and place of a frame's function, and the user's function.
 _Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
 AT_LIMIT = "FailOnRecompileLimitHit"  # (raised where `fullgraph=True` is set)
@@ -154,6 +149,7 @@ class _Builder:
     def update(self, **fields: Any) -> None:
         """Set fields of the record."""
         self.known = replace(self.known, **fields)
+        self.changed = True
 
     def record(self) -> Compilation:
         return replace(
@@ -234,8 +230,8 @@ class EventReader:
                 kind != "guard_added" or event.get("prefix") != "eval") or kind == FIXED and not any(
                     is_of_export(place.filename) for place in self._stack(metadata.get("stack"))):
             return None
-        places = [each for each in self._stack(event.get("user_stack")) if not self._is_torchs(each.filename)]
-        place = places[-1] if places else None
+        place = next((each for each in reversed(self._stack(event.get("user_stack")))
+                      if not self._is_torchs(each.filename)), None)
         if kind == CREATED and isinstance(number := event.get("result_id"), int):
             of = event.get("argument_ids")
             self._expressions[number] = ExpressionStep(str(event.get("result", "")), place), (
@@ -284,9 +280,8 @@ class EventReader:
 
     def all_ended(self) -> None:
         """Write the records of all compilations, as far as they are known."""
-        for key, builder in list(self._builders.items()):
-            if self._spill is not None and key not in self._without_frame and (
-                    builder.changed or self._recorded[key] is None):
+        for key, builder in self._builders.items():
+            if key not in self._without_frame and (builder.changed or self._recorded[key] is None):
                 self._append(key, builder)
 
     def _append(self, key: tuple[int, int, int], builder: _Builder) -> None:
@@ -330,10 +325,8 @@ class EventReader:
 
     def traced(self, key: tuple[int, int, int], lines: tuple[TracedLines, ...]) -> None:
         """Note the lines that the last attempt of a compilation came to."""
-        builder = self._known(key)
-        if builder is not None:
+        if (builder := self._known(key)) is not None:
             builder.update(traced=lines)
-            builder.changed = True
 
     def _record(self, builder: _Builder) -> Compilation:
         known = builder.known
@@ -342,20 +335,16 @@ class EventReader:
             function, place, user_function = self._functions[known.compile_id.frame_key]
             builder.update(function=function, location=known.location or place,
                            user_function=known.user_function or user_function)
-        return self._without_other_functions(builder.record())
-
-    def _without_other_functions(self, record: Compilation) -> Compilation:
-        """Leave out the failed guards of versions of other functions, which torch stores with those of this one.
-
-        Bound methods, partial functions and the like are compiled with one wrapper of torch's, whose versions are those
-        of all of them. At the limit they all count.
-        """
-        function = self._wrapped.get(record.compile_id.key)
-        if function is None or record.outcome == "limit" or not record.guard_failures:
+        record = builder.record()
+        # Bound methods, partial functions and the like are compiled with one wrapper of torch's, whose versions are
+        # those of all of them: failed guards of versions of other functions are none of this one's, but at the limit
+        # they all count.
+        wrapped = self._wrapped.get(record.compile_id.key)
+        if wrapped is None or record.outcome == "limit" or not record.guard_failures:
             return record
         return replace(record, guard_failures=tuple(
             failure for failure in record.guard_failures
-            if failure.entry is None or self._wrapped.get(failure.entry.key, function) == function))
+            if failure.entry is None or self._wrapped.get(failure.entry.key, wrapped) == wrapped))
 
     def _know_function(self, known: Compilation) -> None:
         if known.function and known.compile_id.frame_key not in self._functions:
@@ -364,12 +353,11 @@ class EventReader:
             self._functions[known.compile_id.frame_key] = self._known_functions.setdefault(function, function)
 
     def feed(
-        self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen | None = None,
-        broken_at: Callable[[], tuple[Iterable[tuple[str, int, str, str]], tuple[NamedValue, ...]]] | None = None,
-        callers: Callable[[], Iterable[tuple[str, int, str]]] | None = None,
-        meant: Callable[[], UserFunction | None] | None = None,
-        options: Callable[[], Iterable[str]] | None = None,
-        arguments: Callable[[], Mapping[str, str] | None] | None = None,
+        self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen = lambda expression: "",
+        broken_at: Callable[[], _Broken] = lambda: ((), ()),
+        callers: Callable[[], Iterable[tuple[str, int, str]]] = tuple,
+        meant: Callable[[], UserFunction | None] = lambda: None, options: Callable[[], Iterable[str]] = tuple,
+        arguments: Callable[[], Mapping[str, str] | None] = lambda: None,
     ) -> None:
         """Read one event.
 
@@ -393,30 +381,36 @@ class EventReader:
         builder = self._builder(metadata)
         if not metadata.keys().isdisjoint(_BEGINNING):
             known = builder.known
-            if callers is not None and isinstance(metadata.get("dynamo_start"), dict) and not known.stack:
+            if isinstance(metadata.get("dynamo_start"), dict) and not known.stack:
                 builder.update(stack=tuple(SourceLocation(*place) for place in callers()))
-            if meant is not None and known.user_function is None and (function := meant()) is not None:
+            if known.user_function is None and (function := meant()) is not None:
                 builder.update(user_function=function)
                 if function.wrappers:
                     self._wrapped[known.compile_id.key] = function.name, function.location
-            if arguments is not None and known.arguments is None and (given := arguments()) is not None:
+            if known.arguments is None and (given := arguments()) is not None:
                 builder.update(arguments=dict(given))
         kind = next((kind for kind in OF_A_COMPILATION if isinstance(metadata.get(kind), dict)), "")
         event = metadata.get(kind, {})
         if kind == "dynamo_start":
-            self._start(builder, event)
+            stack, known = self._stack(event.get("stack")), builder.known
+            if stack and known.location is None:
+                builder.update(stack=known.stack or stack[:-1], location=stack[-1],
+                               function=known.function or stack[-1].function)
+                self._know_function(builder.known)
         elif kind == "compilation_metrics":
             self._metrics(builder, event)
         elif kind == "bwd_compilation_metrics":
-            self._backward_metrics(builder, event)
+            known = builder.known
+            builder.update(seconds=known.seconds + _backward_seconds(event),
+                           backward_failure=_failure(event) or known.backward_failure)
+            builder.phases += phases(event)
         elif kind:
             self._symbol(builder, kind, event)
         elif "chromium_event" in metadata:
             self._time(builder, payload)
         elif isinstance(artifact := metadata.get("artifact"), dict):
-            self._artifact(
-                builder, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at,
-                options)
+            self._artifact(builder, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen,
+                           broken_at, options)
 
     def _builder(self, metadata: Mapping[str, Any]) -> _Builder:
         frame, recompile = metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)
@@ -440,12 +434,6 @@ class EventReader:
         return builder
 
     # --- one kind each ----------------------------------------------------------------------------
-    def _start(self, builder: _Builder, event: Mapping[str, Any]) -> None:
-        stack, known = self._stack(event.get("stack")), builder.known
-        if stack and known.location is None:
-            builder.update(stack=known.stack or stack[:-1], location=stack[-1],
-                           function=known.function or stack[-1].function)
-            self._know_function(builder.known)
 
     def _metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
         known = builder.known
@@ -464,12 +452,6 @@ class EventReader:
             counts={**known.counts, **{ours: event[name] for name, ours in _COUNTS.items()
                                        if isinstance(event.get(name), int)}})
         self._know_function(builder.known)
-        builder.phases += phases(event)
-
-    def _backward_metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
-        known = builder.known
-        builder.update(seconds=known.seconds + _backward_seconds(event),
-                       backward_failure=_failure(event) or known.backward_failure)
         builder.phases += phases(event)
 
     def _time(self, builder: _Builder, payload: Any) -> None:
@@ -491,12 +473,11 @@ class EventReader:
             opened.append((name, moment, len(builder.spans)))
             builder.spans.append(None)
         elif kind == "E" and any(begun[0] == name for begun in opened):
-            while opened:
-                begun_name, start, place = opened.pop()
-                if begun_name == name:
-                    if moment - start >= _SHORTEST:
-                        builder.spans[place] = Span(name, start, moment - start, len(opened))
-                    break
+            while (begun := opened.pop())[0] != name:
+                pass  # (a part inside of it, whose end is not said)
+            _, start, place = begun
+            if moment - start >= _SHORTEST:
+                builder.spans[place] = Span(name, start, moment - start, len(opened))
 
     def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
         stack = [place for place in self._stack(event.get("user_stack")) if not is_of_compiler(place.filename)]
@@ -525,19 +506,18 @@ class EventReader:
             builder.symbols.append(decision)
 
     def _artifact(
-        self, builder: _Builder, name: str, payload: str, seen: Seen | None,
-        broken_at: Callable[[], tuple[Iterable[tuple[str, int, str, str]], tuple[NamedValue, ...]]] | None,
-        options: Callable[[], Iterable[str]] | None,
+        self, builder: _Builder, name: str, payload: str, seen: Seen, broken_at: Callable[[], _Broken],
+        options: Callable[[], Iterable[str]],
     ) -> None:
         known = builder.known
         cache = _CACHE.fullmatch(name) if "_cache_" in name else None
         if cache is not None:
-            key = cache_key_parts(payload)
-            lookup = CacheLookup(cache["cache"], cache["outcome"], cache_bypass_reason(payload), key,
-                                 tuple(options()) if cache["cache"] == "fx_graph" and options is not None else ())
+            lookup = CacheLookup(
+                cache["cache"], cache["outcome"], cache_bypass_reason(payload), cache_key_parts(payload),
+                tuple(options()) if cache["cache"] == "fx_graph" else ())
             builder.update(caches=(*known.caches, lookup))
         elif name == "dynamo_graph_break_reason":
-            places, values = broken_at() if broken_at is not None else ((), ())
+            places, values = broken_at()
             broken = replace(
                 graph_break(known.compile_id, payload, [SourceLocation(*place) for place in places]), values=values)
             if all(each.raw != broken.raw for each in known.breaks):
@@ -568,11 +548,9 @@ class EventReader:
             place.filename) and not is_generated(place.filename))
 
     def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
-        if not isinstance(frames, list):
-            return ()
         return tuple(
             SourceLocation(file, int(frame.get("line") or 0), str(frame.get("name") or ""), str(frame.get("loc") or ""))
-            for frame in frames if isinstance(frame, dict)
+            for frame in (frames if isinstance(frames, list) else ()) if isinstance(frame, dict)
             and not is_hook(file := self._string(frame.get("filename"))))
 
     def _string(self, value: Any) -> str:
@@ -585,12 +563,8 @@ class EventReader:
 
 def phases(event: Mapping[str, Any]) -> tuple[Phase, ...]:
     """Return the times of a compilation, by part, in its metrics."""
-    found: dict[str, float] = {}
-    for fields, unit in ((_PHASES, 1e6), (_PHASES_IN_SECONDS, 1)):
-        for name, ours in fields.items():
-            if isinstance(event.get(name), (int, float)):
-                found.setdefault(ours, event[name] / unit)
-    return tuple(Phase(*each) for each in found.items())
+    return tuple(Phase(ours, event[name] / 1e6) for name, ours in _PHASES.items()
+                 if isinstance(event.get(name), (int, float)))
 
 
 #: Files and functions of Dynamo's that run compiled code.

@@ -45,8 +45,7 @@ def inner_backend(compiler: Any) -> Any:
 def innermost_function(compiled: Any) -> Any:
     """Return the user's function inside what ``torch.compile`` returned."""
     for _ in range(20):
-        inner = given_to_compile(compiled)
-        if inner is None:
+        if (inner := given_to_compile(compiled)) is None:
             break
         compiled = inner
     return compiled
@@ -165,8 +164,12 @@ def _given(backend: Any) -> tuple[Any, dict[str, Any], Any] | None:
 def _shown(value: Any, depth: int = 0) -> str:
     """Return a value as Python; for what is no plain value a name, as its ``repr`` is the program's code."""
     kind = type(value)
+    if kind is str and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]!r} + ..."
+    if kind is int and value.bit_length() > _WIDEST:
+        return "int"
     if kind in _PLAIN:
-        return _plain(value)
+        return repr(value)
     if kind not in (dict, list, tuple) or depth > _DEEPEST:
         return _name(value)
     cut = ["..."] * (len(value) > _MOST)
@@ -175,12 +178,6 @@ def _shown(value: Any, depth: int = 0) -> str:
         return "{" + ", ".join([*pairs, *(f"{each}: {each}" for each in cut)]) + "}"
     inner = ", ".join([*(_shown(each, depth + 1) for each in islice(value, _MOST)), *cut])
     return f"[{inner}]" if kind is list else f"({inner}{',' * (len(value) == 1)})"
-
-
-def _plain(value: Any) -> str:
-    if type(value) is str and len(value) > _LONGEST:
-        return f"{value[:_LONGEST]!r} + ..."
-    return "int" if type(value) is int and value.bit_length() > _WIDEST else repr(value)
 
 
 def _name(value: Any) -> str:
@@ -207,14 +204,11 @@ def options_of_inductor() -> list[str]:
 
     (Torch lists each that was ever set, also those that it set back.)
     """
+    known = private_api.INDUCTOR_OPTIONS.get_or({})
+
+    def is_default(name: str, _: str, value: str) -> bool:
+        return repr(getattr(known.get(name), "default", ...)) == value
+
     lines = private_api.CHANGED_OPTIONS.get_or(str)().splitlines()
     options = [line.removeprefix(private_api.CHANGED_OPTIONS.module + ".") for line in lines]
-    return [option for option in options if not _is_default(*option.partition(" = ")[::2])]
-
-
-def _is_default(name: str, value: str) -> bool:
-    """Return whether an option has its default value; false if unknown."""
-    try:
-        return repr(private_api.INDUCTOR_OPTIONS.get()[name].default) == value
-    except (private_api.MissingPrivateApi, AttributeError, LookupError, TypeError):
-        return False
+    return [option for option in options if not is_default(*option.partition(" = "))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import weakref
@@ -85,11 +86,6 @@ def compiled_frame() -> CompiledFrame | None:
         namespace if type(namespace) is dict and "__builtins__" in namespace else {})
 
 
-def last_unique_id() -> int:
-    """Return the number in the name that Dynamo gave last."""
-    return int(repr(private_api.UNIQUE_IDS.get()).strip("count()")) - 1
-
-
 def is_without_frame() -> bool:
     """Return whether Dynamo traces for a call, not for a frame: ``torch.export.export(strict=True)`` does.
 
@@ -146,23 +142,18 @@ def piece() -> Piece | None:
     outermost = None  # (compilers interpret graphs, too)
     for frame in takewhile(lambda each: each is not backend, frames(sys._getframe())):
         code = frame.f_code
-        if code.co_name == "run_node" and code.co_argcount >= 2:
-            runner, node = (frame.f_locals.get(name) for name in code.co_varnames[:2])
-            if isinstance(runner, interpreter) and getattr(node, "op", "") == "call_module":
-                outermost = _called_piece(runner, node) or outermost
+        if code.co_name != "run_node" or code.co_argcount < 2:
+            continue
+        runner: Any = frame.f_locals.get(code.co_varnames[0])
+        node: Any = frame.f_locals.get(code.co_varnames[1])
+        if isinstance(runner, interpreter) and getattr(node, "op", "") == "call_module":
+            with contextlib.suppress(AttributeError):
+                called = runner.module.get_submodule(node.target)
+                if hasattr(called, private_api.READABLE_GRAPH.attribute):  # (no plain module)
+                    outermost = Piece(str(node.target), called, tuple(
+                        str(getattr(each, "target" if getattr(each, "op", "") == "placeholder" else "name", ""))
+                        for each in node.args))
     return outermost
-
-
-def _called_piece(runner: Any, node: Any) -> Piece | None:
-    """Return the graph module that a node calls; ``None`` for a plain module."""
-    try:
-        called = runner.module.get_submodule(node.target)
-    except AttributeError:
-        return None
-    if not hasattr(called, private_api.READABLE_GRAPH.attribute):
-        return None
-    return Piece(str(node.target), called, tuple(
-        str(getattr(each, "target" if getattr(each, "op", "") == "placeholder" else "name", "")) for each in node.args))
 
 
 def aot_number() -> int | None:
@@ -257,10 +248,11 @@ def current() -> CompilerCall:
         return exports[-1]._replace(aot=aot_number())
     tracer = private_api.CAPTURED_GRAPH.module if private_api.CAPTURED_GRAPH.present() else ""
     stack = list(frames(sys._getframe()))
-    compilers = [number for number, frame in enumerate(stack) if _compiles(_module(frame)) or _module(frame) == tracer]
-    outermost = compilers[-1] if compilers else 0
-    caller = next((frame for frame in stack[outermost:] if _is_of_program(_module(frame))), None)
-    if not compilers:
+    modules = list(map(_module, stack))
+    outermost = max((number for number, module in enumerate(modules) if module == tracer or module.startswith(
+        private_api.COMPILING_MODULES) and not module.startswith(private_api.RUNNING_MODULES)), default=-1)
+    caller = next((frame for frame in stack[max(outermost, 0) :] if _is_of_program(_module(frame))), None)
+    if outermost < 0:
         return CompilerCall(_name(caller) if caller is not None else "program", *_place(caller))
     called = stack[outermost]
     for frame in takewhile(lambda each: each is not caller, stack[outermost:]):
@@ -279,10 +271,6 @@ def _is_of_torch(module: str) -> bool:
 
 def _is_of_program(module: str) -> bool:
     return not _is_of_torch(module) and module.partition(".")[0] not in _BETWEEN
-
-
-def _compiles(module: str) -> bool:
-    return module.startswith(private_api.COMPILING_MODULES) and not module.startswith(private_api.RUNNING_MODULES)
 
 
 def _name(frame: FrameType) -> str:

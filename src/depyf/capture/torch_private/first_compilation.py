@@ -3,59 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from ..import_hook import when_imported
 from . import hooks, private_api
-from .hooks import leave_traceback
 
 
 class Moment(NamedTuple):
     """A function of torch's that is called at a moment, and the module that it is in."""
 
     module: str
-    function: str
+    api: private_api.PrivateApi
 
 
 #: A frame is about to be compiled.
-FRAME = Moment(*private_api.COMPILED_FRAME.first_place)
+FRAME = Moment(private_api.COMPILED_FRAME.first_place[0], private_api.COMPILED_FRAME)
 #: What ``torch.compile`` returned is about to run.
-CALL = Moment(*private_api.STANCE.first_place)
+CALL = Moment(private_api.STANCE.first_place[0], private_api.STANCE)
 
 
-def before_next(moment: Moment, module: ModuleType, action: Callable[[], None]) -> Callable[[], None]:
-    """Have the action called once, in whatever thread, right before the next such moment; return what cancels it.
+def before_next(api: private_api.PrivateApi, action: Callable[[], None]) -> Callable[[], None]:
+    """Have the action called once, in whatever thread, right before a function of torch's next runs.
 
-    Torch is as it was before when that happens. The module is that of the moment, imported; what the action raises
-    reaches the program.
+    Torch is as it was before when that happens, and what the action replaces there counts for this call. What it
+    raises reaches the program. Returns what cancels it.
+
+    Raises:
+        MissingPrivateApi: this torch has no such function.
     """
-    name = moment.function
-    original = getattr(module, name)
 
-    def undo() -> None:
-        if getattr(module, name) is first:
-            setattr(module, name, original)
-
-    @functools.wraps(original)
-    def first(*args: Any, **kwargs: Any) -> Any:
+    def first(original: Any, *args: Any, **kwargs: Any) -> Any:
+        # (Other code that wrapped our function would call it again.)
+        ours = getattr(getattr(api.get(), "__code__", None), "co_filename", "") == hooks.__file__
         undo()
-        ours = getattr(module, name) is original  # (else other code wrapped our function, and would call it again)
         action()
         if isinstance(kwargs.get("skip"), int):
-            kwargs["skip"] += 1  # how many frames above are torch's: this is one more
-        try:
-            # (The action may have put its own there.)
-            return (getattr(module, name) if ours else original)(*args, **kwargs)
-        except BaseException as error:
-            with contextlib.suppress(Exception):
-                leave_traceback(error)
-            raise
+            kwargs["skip"] += 2  # how many frames above are torch's: these are two more
+        return (api.get() if ours else original)(*args, **kwargs)
 
-    setattr(module, name, first)
+    undo = hooks.replaced(api, first)
     return undo
 
 
@@ -96,28 +84,19 @@ def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[]
             end()
             action()
 
-    def wait(module: ModuleType) -> None:
+    def wait(_: object) -> None:
         try:
             if frames:
-                undo.append(before_next(FRAME, module, begin))
+                undo.append(before_next(private_api.COMPILED_FRAME, begin))
         except AttributeError:  # another torch: at once
             begin()
             return
         with contextlib.suppress(Exception):  # (a torch that shows no graphs)
-            undo.append(hooks.replaced(private_api.SHOWN_GRAPH, lazy_string))
+            undo.append(before_next(private_api.SHOWN_GRAPH, begin))
 
-    def wait_for_export(_: ModuleType) -> None:
+    def wait_for_export(_: object) -> None:
         with contextlib.suppress(Exception):  # (a torch that exports otherwise)
-            undo.append(hooks.replaced(private_api.EXPORT, export))
-
-    def export(original: Any, *args: Any, **kwargs: Any) -> Any:
-        begin()
-        return private_api.EXPORT.get()(*args, **kwargs)
-
-    def lazy_string(original: Any, *args: Any, **kwargs: Any) -> Any:
-        begin()
-        # (The action, and others that wait, have their own there.)
-        return private_api.SHOWN_GRAPH.get()(*args, **kwargs)
+            undo.append(before_next(private_api.EXPORT, begin))
 
     logger = logging.getLogger(private_api.TRACE_LOG.key)
     waiter = _TraceWaiter(begin)

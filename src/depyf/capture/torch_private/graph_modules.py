@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from types import FunctionType
 from typing import Any
 
@@ -35,19 +38,20 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
 
     Dynamo has the stack of modules in ``node.meta["nn_module_stack"]``: ``{key: (path as an expression, class)}``,
     outermost first (torch/_dynamo/variables/nn_module.py, ``record_nn_module_stack``). The key distinguishes two calls
-    of one module. A node of a graph within the graph is named with that graph's name: ``"wrap_body_0.linear"``.
+    of one module.
     """
-    modules = []
+    return [(name, [(str(key), str(path), cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls)))
+                    for key, (path, cls) in stack.items()])
+            for name, node in _nodes(gm) if (stack := node.meta.get(private_api.MODULE_STACK.key))]
+
+
+def _nodes(gm: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the nodes of a graph; one of a graph in it is named with that graph's name: ``"wrap_body_0.linear"``."""
     for node in gm.graph.nodes:
-        stack = node.meta.get(private_api.MODULE_STACK.key)
-        if stack:
-            modules.append((str(node.name), [
-                (str(key), str(path), cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls)))
-                for key, (path, cls) in stack.items()]))
+        yield f"{prefix}{node.name}", node
     for name, inner in gm.named_children():
         if hasattr(inner, "graph"):
-            modules += [(f"{name}.{node}", stack) for node, stack in node_modules(inner)]
-    return modules
+            yield from _nodes(inner, f"{prefix}{name}.")
 
 
 _PLACE = r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)(?:\n *(?P<text>.*))?'
@@ -56,14 +60,13 @@ _PLACE = r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)(?:\n *(?
 def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
     """Return the nodes of a captured graph that were made in torch's Python code, each with a place outside of it.
 
-    ``(node, (file, line, function, text))``: the line that led into torch (``torch.func``, optimisers). Names of nodes
-    as in :func:`node_modules`.
+    ``(node, (file, line, function, text))``: the line that led into torch (``torch.func``, optimisers).
 
     Torch prints the innermost place of a node's stack (torch/fx/graph.py, ``_parse_stack_trace``).
     """
     torchs = os.path.join(os.path.dirname(str(sys.modules["torch"].__file__)), "")
-    known: dict[str, tuple[str, int, str, str] | None] = {}
 
+    @functools.cache
     def outside(stack: str) -> tuple[str, int, str, str] | None:
         if torchs not in stack[stack.rfind('File "') :]:
             return None
@@ -73,19 +76,8 @@ def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
         file, line, function, text = places[-1].groups("")
         return file, int(line), function, text.strip()
 
-    result = []
-    for node in gm.graph.nodes:
-        stack = getattr(node, "stack_trace", None)
-        if isinstance(stack, str) and node.op not in ("placeholder", "output"):
-            if stack not in known:
-                known[stack] = outside(stack)
-            place = known[stack]
-            if place is not None:
-                result.append((str(node.name), place))
-    for name, inner in gm.named_children():
-        if hasattr(inner, "graph"):
-            result += [(f"{name}.{node}", place) for node, place in calls_into_torch(inner)]
-    return result
+    return [(name, place) for name, node in _nodes(gm) if node.op not in ("placeholder", "output")
+            and isinstance(stack := getattr(node, "stack_trace", None), str) and (place := outside(stack))]
 
 
 def graph_inputs(gm: Any) -> list[tuple[str, str]]:
@@ -107,10 +99,7 @@ def graph_inputs(gm: Any) -> list[tuple[str, str]]:
 def inner_graph_module(function: Any) -> Any:
     """Return the graph module that a compiled graph runs, inside wrappers and closures; ``None`` if there is none."""
     pending = [function]
-    for _ in range(50):
-        if not pending:
-            break
-        current = pending.pop(0)
+    for current in islice(pending, 50):
         if hasattr(current, private_api.READABLE_GRAPH.attribute):
             return current
         attributes = ("__self__", private_api.ORIGINAL_CALLABLE.key, "__wrapped__")

@@ -135,7 +135,8 @@ def replaced(api: private_api.PrivateApi, around: Callable[..., Any]) -> Undo:
 
     def install(users: SharedPatch[Callable[..., Any]]) -> Undo:
         original = owner.__dict__[name]
-        plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
+        kind = type(original) if isinstance(original, (classmethod, staticmethod)) else None
+        plain = original.__func__ if kind is not None else original
 
         @functools.wraps(plain)
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -149,9 +150,7 @@ def replaced(api: private_api.PrivateApi, around: Callable[..., Any]) -> Undo:
                     leave_traceback(error)
                 raise
 
-        wrapper: Any = function
-        if isinstance(original, (classmethod, staticmethod)):
-            wrapper = type(original)(function)
+        wrapper: Any = function if kind is None else kind(function)
         setattr(owner, name, wrapper)
 
         def undo() -> None:
@@ -254,9 +253,8 @@ def on_export(
 ) -> Undo:
     """``after(call, program, error)`` for each call of ``torch.export``: what it returned, or what it raised.
 
-    Args:
-        begin: :func:`.current_compilation.begin_export`, or ``None`` where that fails; then ``after`` is not called.
-        after: the hook. The program is ``None`` where there is an error, and the other way round.
+    One of them is ``None``. ``begin`` is :func:`.current_compilation.begin_export`, or returns ``None`` where that
+    fails; then ``after`` is not called.
     """
 
     def export(original: Any, *args: Any, **kwargs: Any) -> Any:
@@ -337,64 +335,39 @@ def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
 def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
     """Have frames that fit no cache entry run their original code; yield whether ``on_miss`` is called for each."""
     answer = _eager_answer()
-    if answer is None:
-        with _public_stance():
-            yield False
-        return
-
-    release = shared_patch("the answer to a miss").acquire(on_miss, functools.partial(_answer_misses, answer))
+    if answer is not None:
+        release = replaced(private_api.STANCE, functools.partial(_answer_miss, answer, on_miss))
+    else:  # (torch's own goes wrong where the first of two to set it is the first to end)
+        release = shared_patch("the public stance").acquire(None, lambda _: _public_stance())
     try:
-        yield True
+        yield answer is not None
     finally:
         release()
 
 
-def _answer_misses(answer: Callable[[], Any], users: SharedPatch[Callable[[CodeType], None]]) -> Undo:
-    is_skipped = private_api.IS_SKIPPED.get()
-    owner, name = private_api.STANCE.owner(), private_api.STANCE.attribute
-    previous = private_api.STANCE.get()
-
-    def callback_without_compiling(callback: Any) -> Any:
-        if previous(callback) in (None, False):  # disabled, or already "run only"
-            return previous(callback)
-
-        def run_original(frame: Any, *args: Any, **kwargs: Any) -> Any:
-            if not is_skipped(frame.f_code):
-                for on_miss in users.wanted:
-                    on_miss(frame.f_code)
-            return answer()
-
-        # Cache entries belong to a backend, which torch finds by following this attribute.
-        setattr(run_original, private_api.BACKEND_CHAIN.key, callback)
-        return run_original
-
-    setattr(owner, name, callback_without_compiling)
-
-    def undo() -> None:
-        if getattr(owner, name, None) is callback_without_compiling:
-            setattr(owner, name, previous)
-
-    return undo
+def _public_stance() -> Undo:
+    stance = private_api.PUBLIC_STANCE.get_or(contextlib.nullcontext)("eager_on_recompile")
+    stance.__enter__()
+    return lambda: stance.__exit__(None, None, None)
 
 
-@contextlib.contextmanager
-def _public_stance() -> Iterator[None]:
-    """Set torch's stance once for all sessions: torch's own goes wrong where the first to begin is the first to end."""
-    set_stance = private_api.PUBLIC_STANCE.get_or(None)
-    if set_stance is None:
-        yield
-        return
+def _answer_miss(
+    answer: Callable[[], Any], on_miss: Callable[[CodeType], None], callback_from_stance: Any, callback: Any,
+) -> Any:
+    given = callback_from_stance(callback)
+    if given in (None, False):  # disabled, or already "run only"
+        return given
 
-    def make(_: SharedPatch[None]) -> Undo:
-        stance = set_stance("eager_on_recompile")
-        stance.__enter__()
-        return lambda: stance.__exit__(None, None, None)
+    def run_original(frame: Any, *args: Any, **kwargs: Any) -> Any:
+        if not private_api.IS_SKIPPED.get()(frame.f_code):
+            on_miss(frame.f_code)
+        if getattr(given, "__code__", None) is run_original.__code__:  # (of another session)
+            return given(frame, *args, **kwargs)
+        return answer()
 
-    release = shared_patch("the public stance").acquire(None, make)
-    try:
-        yield
-    finally:
-        release()
+    # Cache entries belong to a backend, which torch finds by following this attribute.
+    setattr(run_original, private_api.BACKEND_CHAIN.key, callback)
+    return run_original
 
 
 def _eager_answer() -> Callable[[], Any] | None:

@@ -50,21 +50,6 @@ def written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torc
     return result
 
 
-def is_pointwise(func: Any) -> bool:
-    """Return whether an operation computes each element of its result from the like elements of its arguments."""
-    return torch.Tag.pointwise in func.tags
-
-
-def draws(func: Any) -> bool:
-    """Return whether an operation draws random numbers."""
-    return torch.Tag.nondeterministic_seeded in func.tags
-
-
-def reads_number(func: Any) -> bool:
-    """Return whether an operation gives Python the number in a tensor."""
-    return bool(func is torch.ops.aten._local_scalar_dense.default)
-
-
 def as_read(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """Return a view of some memory that conjugates and negates as another tensor does when it is read."""
     result = tensor.conj() if like.is_conj() else tensor
@@ -93,8 +78,6 @@ class Memory:
 @contextlib.contextmanager
 def without_side_effects() -> Iterator[None]:
     """Inside, no gradients are recorded, and the user's ``TorchDispatchMode`` and its like see no operations."""
-    import torch
-
     with contextlib.ExitStack() as stack:
         for api in (private_api.NO_DISPATCH_MODES, private_api.NO_TORCH_FUNCTION):
             stack.enter_context(api.get_or(contextlib.nullcontext)())  # (without it such a mode sees what we do)
@@ -104,8 +87,6 @@ def without_side_effects() -> Iterator[None]:
 
 def holds_data(tensor: Any) -> bool:
     """Return whether there are numbers to look at: not in meta and fake tensors, nor while a CUDA graph records."""
-    import torch
-
     if tensor.is_meta or tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
     return not isinstance(tensor, private_api.FAKE_TENSOR.get_or(()))
@@ -113,8 +94,6 @@ def holds_data(tensor: Any) -> bool:
 
 def inner_tensors(tensor: Any) -> list[Any]:
     """Return the plain tensors that a tensor is made of: the parts of a subclass, the values of a sparse one."""
-    import torch
-
     flatten = getattr(type(tensor), private_api.SUBCLASS.key, None)
     if flatten is not None:
         names, _ = flatten(tensor)
