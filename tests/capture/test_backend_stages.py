@@ -202,7 +202,7 @@ def test_without_the_name_of_torch_all_else_is_there(tmp_path, monkeypatch):
         return gm
 
     missing = private_api.SHOWN_GRAPH.__class__(
-        ("torch.fx._utils:NoSuchName",), private_api.SHOWN_GRAPH.use, "2.0", private_api.SHOWN_GRAPH.lost)
+        "torch.fx._utils:NoSuchName", private_api.SHOWN_GRAPH.use, private_api.SHOWN_GRAPH.lost)
     monkeypatch.setattr(private_api, "SHOWN_GRAPH", missing)
     assert stages_in(dump_of(tmp_path, backend)) == ["Captured_Graph.0.py", "mine.0.py"]
 

@@ -175,7 +175,7 @@ def test_a_backward_graph_that_is_compiled_later(tmp_path, monkeypatch):
 def test_without_a_name_of_torch_the_program_runs_on(tmp_path, monkeypatch, name):
     api = getattr(private_api, name)
     monkeypatch.setattr(private_api, name, api.__class__(
-        ("torch.fx._utils:NoSuchName",), api.use, api.since, api.lost, key=api.key))
+        "torch.fx._utils:NoSuchName", api.use, api.lost, key=api.key))
     with depyf.prepare_debug(str(tmp_path)):
         aot_function(wave, fw_compiler=compiler)(torch.ones(3))
     assert stages_of(graphs_in(tmp_path)["aot_function_1"]) == ["Forward_graph"]

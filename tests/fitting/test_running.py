@@ -182,7 +182,7 @@ def test_without_a_private_name(name, monkeypatch):
     """Words may be missing; an answer is never made up."""
     compiled = eager(join)
     compiled(torch.ones(2), torch.ones(2))
-    absent = dataclasses.replace(getattr(private_api, name), places=("torch._dynamo:not_there",))
+    absent = dataclasses.replace(getattr(private_api, name), places="torch._dynamo:not_there")
     monkeypatch.setattr(private_api, name, absent)
     if name in ("GUARD_CHECK", "CACHE_ENTRIES"):
         with pytest.raises(private_api.MissingPrivateApi):

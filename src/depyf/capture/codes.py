@@ -115,12 +115,16 @@ class Codes:
         name = resume_name or function_identifier(meant.name)
         text_name = self._names.transformed(original.co_name if resume_name else meant.name)
         wrappers = tuple((wrapper, self._number(code)) for wrapper, code in meant.wrappers)
+        if resumes and id(original) not in self._traced:
+            self._traced[id(original)] = self._attempt(lambda: resume_code.traced_code(original), None)
+        traced = self._traced.get(id(original)) if resumes else None
         bytecode = Bytecode(
             ids, name, text_name, self._files.transformed_file(text_name, ids, name), self._number(original),
             MeantFunction(meant.name, self._number(meant.code), wrappers), packed(transformed), shown, graph_names,
             tuple(ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code), resume.parameters,
                                    meant_by_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
-            facts, self._traced_code(original, {shown.get(called, called): called for called in resumes}))
+            facts, TracedCode(packed(traced.code), {
+                shown.get(called, called): traced.name(called) for called in resumes}) if traced else None)
         builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
         self._of.setdefault((id(original), id(meant.code)), []).append(builder)
         builder.recorded = self._log.append(bytecode)
@@ -135,32 +139,10 @@ class Codes:
             known = self._numbered[id(code)] = code, number, record
         return known[1]
 
-    def _traced_code(self, original: CodeType, resumes: dict[str, str]) -> TracedCode | None:
-        """Return what Dynamo traced of a function in which graphs break.
-
-        Args:
-            resumes: the shown names of its resume functions, with the names by which this code calls them.
-        """
-        if not resumes:
-            return None
-        if id(original) not in self._traced:
-            self._traced[id(original)] = self._attempt(lambda: resume_code.traced_code(original), None)
-        traced = self._traced[id(original)]
-        if traced is None:
-            return None
-        return TracedCode(packed(traced.code), {name: traced.name(called) for name, called in resumes.items()})
-
     def guarded_by(self, ids: CompileId, text: str) -> None:
         """Record torch's printed guard tree, while the frame is being compiled."""
-        named = self._attempt(lambda: self._named(text), text)
+        named = self._attempt(lambda: _named(text), text)
         self._guards[ids.key] = self._log.append(GuardsOfEntry(ids, named))
-
-    def _named(self, text: str) -> str:
-        frame = current_compilation.compiled_frame()
-        if frame is None:
-            return without_ids(with_objects(text, {}, {}), {}, {})
-        text = with_objects(with_lengths(text, frame.values, frame.namespace), frame.values, frame.namespace)
-        return without_ids(text, frame.namespace, frame.values)
 
     # --- the end ----------------------------------------------------------------------------------
     def end(self) -> None:
@@ -174,10 +156,10 @@ class Codes:
         order = self._entry_order(code)
         builders = [each for (original, _), known in self._of.items() if original == id(code) for each in known]
         placed = [(each.ids, order.get(id(each.running() or each))) for each in builders]
-        tried = tuple((ids, place) for ids, place in placed if place is not None)
         asked = bool(builders) or id(code) in self._asked or self._attempt(lambda: cache_entries.was_asked(code), False)
         self._orders.append(self._log.append(OrderOfEntries(
-            self._number(code), tried, asked, self._asked.get(id(code)) is False)))
+            self._number(code), tuple((ids, place) for ids, place in placed if place is not None), asked,
+            self._asked.get(id(code)) is False)))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
         """Return the places of transformed codes, by id, in the order in which torch tries them.
@@ -208,6 +190,12 @@ class Codes:
 
 
 # --- Names of torch's own globals as texts show them -------------------------------------------------
+def _named(text: str) -> str:
+    frame = current_compilation.compiled_frame()
+    values, namespace = (frame.values, frame.namespace) if frame is not None else ({}, {})
+    return without_ids(with_objects(with_lengths(text, values, namespace), values, namespace), namespace, values)
+
+
 #: Torch puts an object into the user's globals under a name with its id and the compile id
 #: (torch/_dynamo/output_graph.py, ``install_global_by_id``).
 _NAME_WITH_ID = re.compile(r"(?P<name>.*[^\W\d_])_\d{9,}_c\w+")

@@ -23,8 +23,6 @@ from .object_facts import (
     MISSING,
     attribute,
     class_entry,
-    has_plain_class,
-    is_data_descriptor,
     is_module_class,
     is_of,
     is_plain_module_class,
@@ -85,12 +83,13 @@ class _Walk:
         self.names: dict[str, None] = {}  # of attributes
         self.strings: dict[str, None] = {}  # keys of items
         self.numbers: dict[int, None] = {}  # likewise
-        self.roots: dict[tuple[str, str], None] = {}
         _collect(code, self.names, self.strings, self.numbers)
-        for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
-            self.roots["local", name] = None
-        for name in (*self.names, *_BUILTINS, *_classes_in_constants(code), NEW):
-            self.roots["global", name] = None
+        # (A text may name classes among the constants, and those with a method there.)
+        owners = (value.__self__ if type(value) is types.MethodType else value for value in code.co_consts)
+        classes = (type.__dict__["__name__"].__get__(cls) for cls in owners if is_of(cls, type))
+        self.roots: dict[tuple[str, str], None] = dict.fromkeys([
+            *(("local", name) for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)),
+            *(("global", name) for name in (*self.names, *_BUILTINS, *classes, NEW))])
         self.stores = _stores(code)
         self.read = list(self.names)  # of modules and classes, which no string names
         self.names.update(self.strings)
@@ -146,33 +145,23 @@ class _Walk:
             for number in self.numbers:
                 if -len(value) <= number < len(value):
                     yield "item", number, value[number]
-        if kind is types.ModuleType:
-            own = vars(value)
-            for name in self.read:
-                if name in own:
-                    yield "attr", name, own[name]
-            return
-        if kind is types.MethodType:
-            if "__self__" in self.names:
-                yield "attr", "__self__", value.__self__
-            return
         of_kind = self._kind(kind)
-        if of_kind.is_type:
+        if kind is types.ModuleType:
+            names = [name for name in self.read if name in vars(value)]
+        elif of_kind.is_type:
             entries = set[str]().union(*map(vars, type.__getattribute__(value, "__mro__")))
-            for name in self.read:
-                if name in entries and (inner := attribute(value, name)) is not MISSING:
-                    yield "attr", name, inner
-            return
-        if of_kind.is_plain:
-            attributes, names = own_attributes(value), self.names
-            for name in [name for name in attributes if name in names]:
-                if not is_data_descriptor(class_entry(kind, name)):
-                    yield "attr", name, attributes[name]
-            if "__dict__" in self.names and kind.__dictoffset__:
-                yield "attr", "__dict__", object.__getattribute__(value, "__dict__")
-        if "__class__" in self.names and has_plain_class(kind):
-            yield "attr", "__class__", kind
-        if self.stores and kind.__dictoffset__:
+            names = [name for name in self.read if name in entries]
+        elif kind is types.MethodType:
+            names = [name for name in ("__self__",) if name in self.names]
+        else:
+            own = own_attributes(value) if of_kind.is_plain else ()
+            names = [*(name for name in own if name in self.names),
+                     *(name for name in ("__dict__", "__class__") if name in self.names)]
+        for name in names:
+            if (inner := attribute(value, name)) is not MISSING:
+                yield "attr", name, inner
+        if self.stores and kind.__dictoffset__ and not of_kind.is_type and kind not in (
+                types.ModuleType, types.MethodType):
             yield "class", "", kind
 
     def _answers(
@@ -183,8 +172,14 @@ class _Walk:
         # How long an unobservable read remains valid, by what the object is and where it is.
         reading = ALWAYS if owner.is_of_module and of_kind.is_imported else MODULES \
             if kind == "item" or holder is not None or owner.holder is not None else PLAIN
-        member = _as_member(*owner.holder, key) if kind == "item" and owner.holder is not None \
-            and type(key) is str else ()
+        member: tuple[tuple[str, Any], ...] = ()
+        if kind == "item" and owner.holder is not None and type(key) is str:  # (of a module: by where it is)
+            if refused := object_facts.why_shadowed(*owner.holder, key):
+                member = (("refused", refused),)
+            else:
+                module, dictionary = owner.holder
+                stored = dictionary == "_buffers" and object_facts.stores_buffers(module)
+                member = _STORED if stored else _UNSHADOWED
         answers = {"reading": reading, **dict(member)}
         if of_kind.is_simple:
             return self._place((reading, member, of_kind.container), value, answers)
@@ -263,18 +258,12 @@ class _Walk:
             answers["ancestor"] = ancestors
 
 
-def _as_member(module: Any, dictionary: str, name: str) -> tuple[tuple[str, Any], ...]:
-    """Return the answers about a member of a module, by where it is."""
-    refused = object_facts.why_shadowed(module, dictionary, name)
-    if refused:
-        return (("refused", refused),)
-    return _STORED if dictionary == "_buffers" and object_facts.stores_buffers(module) else _UNSHADOWED
-
-
 def _collect(code: CodeType, names: dict[str, None], strings: dict[str, None], numbers: dict[int, None]) -> None:
     """Take the names and constants of a code object and of those in it."""
     names.update(dict.fromkeys(code.co_names))
-    pending: list[Any] = [*code.co_consts, *_small_numbers(code)]
+    pending: list[Any] = [*code.co_consts]
+    if "LOAD_SMALL_INT" in dis.opmap:  # numbers that are operands of instructions (since 3.14)
+        pending += [int(each.argval) for each in dis.get_instructions(code) if each.opname == "LOAD_SMALL_INT"]
     while pending:
         value = pending.pop()
         if type(value) is CodeType:
@@ -285,21 +274,6 @@ def _collect(code: CodeType, names: dict[str, None], strings: dict[str, None], n
             strings[value] = None
         elif type(value) in (int, bool):
             numbers[int(value)] = None
-
-
-def _classes_in_constants(code: CodeType) -> Iterator[str]:
-    """Yield the names of classes among the constants, and of those with a method there: a text may name them so."""
-    for value in code.co_consts:
-        cls = value.__self__ if type(value) is types.MethodType else value
-        if is_of(cls, type):
-            yield type.__dict__["__name__"].__get__(cls)
-
-
-def _small_numbers(code: CodeType) -> list[int]:
-    """Return the numbers that are operands of instructions (since 3.14)."""
-    if "LOAD_SMALL_INT" not in dis.opmap:
-        return []
-    return [int(each.argval) for each in dis.get_instructions(code) if each.opname == "LOAD_SMALL_INT"]
 
 
 def _stores(code: CodeType) -> frozenset[str]:

@@ -46,6 +46,17 @@ def why_no_backward() -> str:
     return in_child(_refusal_of_autograd) if _may_lack_backward() else ""
 
 
+def _may_lack_backward() -> bool:
+    """Return whether a child of a process that ran a backward pass may be unable to run one.
+
+    Autograd has a thread for each device that torch was built for, whether there is one or not, and refuses to work in
+    a child of a process that has them (torch/csrc/autograd/engine.cpp, ``track_bad_autograd_forks``).
+    """
+    import torch
+
+    return any(getattr(torch.version, name, None) for name in ("cuda", "hip", "xpu"))
+
+
 def is_judging() -> bool:
     """Return whether this is such a child (or is about to become one, inside a hook on forks), or :func:`judging`."""
     return bool(getattr(_judging, "on", False))
@@ -74,7 +85,8 @@ def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool 
         ChildFailed: it raised, ended, or did not end in time.
     """
     state = random.getstate()  # Python's own hook on forks takes a new seed in the child
-    _pause_threads()
+    if pause := _pause():  # (A child has no thread of OpenMP's, and would wait for them.)
+        pause(_PAUSE_HARD)
     reading, writing = os.pipe()
     before, _judging.on = is_judging(), judging
     parent = os.getpid()
@@ -82,14 +94,15 @@ def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool 
         with unwarned():  # (of forks while threads run)
             child = os.fork()
     except BaseException:
-        _judging.on = before
         os.close(reading)
         os.close(writing)
         raise
+    finally:
+        if os.getpid() == parent:
+            _judging.on = before
     if child == 0:
         os.close(reading)
         _be_child(work, writing, state, judging, parent)
-    _judging.on = before
     os.close(writing)
     try:
         answer = _read(reading, time.monotonic() + limit)
@@ -101,40 +114,47 @@ def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool 
         os.close(reading)
         with contextlib.suppress(ChildProcessError):  # (the program may wait for all children itself)
             os.waitpid(child, 0)
-    if not answer:
-        raise ChildFailed("the process that it was tried in ended without a result")
-    done, value = pickle.loads(answer)
+    done, value = pickle.loads(answer) if answer else (
+        False, "the process that it was tried in ended without a result")
     if not done:
         raise ChildFailed(value)
-    result: Result = value
+    result: Any = value
     return result
 
 
 def _read(reading: int, until: float) -> bytes:
     parts: list[bytes] = []
-    while True:
+    while not parts or parts[-1]:
         ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
         if not ready:
             raise ChildTooSlow("the process that it was tried in did not end in time")
-        part = os.read(reading, 1 << 20)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
+        parts.append(os.read(reading, 1 << 20))
+    return b"".join(parts)
 
 
 def _be_child(work: Callable[[], Any], writing: int, state: Any, judging: bool, parent: int) -> None:
     """Do the work and end without running exit handlers."""
     code = 1
     try:
-        _end_with(parent)
+        # It ends with the parent, which alone would end a child that takes too long (on Linux).
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # (It ended before.)
+            return
         random.setstate(state)
         with contextlib.suppress(ValueError):  # (not in a thread)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(nowhere, number)
-        if judging:
-            _settle_child()
+        if judging:  # It compiles in this process only (pools of processes are the parent's), and writes to no cache.
+            with contextlib.suppress(private_api.MissingPrivateApi, AttributeError):
+                private_api.INDUCTOR_SETTINGS.get().compile_threads = 1
+            for api in (private_api.FX_CACHE_WRITE, private_api.AOT_CACHE_WRITE, private_api.PROFILE_WRITE):
+                with contextlib.suppress(private_api.MissingPrivateApi):
+                    owner = api.owner()  # (Not by `hooks.replaced`: its lock may be another thread's.)
+                    nothing = _nothing if isinstance(owner, ModuleType) else staticmethod(_nothing)
+                    setattr(owner, api.attribute, nothing)
         try:
             answer = pickle.dumps((True, work()), protocol=5)
         except BaseException as error:  # noqa: BLE001  (all that can be said of it is said)
@@ -181,17 +201,6 @@ def why_not() -> str:
     return ""
 
 
-def _may_lack_backward() -> bool:
-    """Return whether a child of a process that ran a backward pass may be unable to run one.
-
-    Autograd has a thread for each device that torch was built for, whether there is one or not, and refuses to work in
-    a child of a process that has them (torch/csrc/autograd/engine.cpp, ``track_bad_autograd_forks``).
-    """
-    import torch
-
-    return any(getattr(torch.version, name, None) for name in ("cuda", "hip", "xpu"))
-
-
 def _refusal_of_autograd() -> str:
     """In a child: return why autograd refuses to work; ``""`` if it works.
 
@@ -207,32 +216,6 @@ def _refusal_of_autograd() -> str:
             return ("the process has run a backward pass, after which a forked process can run none "
                     "(autograd's threads, in a torch built for GPUs)")
     return ""
-
-
-def _pause_threads() -> None:
-    """Have OpenMP end its threads until they are needed again: a child has none of them, and would wait for them."""
-    pause = _pause()
-    if pause is not None:
-        pause(_PAUSE_HARD)
-
-
-def _end_with(parent: int) -> None:
-    """In the child: end with the parent, which alone would end a child that takes too long (on Linux)."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # (It ended before.)
-        os._exit(1)
-
-
-def _settle_child() -> None:
-    """In the child: compile in this process only (pools of processes are the parent's), and write to no cache."""
-    with contextlib.suppress(private_api.MissingPrivateApi, AttributeError):
-        private_api.INDUCTOR_SETTINGS.get().compile_threads = 1
-    for api in (private_api.FX_CACHE_WRITE, private_api.AOT_CACHE_WRITE, private_api.PROFILE_WRITE):
-        with contextlib.suppress(private_api.MissingPrivateApi):
-            owner = api.owner()
-            nothing = _nothing if isinstance(owner, ModuleType) else staticmethod(_nothing)
-            setattr(owner, api.attribute, nothing)
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:

@@ -51,20 +51,15 @@ class GraphBuilder:
     printed_later: frozenset[str] = frozenset()
     # such a stage, and torch's print of it, recorded at the end of the run if it was not compiled (no backward ran)
     later: tuple[str, str] | None = None
-    waiting: tuple[Callable[[], None], ...] = ()  # what is done once it has a name
+    waiting: tuple[Callable[[], object], ...] = ()  # what is done once it has a name
     is_called: bool = False  # transformed code calls it
     facts: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # fields of its record that events gave
-
-    @property
-    def compile_id(self) -> CompileId | None:
-        """The compilation, ``None`` for a graph without a frame."""
-        return self.ids if self.call is None else None
 
     def last(self, stage: str) -> StageKey | None:
         """Return the key of the latest text of a stage."""
         return next((key for key in reversed(self.stages) if key[0] == stage), None)
 
-    def when_named(self, action: Callable[[], None]) -> None:
+    def when_named(self, action: Callable[[], object]) -> None:
         """Run an action as soon as the graph has a name, which may be now."""
         if self.name:
             action()
@@ -79,7 +74,7 @@ class Graphs:
     """
 
     def __init__(
-        self, log: RecordLog, writer: Any, linker: Any, attempt: Callable[[Callable[[], None], None], None],
+        self, log: RecordLog, writer: Any, linker: Any, attempt: Callable[[Callable[[], object], None], object],
     ) -> None:
         self._log = log
         self._writer = writer
@@ -131,21 +126,23 @@ class Graphs:
             whole.when_named(lambda: self._name(builder, f"{whole.name}.{legal_identifier(name)}"))
         return builder
 
-    def traced_for_call(self, ids: CompileId, call: current_compilation.CompilerCall) -> GraphBuilder:
-        """Return the graph that Dynamo traced for a call, not for a frame; what comes under these numbers is of it."""
-        builder = self._of_call[ids.key] = self.graph_of_call(call, traced=True)
-        return builder
-
-    def graph_of_call(self, call: current_compilation.CompilerCall, traced: bool = False) -> GraphBuilder:
+    def graph_of_call(
+        self, call: current_compilation.CompilerCall, traced: CompileId | None = None,
+    ) -> GraphBuilder:
         """Return the graph that a call of a compiler works on; begin one where there is none.
 
         Args:
-            traced: Dynamo traces the graph. What compiles it then, in the same call, goes on with it.
+            traced: the numbers under which Dynamo traces the graph for the call, not for a frame: what comes under them
+                is of it. What compiles it then, in the same call, goes on with it.
         """
         marked = call.marks.get(self._mark) if call.marks is not None else None
         shown = None if call.marks is not None else (call.filename, call.function, call.line)
         known = self.of_aot_number.get(call.aot) if call.aot is not None else self._shown.get(shown) if shown else None
-        builder = marked or known or (None if traced else self._only_traced(call))
+        builder, last = marked or known, self._last_of_call
+        if builder is None and traced is None and last is not None and last.call is not None and (
+                call.filename, call.line, call.function) == (last.call.filename, last.call.line, last.call.function) \
+                and {stage for stage, _ in last.stages} == {"Captured_Graph"}:
+            builder = last
         if builder is None:
             ids = CompileId(-1, sum(key[1] < 0 for key in self._builders))
             builder = GraphBuilder(ids, call=call._replace(marks=None))
@@ -159,6 +156,8 @@ class Graphs:
             self.of_aot_number[call.aot] = builder
         if shown is not None:
             self._shown[shown] = builder
+        if traced is not None:
+            self._of_call[traced.key] = builder
         return builder
 
     def at_work(self, call: current_compilation.CompilerCall) -> GraphBuilder | None:
@@ -169,21 +168,12 @@ class Graphs:
         return last if last is not None and last.call is not None and (
             call.filename, call.line) == (last.call.filename, last.call.line) else None
 
-    def _only_traced(self, call: current_compilation.CompilerCall) -> GraphBuilder | None:
-        """Return the last graph of a call if it is of the same call and nothing but traced; else ``None``."""
-        last = self._last_of_call
-        if last is None or last.call is None or {stage for stage, _ in last.stages} != {"Captured_Graph"}:
-            return None
-        return last if (call.filename, call.line, call.function) == (
-            last.call.filename, last.call.line, last.call.function) else None
-
     def find(self, graph: Any) -> GraphBuilder | None:
         """Return the graph of a name, torch's or the shown one, or the one that a captured graph module is."""
         for builder in reversed(self.all()):
             if isinstance(graph, str):
                 match = graph_modules.GRAPH_NAME.match(builder.torch_name)
-                names = [match.group(1), builder.torch_name] if match else [builder.torch_name]
-                if graph == builder.name or not builder.name and graph in names:
+                if graph == builder.name or not builder.name and graph in (builder.torch_name, match and match[1]):
                     return builder
             elif builder.module is not None and builder.module() is graph:
                 return builder
@@ -217,8 +207,8 @@ class Graphs:
         key = stage, sum(known == stage for known, _ in builder.stages)
         if inputs and builder.inputs_of is None:
             builder.inputs_of = key
-        unnamed = GraphStage(*key, text, internal, builder.compile_id, modules=modules, inputs=inputs, callers=callers,
-                             shown_as=shown_as)
+        unnamed = GraphStage(*key, text, internal, builder.ids if builder.call is None else None, modules=modules,
+                             inputs=inputs, callers=callers, shown_as=shown_as)
         builder.stages[key] = StageOfGraph(builder.name, unnamed)
 
         def record() -> None:
@@ -234,17 +224,12 @@ class Graphs:
     def add_facts(self, builder: GraphBuilder, **facts: tuple[Any, ...]) -> None:
         """Add values to fields of the record of a graph."""
         add_facts(builder.facts, facts)
-
-        def record() -> None:
-            self._log.append(self._head(builder))
-
-        builder.when_named(record)
+        builder.when_named(lambda: self._log.append(self._head(builder)))
 
     def inputs(self, builder: GraphBuilder) -> tuple[GraphInput, ...]:
         """Return the inputs of a graph, as far as they are known."""
-        if builder.inputs_of is None:
-            return ()
-        return self._log.read(builder.stages[builder.inputs_of]).stage.inputs
+        known = builder.inputs_of
+        return () if known is None else self._log.read(builder.stages[known]).stage.inputs
 
     def has_forward_kernel_only(self, builder: GraphBuilder) -> bool:
         """Return whether Inductor compiled the forward graph alone. It makes a module of each graph that has calls."""
@@ -268,7 +253,7 @@ class Graphs:
         """Add a module that Inductor generated, with the path of torch's own file, unless the graph has it."""
         if path in builder.kernels:
             return
-        kernel = Kernel(len(builder.kernels), text, path, builder.compile_id)
+        kernel = Kernel(len(builder.kernels), text, path, builder.ids if builder.call is None else None)
         builder.kernels[path] = KernelOfGraph(builder.name, kernel)
 
         def record() -> None:
@@ -331,6 +316,5 @@ class Graphs:
         """Name the graphs that no code calls: their compilation failed, or is in progress."""
         for builder in self.all():
             if not builder.name:
-                _, frame, recompile = builder.ids.key
-                torch_name = builder.torch_name or f"__graph_of_frame_{frame}_{recompile}"
+                torch_name = builder.torch_name or "__graph_of_frame_{1}_{2}".format(*builder.ids.key)
                 self._attempt(lambda: self._name(builder, torch_name), None)  # (and its pieces)

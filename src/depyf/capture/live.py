@@ -51,7 +51,8 @@ def capture_of(
         entries = []
         known = values or {} if current is code else {}
         for number, entry in enumerate(cache_entries.entries(current)):
-            transformed, ids = entry.code, entry.compile_id
+            transformed = entry.code
+            compile_id = CompileId(*(entry.compile_id or (0, number)))
             resumes = resume_code.resume_functions(transformed, namespace)
             pending += [(n, resume.code) for n, resume in resumes.items()]
             rename = names_without_ids(transformed)
@@ -61,12 +62,14 @@ def capture_of(
                 if match is not None:
                     rename[torch_name] = graph_name = match.group(1)
                     graph_names.append(graph_name)
-                    graphs.setdefault(graph_name, _graph(torch_name, graph_name, namespace, ids))
+                    graphs.setdefault(graph_name, _graph(
+                        torch_name, graph_name, namespace, CompileId(*(entry.compile_id or (0, 0)))))
             source = decompile_code(
                 transformed, name=names.transformed(meant.name if current is code else current.co_name), simplify=True,
                 rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
-                facts=guarded_call(lambda: Facts(snapshot(transformed, known, namespace)), Facts(), _report))
-            compile_id = CompileId(*(ids or (0, number)))
+                facts=guarded_call(
+                    lambda: Facts(snapshot(transformed, known, namespace)), Facts(),
+                    lambda error: warn_of(error, "some expressions are shown in torch's long form")))
             record = TransformedCode(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]))
             guards = parse_guards(without_ids(str(entry.guard_manager), namespace, {}))
@@ -78,15 +81,9 @@ def capture_of(
     return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
 
 
-def _report(error: Exception) -> None:
-    warn_of(error, "some expressions are shown in torch's long form")
-
-
-def _graph(torch_name: str, name: str, namespace: dict[str, Any], ids: tuple[int, int] | None) -> CompiledGraph:
-    compile_id = CompileId(*(ids or (0, 0)))
+def _graph(torch_name: str, name: str, namespace: dict[str, Any], compile_id: CompileId) -> CompiledGraph:
     module = graph_modules.inner_graph_module(namespace.get(torch_name))
-    stages: tuple[GraphStage, ...] = ()
-    if module is not None:
-        text = legal_graph(graph_modules.readable(module))
-        stages = (GraphStage("Captured_Graph", 0, text, False, compile_id),)
-    return CompiledGraph(name, torch_name, compile_id, "eager" if stages else "a backend that keeps no graph", stages)
+    if module is None:
+        return CompiledGraph(name, torch_name, compile_id, "a backend that keeps no graph", ())
+    stage = GraphStage("Captured_Graph", 0, legal_graph(graph_modules.readable(module)), False, compile_id)
+    return CompiledGraph(name, torch_name, compile_id, "eager", (stage,))

@@ -111,7 +111,7 @@ def attribute(owner: Any, name: str) -> Any:
 #: Dictionaries whose keys are looked up as those of ``dict`` are.
 DICTIONARIES = (dict, collections.OrderedDict)
 #: These ignore their other arguments: what those mean is up to ``__init__``.
-_CONTAINERS_NEW = (dict.__new__, collections.OrderedDict.__new__, list.__new__)
+_CONTAINERS_NEW = ((dict.__new__, "dict"), (collections.OrderedDict.__new__, "dict"), (list.__new__, "list"))
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 
 
@@ -171,37 +171,30 @@ def place_of_element(owner: Any, key: int | str) -> tuple[str, str] | None:
     """Return the dictionary and the name in it of ``modules[key]``; ``None`` if unknown."""
     kind = type(owner)
     container = _owner_in_torch(class_entry(kind, "__getitem__")) if is_plain_module_class(kind) else ""
-    if not container:
-        return None
     inside = "_parameters" if container.startswith("Parameter") else "_modules"
-    members = vars(owner).get(inside)
+    members: Any = vars(owner).get(inside) if container else None
     if type(members) not in DICTIONARIES:
         return None
     name: str | None = None
-    if container == "Sequential" and type(key) is int:
-        name = list(members)[key] if 0 <= key < len(members) else None
-    elif container in ("ModuleList", "ParameterList") and type(key) is int:
-        name = str(key) if 0 <= key < len(members) else None
-    elif container in ("ModuleDict", "ParameterDict") and type(key) is str:
+    if container in ("ModuleDict", "ParameterDict") and type(key) is str:
         name = key
+    elif type(key) is int and 0 <= key < len(members) and not container.endswith("Dict"):
+        name = list(members)[key] if container == "Sequential" else str(key)
     return (inside, name) if name is not None and name in members else None
 
 
 # --- classes and functions ----------------------------------------------------------------------------
 def allocates(cls: Any, arguments: bool = False) -> str:
     """Return the kind of empty instance that ``cls.__new__(cls)`` makes; ``""`` where it may do more, or fail."""
-    if not is_of(cls, type) or cls.__flags__ & _IS_ABSTRACT:
-        return ""
-    if type(cls).__getattribute__ is not type.__getattribute__:
+    if not is_of(cls, type) or cls.__flags__ & _IS_ABSTRACT or (
+            type(cls).__getattribute__ is not type.__getattribute__):
         return ""
     new = class_entry(cls, "__new__")
     new = new.__func__ if is_of(new, staticmethod) else new
     if new is object.__new__:
         # It takes no arguments, unless those are for the class's own ``__init__`` (Objects/typeobject.c).
         return "" if arguments and class_entry(cls, "__init__") is object.__init__ else "object"
-    if any(new is known for known in _CONTAINERS_NEW):
-        return "list" if new is list.__new__ else "dict"
-    return ""
+    return next((kind for known, kind in _CONTAINERS_NEW if new is known), "")
 
 
 def stores_plainly(cls: Any, name: str) -> bool:
@@ -232,16 +225,15 @@ def imported(value: Any) -> tuple[str, str] | None:
     if type(value) is types.ModuleType:
         name = value.__name__
         return (name, "") if sys.modules.get(name) is value else None
-    if not is_of(value, type, types.FunctionType, types.BuiltinFunctionType):
-        return None
     if is_of(value, type):
         # (What a metaclass has under these names is not asked.)
         module, name = (type.__dict__[key].__get__(value) for key in ("__module__", "__name__"))
-    else:
+    elif is_of(value, types.FunctionType, types.BuiltinFunctionType):
         module, name = value.__module__, value.__name__
+    else:
+        return None
     home = sys.modules.get(module) if type(module) is str else None
-    gives_it = type(home) is types.ModuleType and vars(home).get(name) is value
-    return (module, name) if gives_it else None
+    return (module, name) if type(home) is types.ModuleType and vars(home).get(name) is value else None
 
 
 def _is_torchs(function: Any) -> bool:

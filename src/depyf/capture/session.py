@@ -293,7 +293,7 @@ class Session:
         ids = self._compile_id()
         if ids is not None and current_compilation.is_without_frame():
             self.events.without_frame(ids)
-            graph = self.graphs.traced_for_call(ids, current_compilation.current())
+            graph = self.graphs.graph_of_call(current_compilation.current(), ids)
         else:
             graph = self._graph(new=True)
         graph.torch_name = current_compilation.name_of_graph(gm)

@@ -243,16 +243,16 @@ class _Log:
             self.calls[-1].call = SourceLocation("", 0, "export")
             self._add_text(self.calls[-1], metadata, payload)
             return
-        attempt = int(metadata.get("attempt") or 0)
+        attempt, known = int(metadata.get("attempt") or 0), self.graphs.get(ids.key)
         if "dynamo_cpp_guards_str" in metadata:
             self.guards[ids.key] = without_ids(payload, {}, {})
-            if ids.key in self.graphs:
-                self.graphs[ids.key].piece = ""  # the backend has returned
+            if known is not None:
+                known.piece = ""  # the backend has returned
             if not self.internal_stages:
                 return
-        if ids.key not in self.graphs or attempt > self.graphs[ids.key].attempt:  # (tracing began again)
-            self.graphs[ids.key] = _Graph(ids, attempt)
-        self._add_text(self.graphs[ids.key], metadata, payload)
+        if known is None or attempt > known.attempt:  # (tracing began again)
+            known = self.graphs[ids.key] = _Graph(ids, attempt)
+        self._add_text(known, metadata, payload)
 
     def _take_of_call(self, metadata: dict[str, Any], payload: str) -> None:
         """Read an event of what is compiled without a frame, by a direct call of a compiler or of ``torch.export``."""
@@ -301,11 +301,14 @@ class _Log:
         if kind == "inductor_output_code":
             graph.kernel(payload, str(event.get("file_path") or event.get("filename") or ""))
         elif kind == DDP_PIECE:
-            graph.announce(str(event["name"]), payload)
+            graph.announced.append(str(event["name"]))  # (compiled after those before it)
+            graph.texts.append((graph.announced[-1], GraphStage(
+                "Captured_Graph", 0, legal_graph(payload), False, graph.ids)))
         elif piece := piece_compiled_by_vllm(metadata, payload):
             graph.piece = piece
         if kind in _BEGIN_OF_AOT:
-            graph.begin()
+            graph.piece = next(iter(graph.announced[graph.begun :]), graph.piece)
+            graph.begun += 1
         what, text = row_of(metadata).what, text_of(metadata, payload)
         if graph.piece and text.shown_as == f"vllm_{graph.piece}":
             graph.stage("Captured_Graph", payload, "", kind)
@@ -320,21 +323,21 @@ class _Log:
         """Return the records."""
         compilations = tuple(map(checked, self.reader.compilations()))
         guard_reader = GuardReader(self._full_path)
-        graphs = {key: graph.records() for key, graph in self.graphs.items() if graph.has_stages}
+        graphs = {key: graph.records() for key, graph in self.graphs.items() if graph.stages()}
         for graph in (*self.graphs.values(), *self.calls):
-            for name, text in () if graph.has_stages else graph.internal_texts():  # (as why it failed)
-                self.unread.append(UnreadEvent(name, text, graph.ids, number=len(self.unread) + 1))
-        first = {c.compile_id.frame_key: c for c in reversed(compilations)}
-        entries: dict[tuple[int, int], list[CacheEntry]] = {}
-        for compilation in compilations:
-            if compilation.outcome == "compiled":
-                ids = compilation.compile_id
-                code = TransformedCode(ids, compilation.function, _NO_SOURCE, None, ())
+            for each in () if graph.stages() else graph.stages(internal=True):  # (as why it failed)
+                self.unread.append(UnreadEvent(each.stage, each.text, graph.ids, number=len(self.unread) + 1))
+        first = {each.compile_id.frame_key: each for each in reversed(compilations)}
+        frames: dict[tuple[int, int], Frame] = {}
+        for each in compilations:
+            if each.outcome == "compiled":
+                ids, key = each.compile_id, each.compile_id.frame_key
                 names = (graphs[ids.key][0].name,) if ids.key in graphs else ()
-                entries.setdefault(ids.frame_key, []).append(
-                    CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")), code, names))
-        frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
-                        tuple(of_frame)) for frame, of_frame in entries.items()]
+                entry = CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")),
+                                   TransformedCode(ids, each.function, _NO_SOURCE, None, ()), names)
+                function = first[key].function
+                frame = frames.get(key) or Frame(function, function, first[key].location, _NO_SOURCE, False, (), (), ())
+                frames[key] = replace(frame, entries=(*frame.entries, entry))
         left_out = self.left_out + self.reader.unreadable
         notes = filter(None, (
             FROM_LOG,
@@ -344,11 +347,12 @@ class _Log:
             unread_note(self.unread), _INTERNAL if self._leaves_out_internal else ""))
         numbers: Counter[str] = Counter()
         calls = []
-        for graph in filter(lambda each: each.has_stages or "issues" in each.facts, self.calls):
-            name = naming.function_identifier(graph.call.function if graph.call is not None else "")
-            numbers[name] += 1
-            calls += graph.records(f"{name}_{numbers[name]}")
-        return Capture(_functions(frames), (*itertools.chain(*graphs.values()), *calls), tuple(notes),
+        for graph in self.calls:
+            if graph.stages() or "issues" in graph.facts:
+                name = naming.function_identifier(graph.call.function if graph.call is not None else "")
+                numbers[name] += 1
+                calls += graph.records(f"{name}_{numbers[name]}")
+        return Capture(_functions(frames.values()), (*itertools.chain(*graphs.values()), *calls), tuple(notes),
                        self.environment, compilations, events=tuple(self.unread))
 
     def _full_path(self, shown: str) -> str:
@@ -364,19 +368,17 @@ def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
     The log does not say which; the name and the place of a resume function do: the last function of that name that
     begins above its line.
     """
-    members: dict[int, list[Frame]] = {}
-    begun: list[Frame] = []
+    members: list[list[Frame]] = []
     for frame in frames:
         resumed = resumed_function(frame.code_name)
-        owners = [known for known in begun if resumed and frame.location and known.location
-                  and known.code_name == resumed[0] and known.location.filename == frame.location.filename
-                  and known.location.line <= resumed[1]]
+        owners = [(begun.location.line, of) for of in members if resumed and frame.location
+                  and (begun := of[0]).location and begun.code_name == resumed[0]
+                  and begun.location.filename == frame.location.filename and begun.location.line <= resumed[1]]
         if owners:
-            members[id(max(owners, key=lambda known: known.location.line if known.location else 0))].append(frame)
+            max(owners, key=lambda each: each[0])[1].append(frame)
         else:
-            begun.append(frame)
-            members[id(frame)] = [frame]
-    return tuple(CompiledFunction(members[id(frame)][0].name, tuple(members[id(frame)])) for frame in begun)
+            members.append([frame])
+    return tuple(CompiledFunction(each[0].name, tuple(each)) for each in members)
 
 
 class _Graph:
@@ -387,6 +389,9 @@ class _Graph:
         call: by which it was compiled without a frame.
         facts: fields of its record that events gave.
         piece: the name of the piece that the backend is compiling; ``""`` for the whole graph.
+        texts: in order, with the names of their pieces.
+        announced: the pieces that are compiled in this order.
+        begun: the number of graphs that AOTAutograd began to compile.
     """
 
     def __init__(self, ids: CompileId, attempt: int) -> None:
@@ -395,35 +400,19 @@ class _Graph:
         self.call: SourceLocation | None = None
         self.facts: dict[str, Any] = {}
         self.piece = ""
-        self._texts: list[tuple[str, GraphStage | Kernel]] = []  # in order, with the names of their pieces
+        self.texts: list[tuple[str, GraphStage | Kernel]] = []
+        self.announced: list[str] = []
+        self.begun = 0
         self._kinds: dict[str, str] = {}
-        self._announced: list[str] = []  # the pieces that are compiled in this order
-        self._begun = 0  # graphs that AOTAutograd began to compile
 
-    @property
-    def has_stages(self) -> bool:
-        return any(isinstance(text, GraphStage) and not text.internal for _, text in self._texts)
-
-    def internal_texts(self) -> list[tuple[str, str]]:
-        """Return the names and texts of internal stages."""
-        return [(each.stage, each.text) for _, each in self._texts if isinstance(each, GraphStage) and each.internal]
+    def stages(self, internal: bool = False) -> list[GraphStage]:
+        """Return the stages, or the internal ones."""
+        return [each for _, each in self.texts if isinstance(each, GraphStage) and each.internal == internal]
 
     def is_captured_as(self, text: str) -> bool:
         """Return whether a text has the operations of the captured graph, or of that of a piece."""
         wanted = _operations(legal_graph(text))
-        return any(isinstance(each, GraphStage) and each.stage == "Captured_Graph" and _operations(each.text) == wanted
-                   for _, each in self._texts)
-
-    def announce(self, piece: str, text: str) -> None:
-        """Add a piece that is compiled after those before it."""
-        self._announced.append(piece)
-        self._texts.append((piece, GraphStage("Captured_Graph", 0, legal_graph(text), False, self.ids)))
-
-    def begin(self) -> None:
-        """Note that AOTAutograd begins to compile a graph."""
-        if self._begun < len(self._announced):
-            self.piece = self._announced[self._begun]
-        self._begun += 1
+        return any(each.stage == "Captured_Graph" and _operations(each.text) == wanted for each in self.stages())
 
     def stage(self, stage: str, text: str, shown_as: str, kind: str, internal: bool = False) -> None:
         """Add a text of a stage.
@@ -434,31 +423,29 @@ class _Graph:
         text = text if (shown_as or internal) and graph.startswith(NOT_PYTHON) else graph
         same = (each for each in self._latest(GraphStage) if each.stage == stage)
         if kind == self._kinds.setdefault(stage, kind) or all(each.text != text for each in same):
-            self._texts.append((self.piece, GraphStage(stage, 0, text, internal, self.ids, shown_as=shown_as)))
+            self.texts.append((self.piece, GraphStage(stage, 0, text, internal, self.ids, shown_as=shown_as)))
 
     def kernel(self, text: str, path: str) -> None:
         if not path or all(each.path != path for each in self._latest(Kernel)):
-            self._texts.append((self.piece, Kernel(0, text, path, self.ids)))
+            self.texts.append((self.piece, Kernel(0, text, path, self.ids)))
 
     def _latest(self, kind: type[_Text]) -> Iterator[_Text]:
         """Yield the texts since the last one of another kind, the latest first."""
-        for _, text in reversed(self._texts):
+        for _, text in reversed(self.texts):
             if not isinstance(text, kind):
                 return
             yield text
 
     def records(self, name: str = "") -> list[CompiledGraph]:
         """Return the graph, by a name, and its pieces."""
-        if self._announced and self._begun != len(self._announced):  # it is not known which ones were compiled
-            self._texts = [(piece if isinstance(text, GraphStage) and text.stage == "Captured_Graph" else "", text)
-                           for piece, text in self._texts]
+        if self.announced and self.begun != len(self.announced):  # it is not known which ones were compiled
+            self.texts = [(piece if isinstance(text, GraphStage) and text.stage == "Captured_Graph" else "", text)
+                          for piece, text in self.texts]
         self._place_backward_graphs()
-        if not name:
-            name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
-            if self.ids.resets:  # (torch counts anew)
-                name += f"_after_reset_{self.ids.resets}"
-        pieces = dict.fromkeys(piece for piece, _ in self._texts if piece)
-        return [self._record(name), *(self._record(name, piece) for piece in pieces)]
+        # (After a reset torch counts anew.)
+        name = name or f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}" + (
+            f"_after_reset_{self.ids.resets}" if self.ids.resets else "")
+        return [self._record(name, piece) for piece in dict.fromkeys(["", *(piece for piece, _ in self.texts)])]
 
     def _place_backward_graphs(self) -> None:
         """Assign the graphs that Inductor compiles when the backward pass runs to the pieces with the same inputs.
@@ -467,23 +454,23 @@ class _Graph:
         one such graph for each of them, and all equal.
         """
         pieces, places = defaultdict[Any, list[str]](list), defaultdict[Any, list[int]](list)
-        for place, (piece, text) in enumerate(self._texts):
+        for place, (piece, text) in enumerate(self.texts):
             if isinstance(text, GraphStage) and text.stage == "Backward_graph" and piece:
                 pieces[_input_types(text)].append(piece)
             elif isinstance(text, GraphStage) and text.stage == "AFTER_POST_GRAD" and not piece:
                 places[_input_types(text)].append(place)
         for inputs, found in places.items():
-            if len(found) == len(pieces[inputs]) and len({self._texts[place][1].text for place in found}) == 1:
+            if len(found) == len(pieces[inputs]) and len({self.texts[place][1].text for place in found}) == 1:
                 for place, piece in zip(found, reversed(pieces[inputs])):
-                    for number, (_, text) in enumerate(self._texts[place : place + 2], start=place):
+                    for number, (_, text) in enumerate(self.texts[place : place + 2], start=place):
                         if number == place or isinstance(text, Kernel):
-                            self._texts[number] = piece, text
+                            self.texts[number] = piece, text
 
-    def _record(self, whole: str, piece: str = "") -> CompiledGraph:
+    def _record(self, whole: str, piece: str) -> CompiledGraph:
         stages: list[GraphStage] = []
         kernels: list[Kernel] = []
         files, name = naming.FileNames(), f"{whole}.{naming.legal_identifier(piece)}" if piece else whole
-        for _, text in filter(lambda each: each[0] == piece, self._texts):
+        for _, text in filter(lambda each: each[0] == piece, self.texts):
             if isinstance(text, Kernel):
                 kernels.append(replace(text, index=len(kernels)))
             else:

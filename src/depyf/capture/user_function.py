@@ -41,6 +41,7 @@ _MOST = 20
 _ANY_ARGUMENTS = 0x4 | 0x8  # in co_flags: *args and **kwargs
 #: Methods of ``nn.Module`` that only call ``forward``.
 _CALLERS = ("_wrapped_call_impl", "_call_impl")
+_CALLING_METHODS = (*_CALLERS, "__call__")
 #: Packages of torch's classes whose ``forward`` calls that of ``self.module``.
 _AROUND = ("torch.nn.parallel.", "torch.distributed.")
 
@@ -84,15 +85,11 @@ def meant_by_frame(
     return Meant(_name(current, this, function), current, tuple(wrappers))
 
 
-def location(code: CodeType) -> SourceLocation:
-    """Return the place where the source of a code object begins."""
-    return SourceLocation(code.co_filename, code.co_firstlineno, code.co_name)
-
-
 def record_of(meant: Meant) -> UserFunction:
     """Return the function that a frame means, as it is recorded."""
-    return UserFunction(meant.name, location(meant.code), tuple(
-        SourceLocation(code.co_filename, code.co_firstlineno, name) for name, code in meant.wrappers))
+    function, *wrappers = (SourceLocation(code.co_filename, code.co_firstlineno, name)
+                           for name, code in ((meant.code.co_name, meant.code), *meant.wrappers))
+    return UserFunction(meant.name, function, tuple(wrappers))
 
 
 def meant_by_function(function: Any, this: Any = None) -> Meant:
@@ -114,8 +111,8 @@ def _name(code: CodeType, this: Any, function: FunctionType | None = None) -> st
     if not name and function is not None and "__wrapped__" not in function.__dict__:
         name = function.__qualname__
     if not name:
-        owner = _defining_class(code, this)
-        name = f"{owner.__qualname__}.{code.co_name}" if owner is not None else code.co_name
+        name = next((f"{cls.__qualname__}.{code.co_name}" for cls in type(this).__mro__ if code.co_argcount and getattr(
+            _function(vars(cls).get(code.co_name)), "__code__", None) is code), code.co_name)
     return readable_name(name, code.co_firstlineno, this, code)
 
 
@@ -145,14 +142,6 @@ def readable_name(qualified: str, line: int, this: Any = None, code: CodeType | 
     if this is not None and code is not None and code.co_varnames[:1] == ("self",):
         return f"{type(this).__qualname__.rpartition('<locals>.')[2]}.{last}"
     return last
-
-
-def _defining_class(code: CodeType, this: Any) -> type | None:
-    for cls in type(this).__mro__ if code.co_argcount else ():
-        function = _function(vars(cls).get(code.co_name))
-        if function is not None and function.__code__ is code:
-            return cls
-    return None
 
 
 # --- one wrapper ----------------------------------------------------------------------------------
@@ -207,9 +196,12 @@ def _forwarded_to(code: CodeType, candidates: Mapping[str, FunctionType], namesp
     """Return the captured function that gets the arguments of this one, by name; ``None`` if none does."""
     if code.co_flags & _ANY_ARGUMENTS != _ANY_ARGUMENTS:
         return None
+    # The function that this one is defined in, if a global name leads to it.
+    first, *names = getattr(code, "co_qualname", "").partition(".<locals>.")[0].split(".")
+    values = [namespace.get(first)] if first else list(namespace.values())  # before 3.11: any function there
+    makers = (_enclosing(function.__code__, code) for value in values for function in _functions_in(value, names))
     given = list(candidates)
-    maker = _maker(code, namespace)
-    if maker is not None:
+    if maker := next(filter(None, makers), None):
         given = [name for name in given if name in maker.co_varnames[: maker.co_argcount + maker.co_kwonlyargcount]]
         if len(given) == 1:
             return given[0]
@@ -220,14 +212,6 @@ def _forwarded_to(code: CodeType, candidates: Mapping[str, FunctionType], namesp
         elif step.opname == "CALL_FUNCTION_EX" and loaded is not None:
             return str(loaded)
     return None
-
-
-def _maker(code: CodeType, namespace: Mapping[str, Any]) -> CodeType | None:
-    """Return the code of the function that this one is defined in, if a global name leads to it."""
-    first, *names = getattr(code, "co_qualname", "").partition(".<locals>.")[0].split(".")
-    values = [namespace.get(first)] if first else list(namespace.values())  # before 3.11: any function there
-    makers = (_enclosing(function.__code__, code) for value in values for function in _functions_in(value, names))
-    return next(filter(None, makers), None)
 
 
 def _functions_in(value: Any, names: list[str]) -> Iterator[FunctionType]:
@@ -281,14 +265,13 @@ def _function(value: Any) -> FunctionType | None:
 def _plain(value: Any) -> Any:
     """Return a function without what Python and torch.compile put around it."""
     for _ in range(_MOST):
+        inner = None
         if isinstance(value, FunctionType):
             inner = value.__dict__.get(private_api.ORIGINAL_CALLABLE.key)
         elif isinstance(value, (MethodType, classmethod, staticmethod)):
             inner = value.__func__
         elif type(value) is functools.partial:
             inner = value.func
-        else:
-            inner = None
         if inner is None:
             return value
         value = inner
@@ -307,8 +290,7 @@ def _modules(attributes: Mapping[str, Any]) -> dict[str, Any]:
 #
 # Torch compiles the last where it takes no frame of the callable itself (torch/_dynamo/external_utils.py,
 # ``wrap_inline``).
-#: Methods of ``nn.Module`` that only call ``forward``.
-_CALLING_METHODS = ("_wrapped_call_impl", "_call_impl", "__call__")
+
 _PRE_HOOKS = ("_forward_pre_hooks", "_global_forward_pre_hooks")
 
 
@@ -353,24 +335,19 @@ def called_frame(compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
 
 def _target(compiled: Any) -> tuple[Any, str]:
+    """Return the function or method that a call runs, and what runs before it and may change its arguments."""
     wrapper = cache_entries.wrapper_of(compiled)
     target = compiled if wrapper is None else compiled_callables.given_to_compile(wrapper)
     if isinstance(target, MethodType) and is_module(target.__self__) and target.__name__ in _CALLING_METHODS:
         target = target.__self__
     if is_module(target):
-        return target.forward, _pre_hooks(target)
+        torchs = vars(inspect.getmodule(type(target).__mro__[-2]) or types.ModuleType(""))
+        hooked = own_attributes(target).get(_PRE_HOOKS[0]) or torchs.get(_PRE_HOOKS[1])
+        return target.forward, "forward pre-hooks" if hooked else ""
     if isinstance(target, FunctionType | MethodType):
         return target, ""
     call = class_entry(type(target), "__call__", None)
     return (MethodType(call, target) if isinstance(call, FunctionType) else target), ""
-
-
-def _pre_hooks(module: Any) -> str:
-    """Return what runs before ``forward`` and may change its arguments."""
-    torchs = vars(inspect.getmodule(type(module).__mro__[-2]) or types.ModuleType(""))
-    if own_attributes(module).get(_PRE_HOOKS[0]) or torchs.get(_PRE_HOOKS[1]):
-        return "forward pre-hooks"
-    return ""
 
 
 def _bound(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

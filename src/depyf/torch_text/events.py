@@ -41,13 +41,10 @@ from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue
 from .libraries import (
     asks_for_sizes,
     is_generated,
-    is_hook,
     is_library,
-    is_of_backend,
+    is_of,
     is_of_compiler,
     is_of_dynamo,
-    is_of_export,
-    is_polyfill,
     is_public,
     torch_folder,
 )
@@ -228,7 +225,7 @@ class EventReader:
         event = metadata.get(kind)
         if not isinstance(event, dict) or kind not in ISSUES and (
                 kind != "guard_added" or event.get("prefix") != "eval") or kind == FIXED and not any(
-                    is_of_export(place.filename) for place in self._stack(metadata.get("stack"))):
+                    is_of("export", place.filename) for place in self._stack(metadata.get("stack"))):
             return None
         place = next((each for each in reversed(self._stack(event.get("user_stack")))
                       if not self._is_torchs(each.filename)), None)
@@ -541,7 +538,7 @@ class EventReader:
         """
         stack = self._stack(frames)
         asks = next((place for place in reversed(stack) if asks_for_sizes(place.filename)), None)
-        if asks is not None and is_of_backend(asks.filename):
+        if asks is not None and is_of("backend", asks.filename):
             return (asks,)
         from_dynamo = itertools.dropwhile(lambda place: not is_of_dynamo(place.filename), stack)
         return tuple(place for place in from_dynamo if asks_for_sizes(place.filename) and not is_library(
@@ -551,7 +548,7 @@ class EventReader:
         return tuple(
             SourceLocation(file, int(frame.get("line") or 0), str(frame.get("name") or ""), str(frame.get("loc") or ""))
             for frame in (frames if isinstance(frames, list) else ()) if isinstance(frame, dict)
-            and not is_hook(file := self._string(frame.get("filename"))))
+            and not is_of("hooks", file := self._string(frame.get("filename"))))
 
     def _string(self, value: Any) -> str:
         if not isinstance(value, int):
@@ -653,7 +650,7 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
         SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
         for frame in FRAME.finditer(tail)], inner)
     # (The line that calls `any` is the place: that torch traces another function for it does not matter.)
-    polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_polyfill(place.filename), reversed(stack)))
+    polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_of("polyfills", place.filename), reversed(stack)))
     polyfills *= polyfills < len(stack)
     return GraphBreak(
         compile_id, fields["reason"][0], "\n".join(fields["explanation"]), tuple(fields["hint"]),

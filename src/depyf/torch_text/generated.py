@@ -182,50 +182,51 @@ class _Reader:
                 self.module.results = [self._values_in(item) for item in items]
 
     def _assign(self, target: ast.expr, value: ast.expr, statement: ast.stmt, outermost: bool) -> None:
+        names = [each.id for each in getattr(target, "elts", ()) if isinstance(each, ast.Name)]
         match target, value:
-            case ast.Tuple(targets) | ast.List(targets), ast.Name("args"):
+            case ast.Tuple() | ast.List(), ast.Name("args"):
                 if outermost and not self.module.arguments:
-                    for name in _plain_names(targets):
+                    for name in names:
                         self.module.arguments[name] = self._new_value(name)
-            case ast.Tuple(targets) | ast.List(targets), ast.Call():
-                if not self._partition(value):
-                    self._call(value, statement, _plain_names(targets))
+            case ast.Tuple() | ast.List(), ast.Call():
+                number = re.search(r"partitions?(?:\[|_)(\d+)\]?$", ast.unparse(value.func))
+                if number and (part := self.functions.get(f"partition_{number[1]}")):
+                    self._body(part.body, outermost=False)  # (a part of `call`, which has the same names)
+                else:
+                    self._call(value, statement, names)
             case ast.Name(name), ast.Call():
-                self._assign_call(name, value, statement)
+                function = dotted_name(value.func)
+                last = function.rpartition(".")[2]
+                if last.startswith("empty") and value.args:
+                    self._allocate(name, value)
+                elif last in ("reinterpret_tensor", "as_strided", "alloc_from_pool") and value.args:
+                    self._renamed(name, value.args[0], statement.lineno)
+                    if len(value.args) > 1 and isinstance(value.args[1], ast.Tuple):
+                        before = self.types.get(self._root(name))
+                        self.types[name] = Buffer(tuple(map(ast.unparse, value.args[1].elts)),
+                                                  before.dtype if before else "")
+                elif not self._call(value, statement, [name]):
+                    self.values[name] = self._values_in(value)
             case ast.Name(name), ast.Name():
                 self._renamed(name, value, statement.lineno)
             case ast.Name(name), ast.Subscript(ast.Name() as whole, ast.Constant(int(index))):
-                before = self._values_in(whole)
-                part = self._new_value(name)
-                if before:
-                    self.module.parts[part] = before[0], index
+                values = self._values_in(whole)
+                result = self._new_value(name)
+                if values:
+                    self.module.parts[result] = values[0], index
             case ast.Name(name), _:
                 self.values[name] = self._values_in(value)
 
-    def _assign_call(self, name: str, call: ast.Call, statement: ast.stmt) -> None:
-        function = dotted_name(call.func)
-        allocated = _allocated(function, call)
-        if allocated is not None:
-            self.types[name] = allocated
-            self.before.pop(name, None)
-            self.values[name] = ()
-            self.view_of.pop(name, None)
-        elif function.rpartition(".")[2] in ("reinterpret_tensor", "as_strided", "alloc_from_pool") and call.args:
-            self._renamed(name, call.args[0], statement.lineno)
-            if len(call.args) > 1 and isinstance(call.args[1], ast.Tuple):
-                before = self.types.get(self._root(name))
-                self.types[name] = Buffer(tuple(map(ast.unparse, call.args[1].elts)), before.dtype if before else "")
-        elif not self._call(call, statement, [name]):
-            self.values[name] = self._values_in(call)
-
-    def _partition(self, call: ast.Call) -> bool:
-        """Read the body of a part of ``call`` that is a separate function; return whether it is one."""
-        number = re.search(r"partitions?(?:\[|_)(\d+)\]?$", ast.unparse(call.func))
-        part = self.functions.get(f"partition_{number[1]}") if number else None
-        if part is None:
-            return False
-        self._body(part.body, outermost=False)  # (it has the same names)
-        return True
+    def _allocate(self, name: str, call: ast.Call) -> None:
+        """Read ``buf0 = empty_strided_cpu((2, 4), (4, 1), torch.float32)``."""
+        sizes, dtypes = call.args[0], map(dotted_name, (*call.args[1:], *(item.value for item in call.keywords)))
+        self.types[name] = Buffer((), "")
+        if isinstance(sizes, (ast.Tuple, ast.List)):
+            dtype = next((each for each in dtypes if each.startswith("torch.")), "")
+            self.types[name] = Buffer(tuple(map(ast.unparse, sizes.elts)), dtype.rpartition(".")[2])
+        self.before.pop(name, None)
+        self.values[name] = ()
+        self.view_of.pop(name, None)
 
     def _renamed(self, name: str, source: ast.expr, line: int) -> None:
         """Read ``buf4 = buf3``.
@@ -249,9 +250,10 @@ class _Reader:
             self.values[name] = self.before[name] = values
 
     def _root(self, name: str) -> str:
-        seen = 0
-        while name in self.view_of and seen < 100:
-            name, seen = self.view_of[name], seen + 1
+        for _ in range(100):
+            if name not in self.view_of:
+                break
+            name = self.view_of[name]
         return name
 
     def _values_in(self, *expressions: ast.AST) -> tuple[int, ...]:
@@ -267,49 +269,41 @@ class _Reader:
         return self.count
 
     def _call(self, call: ast.Call, statement: ast.stmt, targets: Sequence[str]) -> bool:
+        """Read a call of a kernel; return whether it is one."""
         function = dotted_name(call.func)
         definition = self.module.definitions.get(function.removesuffix(".run"))
-        first = function.partition(".")[0]
-        if definition is None and first not in _LIBRARIES and not function.startswith("torch.ops."):
+        if definition is None and function.partition(".")[0] not in _LIBRARIES \
+                and not function.startswith("torch.ops."):
             return False
         sources, aten = self._comment(statement.lineno)
         perhaps: dict[int, None] = {}
         if definition is None:
-            reads, outputs = self._library_call(function, call, bool(targets))
-        else:
-            reads, outputs = self._kernel_call(definition, call)
+            taken = [item.value if isinstance(item, ast.Starred) else item for item in call.args]
+            taken += [keyword.value for keyword in call.keywords if keyword.arg != "out"]
+            outputs = [name for keyword in call.keywords if keyword.arg == "out" for name in _names(keyword.value)]
+            operation = function.removesuffix(".default").split(".")
+            in_place = any(part.endswith("_") and not part.startswith("_") for part in operation[1:])
+            if not outputs and not targets and (in_place or call.args):
+                outputs = list(_names(call.args[0]))[:1]  # aten.scatter_reduce_.two(buf14, ...)
+            reads = self._values_in(*taken)
+        else:  # (its parameters show the use of each buffer)
+            tensors = [item for item in (*call.args, *(each.value for each in call.keywords
+                                                       if each.arg not in ("stream", "grid")))
+                       if (name := next(_names(item), "")) and not _SYMBOL.fullmatch(name)
+                       and (name in self.values or name in self.types)]
+            uses = list(definition.parameters)
+            # (Of an argument without a known use: it is read if it was written before.)
+            uses += ["in_out"] * (len(tensors) - len(uses))
+            reads = self._values_in(*(item for item, use in zip(tensors, uses) if use != "out"))
+            outputs = [next(_names(item)) for item, use in zip(tensors, uses) if use != "in"]
             for name in outputs:
                 perhaps.update(dict.fromkeys(self.before.get(name, ())))
         writes = self._written([*outputs, *targets], targets)
-        read = set(reads)
         self.module.launches.append(Launch(
             function.removesuffix(".run") if definition is not None else function, definition, statement.lineno,
-            reads, writes, tuple(value for value in perhaps if value not in read),
+            reads, writes, tuple(value for value in perhaps if value not in set(reads)),
             tuple(name for name in outputs if name in self.module.arguments), sources, aten))
         return True
-
-    def _library_call(self, function: str, call: ast.Call, has_targets: bool) -> tuple[tuple[int, ...], list[str]]:
-        """Return the values that a call of a library reads, and the names of buffers that it writes to."""
-        taken = [item.value if isinstance(item, ast.Starred) else item for item in call.args]
-        taken += [keyword.value for keyword in call.keywords if keyword.arg != "out"]
-        outputs = [name for keyword in call.keywords if keyword.arg == "out" for name in _names(keyword.value)]
-        operation = function.removesuffix(".default").split(".")
-        in_place = any(part.endswith("_") and not part.startswith("_") for part in operation[1:])
-        if not outputs and not has_targets and (in_place or call.args):
-            outputs = list(_names(call.args[0]))[:1]  # aten.scatter_reduce_.two(buf14, ...)
-        return self._values_in(*taken), outputs
-
-    def _kernel_call(self, kernel: Definition, call: ast.Call) -> tuple[tuple[int, ...], list[str]]:
-        """Return the same for a call of a generated kernel, whose parameters show its use of each buffer."""
-        arguments: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords
-                                                  if keyword.arg not in ("stream", "grid"))]
-        uses = list(kernel.parameters)
-        tensors = [item for item in arguments if self._names_buffer(item)]
-        if len(uses) < len(tensors) or not uses:
-            # (Of an argument without a known use: it is read if it was written before.)
-            uses += ["in_out"] * (len(tensors) - len(uses))
-        reads = self._values_in(*(item for item, use in zip(tensors, uses) if use != "out"))
-        return reads, [next(_names(item)) for item, use in zip(tensors, uses) if use != "in"]
 
     def _written(self, names: Sequence[str], targets: Sequence[str]) -> tuple[int, ...]:
         """Return the values that are written, one for each buffer, whatever views of it are written to."""
@@ -324,10 +318,6 @@ class _Reader:
                 self.module.buffers[value] = self.types[root]
             writes.append(value)
         return tuple(writes)
-
-    def _names_buffer(self, expression: ast.AST) -> bool:
-        name = next(_names(expression), "")
-        return (name in self.values or name in self.types) and not _SYMBOL.fullmatch(name)
 
     def _comment(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return source nodes and ATen operations that the comment before a call names."""
@@ -367,18 +357,6 @@ def _parameters(source: str, kind: str) -> tuple[str, ...]:
     return tuple(uses)
 
 
-def _allocated(function: str, call: ast.Call) -> Buffer | None:
-    """Return the type of the buffer that ``empty_strided_cpu((2, 4), (4, 1), torch.float32)`` allocates."""
-    if not function.rpartition(".")[2].startswith("empty") or not call.args:
-        return None
-    sizes = call.args[0]
-    dtype = next((value for value in (*call.args[1:], *(item.value for item in call.keywords))
-                  if dotted_name(value).startswith("torch.")), None)
-    if not isinstance(sizes, (ast.Tuple, ast.List)):
-        return Buffer((), "")
-    return Buffer(tuple(map(ast.unparse, sizes.elts)), dotted_name(dtype).rpartition(".")[2] if dtype else "")
-
-
 def _names(expression: ast.AST) -> Iterator[str]:
     """Yield the names in an expression, in order."""
     pending = [expression]
@@ -390,10 +368,6 @@ def _names(expression: ast.AST) -> Iterator[str]:
             pending += reversed([*item.args, *(keyword.value for keyword in item.keywords)])
         else:
             pending += reversed(list(ast.iter_child_nodes(item)))
-
-
-def _plain_names(targets: Sequence[ast.expr]) -> list[str]:
-    return [each.id for each in targets if isinstance(each, ast.Name)]
 
 
 def _items(text: str) -> tuple[str, ...]:

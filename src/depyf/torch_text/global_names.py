@@ -13,15 +13,13 @@ import operator
 import re
 import types
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 #: Such a name, and what its beginning is.
 _BY_ID = re.compile(r"\b(?P<prefix>\w*)_\d{9,}_c\d+\b")
 #: Beginnings of the names of globals that Dynamo adds.
 _OF_DYNAMO = ("__", "_")
-
-
 #: A function of ``operator`` that Python has no sign for, by the name that FX gives the global.
 _OF_OPERATOR = re.compile(r"\b_operator_(\w+)(?=\()")
 
@@ -37,21 +35,17 @@ def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mappin
     known: dict[str, str] = {}
 
     def named(match: re.Match[str]) -> str:
-        name = match[0]
-        if name not in known:
-            wanted = _name_of(namespace.get(name), namespace, local_variables)
-            known[name] = _distinct(wanted or match["prefix"].strip("_") or "value", {*known.values()})
-        return known[name]
+        if match[0] not in known:
+            wanted = _name_of(namespace.get(match[0]), namespace, local_variables)
+            name = wanted = wanted or match["prefix"].strip("_") or "value"
+            number = 0
+            while name in known.values():
+                number += 1
+                name = f"{wanted[:-1]}_{number})" if wanted.endswith(")") else f"{wanted}_{number}"
+            known[match[0]] = name
+        return known[match[0]]
 
     return _BY_ID.sub(named, text)
-
-
-def _distinct(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 0
-    while name in taken:
-        number += 1
-        name = f"{wanted[:-1]}_{number})" if wanted.endswith(")") else f"{wanted}_{number}"
-    return name
 
 
 def _name_of(value: Any, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:
@@ -67,18 +61,12 @@ def _name_of(value: Any, namespace: Mapping[str, Any], local_variables: Mapping[
         module, name = getattr(value, "__module__", None), value.__qualname__
         if isinstance(module, str) and "<" not in name:
             return name if module in ("builtins", "__main__") else f"{module}.{name}"
-    for name, held in _variables(namespace, local_variables):
-        if held is value:
-            return name
+    for scope in (local_variables, namespace):
+        for name, held in list(scope.items()):
+            if held is value and not name.startswith(_OF_DYNAMO) and not _BY_ID.search(name):
+                return name
     kind = type(value).__name__
     return f"some_{kind}" if kind.isidentifier() else ""
-
-
-def _variables(namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for scope in (local_variables, namespace):
-        for name, value in list(scope.items()):
-            if not name.startswith(_OF_DYNAMO) and not _BY_ID.search(name):
-                yield name, value
 
 
 # --- the function that draws random numbers ----------------------------------------------------------

@@ -69,7 +69,12 @@ def graph_facts(artifact: str, payload: str) -> dict[str, Any]:
                                float(each.get("estimated_runtime_ns") or 0) / 1e9,
                                tuple(_tensor(output) for output in each.get("outputs") or () if output.get("dtype")))
             for each in value["ops"])}
-    return {"triton": tuple(_triton_kernel(str(name), each) for name, each in value.items())}
+    return {"triton": tuple(
+        TritonKernel(str(name), str(each.get("autotune_cache_state") or ""), int(each.get("num_configs") or 1),
+                     tuple(f"{option} {setting}" for option, setting in
+                           each.get("only_config") or each.get("best_config") or ()),
+                     float(each.get("compile_time_us") or 0) / 1e6)
+        for name, each in value.items())}
 
 
 def add_facts(known: dict[str, Any], facts: Mapping[str, tuple[Any, ...]]) -> None:
@@ -80,13 +85,6 @@ def add_facts(known: dict[str, Any], facts: Mapping[str, tuple[Any, ...]]) -> No
     for name, values in facts.items():
         before = known.get(name, ())
         known[name] = (*before, *(each for each in values if name != "issues" or each not in before))
-
-
-def _triton_kernel(name: str, event: Mapping[str, Any]) -> TritonKernel:
-    chosen = event.get("only_config") or event.get("best_config") or ()
-    return TritonKernel(name, str(event.get("autotune_cache_state") or ""), int(event.get("num_configs") or 1),
-                        tuple(f"{option} {setting}" for option, setting in chosen),
-                        float(event.get("compile_time_us") or 0) / 1e6)
 
 
 def _tensor(value: Mapping[str, Any]) -> str:
@@ -135,7 +133,6 @@ def export_failure(kind: str, message: str, location: SourceLocation | None) -> 
         location: the program's innermost line, if the exception passed through the exported module.
     """
     first, _, rest = message.strip().partition("\n")
-    _, _, suggested = rest.partition("Suggested fixes:\n")
-    fixes = suggested.partition("\n\n")[0].splitlines()
+    fixes = rest.partition("Suggested fixes:\n")[2].partition("\n\n")[0].splitlines()
     return ExportIssue("failed", kind, first, location, tuple(
         (name.strip(), value.strip()) for name, sign, value in (line.partition("=") for line in fixes) if sign))

@@ -29,9 +29,9 @@ _ENTRY = r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): "
 _CAUSE = r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)"
 _HINT = r"(?s)\s*\(HINT: (?P<hint>.*)\)\s*$"
 
-_TYPE_ID = r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expected>[^']*)'>)?"
+_IDENTITY = r"___check_(?P<what>type|obj)_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>[^']*)'>)?"
 _DICT_TYPE = r"TYPE_MISMATCH\((?P<source>.*)\)"  # (of a dictionary's class: ``DictGuardManager``)
-_OBJECT_ID = r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>[^']*)'>)?"
+
 _TENSOR = r"(?s)tensor '(?P<source>.*?)' (?P<rest>.*)"
 _NO_TENSOR = (r"(?s)expected type of '(?P<numpy>___from_numpy\()?(?P<source>.*?)(?(numpy)\))' to be a tensor type,?\W*"
               r"but found (?P<seen>.*)")
@@ -42,7 +42,7 @@ _STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
 _NO_FUNCTION = r"\w+Accessor(?:\(\))?: Not a function on (?P<source>.*)\.__\w+__"
 _GONE = r"Cache line invalidated because (?P<source>.*) got deallocated"
 _MISSING = r"(?:KeyError on|IndexError on|getattr failed on source) (?P<source>.*)"
-_DUPLICATES = r"Duplicate tensors found: (?P<names>.+)"
+_DUPLICATES, _QUOTED = r"Duplicate tensors found: (?P<names>.+)", r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])"
 _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
 #: Where an iterator of ``range`` or ``itertools.count`` is: its next value comes first.
 _ITERATOR = r"___normalize_(?:range|count)_iter\((?P<source>.*)\) == \((?P<next>[^,]*), .*\)\Z"
@@ -187,9 +187,12 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
 
 def _without_ids(condition: str) -> str:
     """Return a condition on the id of a class or object in words."""
-    text = re.sub(_TYPE_ID, lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
-    return re.sub(
-        _OBJECT_ID, lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), text)
+    def in_words(match: re.Match[str]) -> str:
+        if match["what"] == "type":
+            return f"type({match['source']}) is {match['type'] or 'another'}"
+        return f"{match['source']} is another object" + (f", type={match['type']}" if match["type"] else "")
+
+    return re.sub(_IDENTITY, in_words, condition)
 
 
 def is_of_tensor(failure: GuardFailure) -> bool:
@@ -281,17 +284,10 @@ def _tensor_comparison(tensor: re.Match[str], seen: Seen) -> Comparison:
     keys = re.match(_KEYS_OF_DISPATCH, tensor["rest"])
     if keys is None:
         return Comparison(source)
+    # The properties that differ: its device, or its part in inference mode. (The keys are those that a call would have:
+    # without autograd's where inference mode is on or made the tensor, without both where both are so.)
     expected, actual = ([key.strip() for key in keys[name].split(",") if key.strip()] for name in ("expected", "seen"))
-    return _dispatch_key_comparison(source, [key for key in expected if key not in actual],
-                                    [key for key in actual if key not in expected])
-
-
-def _dispatch_key_comparison(source: str, lost: list[str], new: list[str]) -> Comparison:
-    """Return the comparison of the properties of a tensor that differ: its device, or its part in inference mode.
-
-    (The keys are those that a call would have: without autograd's where inference mode is on or made the tensor,
-    without both where it is on and made the tensor.)
-    """
+    lost, new = [key for key in expected if key not in actual], [key for key in actual if key not in expected]
     if all(key.startswith(("Autograd", "ADInplaceOrView")) for key in (*lost, *new)) and bool(lost) != bool(new):
         either = "or" if any(key.startswith("Autograd") for key in (*lost, *new)) else "and"
         return Comparison(f"{source}.is_inference() {either} torch.is_inference_mode_enabled()", str(bool(new)),
@@ -304,31 +300,21 @@ def _dispatch_key_comparison(source: str, lost: list[str], new: list[str]) -> Co
                       ", ".join(new) or "without " + ", ".join(lost))
 
 
-def _object_comparison(match: re.Match[str], seen: Seen) -> Comparison:
+def _identity_comparison(match: re.Match[str], seen: Seen) -> Comparison:
+    """Return the comparison with a certain type or object; of functions torch compares the code."""
+    if match["what"] == "type":
+        subject, expected = f"type({match['source']})", match["type"] or ""
+        now = seen(subject)  # (`parametrize` makes a class for each module, all of one name)
+        return Comparison(subject, expected, ANOTHER_CLASS if now == expected and now else now)
     source, owner = match["source"], match["source"].removesuffix(".__code__")
-    if owner != source:  # (of functions torch compares the code, which those that one `def` makes share)
+    if owner != source:  # (which those that one `def` makes share)
         return Comparison(owner, SAME_CODE, seen(source))
     return Comparison(owner, SAME_OBJECT, seen(owner) or ANOTHER_OBJECT)
 
 
-def _type_comparison(match: re.Match[str], seen: Seen) -> Comparison:
-    subject, expected = f"type({match['source']})", match["expected"] or ""
-    now = seen(subject)  # (`parametrize` makes a class for each module, all of one name)
-    return Comparison(subject, expected, ANOTHER_CLASS if now == expected and now else now)
-
-
-def _no_function_comparison(match: re.Match[str], seen: Seen) -> Comparison:
-    kind = seen(f"type({match['source']})")
-    return Comparison(match["source"], A_FUNCTION, f"{_OF_TYPE}{kind}" if kind else "")
-
-
-def _duplicate_comparison(match: re.Match[str], seen: Seen) -> Comparison:
-    names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", match["names"])
-    return Comparison(" is ".join(names) or match["names"], "False", "True")
-
-
 def _state_comparison(match: re.Match[str], seen: Seen) -> Comparison:
-    calls = {name: _state_call(name) for name in match["names"].split()}
+    calls = {name: STATES.get(name, "") for name in match["names"].split()}
+    calls |= {name: f"{_AUTOCAST_CALL}'{cast['device']}')" for name in calls if (cast := re.fullmatch(_AUTOCAST, name))}
     now = {call: seen(call) for call in calls.values() if call}
     others = [name.replace("_", " ") for name, call in calls.items() if not call]
     if not now:
@@ -338,16 +324,9 @@ def _state_comparison(match: re.Match[str], seen: Seen) -> Comparison:
     # (Torch says what changed, not from what: of two values it was the other one.)
     turned = {call: state for call, state in now.items() if state in ("True", "False")}
     if not turned:
-        call, state = next(iter(now.items()))
-        return Comparison(call, "", state)
+        return Comparison(next(iter(now)), "", next(iter(now.values())))
     return Comparison(", ".join(turned), ", ".join(str(state != "True") for state in turned.values()),
                       ", ".join(turned.values()))
-
-
-def _state_call(name: str) -> str:
-    """Return the call that returns a part of torch's state; ``""`` where there is none."""
-    autocast = re.fullmatch(_AUTOCAST, name)
-    return f"{_AUTOCAST_CALL}'{autocast['device']}')" if autocast is not None else STATES.get(name, "")
 
 
 def _expression_comparison(tree: ast.expr, seen: Seen) -> Comparison:
@@ -414,12 +393,13 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
     (_MARKS, lambda match, seen: Comparison(
         MARKED + (f" ({match['kind'].replace('_', ' ')})" if match["kind"] else ""),
         match["expected"] or "no dimension", match["seen"] or "at least one")),
-    (_TYPE_ID, _type_comparison),
+    (_IDENTITY, _identity_comparison),
     (_DICT_TYPE, lambda match, seen: _now(f"type({match['source']})", "the same type of dict", seen)),
-    (_OBJECT_ID, _object_comparison),
-    (_NO_FUNCTION, _no_function_comparison),
+    (_NO_FUNCTION, lambda match, seen: Comparison(
+        match["source"], A_FUNCTION, f"{_OF_TYPE}{kind}" if (kind := seen(f"type({match['source']})")) else "")),
     (_GONE, lambda match, seen: Comparison(match["source"], SAME_OBJECT, _NO_OBJECT)),
-    (_DUPLICATES, _duplicate_comparison),
+    (_DUPLICATES, lambda match, seen: Comparison(
+        " is ".join(re.findall(_QUOTED, match["names"])) or match["names"], "False", "True")),
     (_KEYS, lambda match, seen: _now(f"list({match['a'] or match['b']})", match["expected"], seen)),
     (_CONTAINS, lambda match, seen: Comparison(
         f"{match['key'] or match['member']} in {match['source'] or match['set']}", str(not match["no"]),

@@ -66,7 +66,6 @@ class GuardReader:
 
     def __init__(self, full_path: Callable[[str], str] = str) -> None:
         self._full_path = full_path
-        self._causes: dict[str, SourceLocation | None] = {}  # by comment
         self._nodes: dict[str, _Node | None] = {}  # by line
         self._guards: dict[tuple[str, str, str, str], Guard] = {}  # by kind, text, owner and its type
 
@@ -86,20 +85,11 @@ class GuardReader:
                 managers.append(node)
             elif not node.kind.endswith("Manager"):
                 owner = managers[-1] if managers else _NOBODY
-                guards.append(self._guard(node, owner.source or "", owner.type_name))
+                key = (node.kind, node.rest, owner.source or "", owner.type_name)
+                if key not in self._guards:
+                    self._guards[key] = _guard(*key, self._full_path)
+                guards.append(self._guards[key])
         return tuple(_join_marks(guards))
-
-    def _guard(self, node: _Node, owner: str, owner_type: str) -> Guard:
-        key = (node.kind, node.rest, owner, owner_type)
-        guard = self._guards.get(key)
-        if guard is None:
-            condition, comment = _split_comment(node.rest)
-            if comment not in self._causes:
-                self._causes[comment] = _cause(comment, self._full_path)
-            cause = self._causes[comment]
-            expression = _expression(node.kind, condition, owner, owner_type)
-            guard = self._guards[key] = Guard(expression, owner, node.kind, node.rest.strip(), cause)
-        return guard
 
 
 class _Node(NamedTuple):
@@ -129,41 +119,33 @@ def _node(line: str) -> _Node | None:
 def _join_marks(guards: list[Guard]) -> Iterator[Guard]:
     """Join the guards on attributes that ``mark_dynamic`` and its like leave on a tensor.
 
-    Torch tests that each is absent, one guard an attribute; together they say one thing.
+    Torch tests that each is absent, one guard an attribute; together they say one thing. (The owner that torch names
+    may only contain the tensor: a dictionary of parameters.)
     """
-    for marked, group in itertools.groupby(guards, _marked_tensor):
-        if marked is None:
+    def marked(guard: Guard) -> tuple[str, SourceLocation | None] | None:
+        mark = _MARK.fullmatch(guard.expression) if guard.kind == _MARKING else None
+        return (mark["subject"], guard.cause) if mark is not None else None
+
+    for tensor, group in itertools.groupby(guards, marked):
+        if tensor is None:
             yield from group
             continue
-        subject, cause = marked
+        subject, cause = tensor
         joined = list(group)
         marks = ", ".join(repr(match["mark"]) for one in joined if (match := _MARK.fullmatch(one.expression)))
         yield Guard(f"has_no_marks({subject}, {marks})", subject, _MARKING, "\n".join(one.raw for one in joined), cause)
 
 
-def _marked_tensor(guard: Guard) -> tuple[str, SourceLocation | None] | None:
-    """Return the tensor on which a guard tests a mark, and the cause; ``None`` for another guard.
-
-    (The owner that torch names may only contain the tensor: a dictionary of parameters.)
-    """
-    mark = _MARK.fullmatch(guard.expression) if guard.kind == _MARKING else None
-    return (mark["subject"], guard.cause) if mark is not None else None
-
-
-def _split_comment(rest: str) -> tuple[str, str]:
-    """Return ``(condition, comment)``; the comment says which line made torch ask."""
+def _guard(kind: str, rest: str, owner: str, owner_type: str, full_path: Callable[[str], str]) -> Guard:
     first, end = rest.find("  # "), _CONDITION.match(rest).end()  # type: ignore[union-attr]  # (matches any text)
     if 0 <= first < end and not is_expression(rest[:end].strip()):  # (an odd quote in what is no Python)
         end = first
-    return rest[:end].rstrip(), rest[end:]
-
-
-def _cause(comment: str, full_path: Callable[[str], str]) -> SourceLocation | None:
-    match = _CAUSE.match(comment) or _PLACE.match(comment)
-    if match is None:
-        return None
-    code = match.groupdict().get("code") or ""
-    return SourceLocation(full_path(match["file"]), int(match["line"]), match["function"], code.strip())
+    condition, comment = rest[:end].rstrip(), rest[end:]  # (the comment says which line made torch ask)
+    cause = None
+    if match := _CAUSE.match(comment) or _PLACE.match(comment):
+        code = match.groupdict().get("code") or ""
+        cause = SourceLocation(full_path(match["file"]), int(match["line"]), match["function"], code.strip())
+    return Guard(_expression(kind, condition, owner, owner_type), owner, kind, rest.strip(), cause)
 
 
 def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
@@ -200,31 +182,28 @@ def _printed(condition: str) -> str:
     if "___" in condition:
         condition = condition.replace(FROM_NUMPY, "torch.as_tensor(")
         condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
+    # (Python prints the items of sets in another order in each process.)
     if is_expression(condition):
-        return _with_sorted_sets(condition) if "{" in condition and _SET.search(condition) else condition
-    printed = _ADDRESS.sub("_", " ".join(condition.split()))
-    return f"torch_guard({_PRINTED_SET.sub(_in_order, printed)!r})"
+        if "{" not in condition or not _SET.search(condition):
+            return condition
+        return ast.unparse(_WithSortedSets().visit(ast.parse(condition, mode="eval")))
+    printed = _PRINTED_SET.sub(
+        lambda items: f"{{{', '.join(sorted(re.findall(r'<[^<>]*>|[^{}<>, ][^{}<>,]*', items[0])))}}}",
+        _ADDRESS.sub("_", " ".join(condition.split())))
+    return f"torch_guard({printed!r})"
+
+
+class _WithSortedSets(ast.NodeTransformer):
+    def visit_Set(self, node: ast.Set) -> ast.Set:
+        self.generic_visit(node)
+        return ast.Set(sorted(node.elts, key=ast.unparse))
 
 
 #: A set of objects that have no expression: ``{<class 'list'>, <class 'tuple'>}``.
 _PRINTED_SET = re.compile(r"\{(?:<[^<>]*>|[^{}<>,:]+)(?:, (?:<[^<>]*>|[^{}<>,:]+))+\}")
 
 
-def _in_order(printed: re.Match[str]) -> str:
-    return f"{{{', '.join(sorted(re.findall(r'<[^<>]*>|[^{}<>, ][^{}<>,]*', printed[0])))}}}"
-
-
 _SET = re.compile(r"\{[^{}:]+,")
-
-
-def _with_sorted_sets(text: str) -> str:
-    """Return an expression with the items of sets in order: Python prints them in another one in each process."""
-    class Sorted(ast.NodeTransformer):
-        def visit_Set(self, node: ast.Set) -> ast.Set:
-            self.generic_visit(node)
-            return ast.Set(sorted(node.elts, key=ast.unparse))
-
-    return ast.unparse(Sorted().visit(ast.parse(text, mode="eval")))
 
 
 #: Numbers in torch's C++ (``c10/core/ScalarType.h``) of the dtypes that a default or autocast may have.

@@ -18,9 +18,23 @@ def is_library(filename: str) -> bool:
     return _is_torchs(path) or _STANDARD.search(path) is not None
 
 
-def is_hook(filename: str) -> bool:
-    """Return whether a path is of a file of depyf's that wraps functions of torch's while depyf watches."""
-    return "/depyf/capture/torch_private/" in _with_slashes(filename)
+_CACHES = (
+    "/torch/_functorch/_aot_autograd/autograd_cache.py", "/torch/_functorch/_aot_autograd/aot_autograd_result.py",
+    "/torch/_inductor/codecache.py")
+#: Parts of torch, and of depyf, by what is in the paths of their files.
+_PARTS = {
+    "hooks": ("/depyf/capture/torch_private/",),  # that wrap functions of torch's while depyf watches
+    "polyfills": ("/torch/_dynamo/polyfills/",),  # which torch traces in the place of functions of C, as `any`
+    "compiled autograd": ("torch/_dynamo/compiled_autograd.py",),  # whose line each node of a backward graph has
+    "export": ("/torch/export/", "/torch/_export/"),
+    "caches": _CACHES,  # take compiled graphs, with their conditions on sizes
+    "backend": ("/torch/_inductor/", *_CACHES)}
+
+
+def is_of(part: str, filename: str) -> bool:
+    """Return whether a path is of a file of one of these parts."""
+    path = _with_slashes(filename)
+    return any(each in path for each in _PARTS[part])
 
 
 def is_generated(filename: str) -> bool:
@@ -33,20 +47,10 @@ def is_public(function: str) -> bool:
     return not function.startswith("_") and function != "wrapper"
 
 
-def is_polyfill(filename: str) -> bool:
-    """Return whether a path is of the functions that torch traces in the place of those of C, as ``any``."""
-    return "/torch/_dynamo/polyfills/" in _with_slashes(filename)
-
-
 #: Parts of paths of files of torch's that pass a condition on sizes on.
 _SIZES = (
     "/torch/fx/experimental/", "/torch/_inductor/sizevars.py", "/torch/__init__.py", "/torch/_logging/",
     "/torch/utils/_traceback.py")
-#: The file that a condition is of that torch evaluates as a text.
-_EVALUATED = "<string>"
-_CACHES = (
-    "/torch/_functorch/_aot_autograd/autograd_cache.py", "/torch/_functorch/_aot_autograd/aot_autograd_result.py",
-    "/torch/_inductor/codecache.py")
 
 
 @functools.lru_cache(4096)
@@ -56,19 +60,9 @@ def asks_for_sizes(filename: str) -> bool:
     (Called for a dozen frames of each condition, while the program is compiled.)
     """
     path = _with_slashes(filename)
-    if path == _EVALUATED or any(part in path for part in _SIZES):
+    if path == "<string>" or any(part in path for part in _SIZES):  # (a condition that torch evaluates as a text)
         return False
     return _is_torchs(path) or not is_library(path)
-
-
-def is_from_cache(filename: str) -> bool:
-    """Return whether a path is of a file of torch's that takes compiled graphs, with their conditions, from a cache."""
-    return _with_slashes(filename).endswith(_CACHES)
-
-
-def is_of_backend(filename: str) -> bool:
-    """Return whether a path is of a file of Inductor's, or of one that takes what Inductor compiled from a cache."""
-    return "/torch/_inductor/" in _with_slashes(filename) or is_from_cache(filename)
 
 
 #: Files of classes that wrap a module of the user's.
@@ -85,11 +79,6 @@ def wrapper_class(filename: str) -> str:
     return next((name for file, name in _WRAPPERS.items() if path.endswith(file)), "")
 
 
-def is_of_compiled_autograd(filename: str) -> bool:
-    """Return whether a path is of the file whose line torch gives to each node of autograd's in a backward graph."""
-    return _with_slashes(filename).endswith("torch/_dynamo/compiled_autograd.py")
-
-
 def is_of_dynamo(filename: str) -> bool:
     """Return whether a path is of a file of Dynamo's, which wraps functions itself."""
     return "torch/_dynamo/" in _with_slashes(filename)
@@ -102,12 +91,6 @@ _COMPILERS = re.compile(r"/torch/(?:_dynamo/(?!test_case)|_inductor/|_functorch/
 def is_of_compiler(filename: str) -> bool:
     """Return whether a path is of a file of Dynamo's, AOTAutograd's, Inductor's or of ``torch.export``."""
     return _COMPILERS.search(_with_slashes(filename)) is not None
-
-
-def is_of_export(filename: str) -> bool:
-    """Return whether a path is of a file of ``torch.export``."""
-    path = _with_slashes(filename)
-    return "/torch/export/" in path or "/torch/_export/" in path
 
 
 #: The file of torch's with what calls compiled code.

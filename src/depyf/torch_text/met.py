@@ -178,15 +178,14 @@ def met(broken: GraphBreak) -> Met:
     if kind == "branch":
         kind = next((other for variable, other in _WITHOUT_TENSOR.items() if variable in context), kind)
     account = explanation.strip() or context
-    method, types = _METHOD.search(explanation), _first_match(explanation, _TYPES)
-    tested = _first_match(broken.reason, _TESTED)
+    method = match.groupdict() if (match := _METHOD.search(explanation)) else {}
+    types, tested = _first_match(explanation, _TYPES), _first_match(broken.reason, _TESTED)
     return Met(
         kind="value" if _UNBACKED.fullmatch(tested) else kind,  # (the number itself, which nothing tests)
         event=KINDS[kind].event if kind and (known or not broken.registry_id) else "",
         heading=_heading(broken.reason),
         name=named.get("name", ""), module=named.get("module", ""), overload=named.get("overload", ""),
-        shown=_first_match(account, *_SHOWN), cls=_first_match(account, _CLASS),
-        method=method["method"] if method is not None else "", owner=method["owner"] if method is not None else "",
+        shown=_first_match(account, *_SHOWN), cls=_first_match(account, _CLASS), **method,
         message=_first_match(explanation, _MESSAGE).strip().rstrip(".") or _first_match(context, _TYPE_ERROR),
         tested=tested,
         types=tuple(each.strip().strip("'") for each in types.split(",")) if types else (),
@@ -218,8 +217,8 @@ def what_blocks(broken: GraphBreak) -> str:
 
     ``"loop"``, ``"context"`` (one that cannot be left and entered again), ``"other"``; ``""`` where nothing does.
     """
-    return next((what for what, heading in _BLOCKS if broken.gave_up.startswith(heading)), "other") \
-        if broken.gave_up else ""
+    return next((what for what, heading in _BLOCKS if broken.gave_up.startswith(heading)),
+                "other" if broken.gave_up else "")
 
 
 def bound_method(broken: GraphBreak) -> str:

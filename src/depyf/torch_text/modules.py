@@ -73,37 +73,24 @@ def module_path(expression: str) -> str:
     ``L['self'].layers[0].q_proj``, ``L['self']._modules['layers']._modules['0'].q_proj`` and
     ``L['self'].layers.0.q_proj`` are ``layers.0.q_proj``, and so is
     ``getattr(L['self'].layers, '0').q_proj``; ``G['model'].norm`` is ``model.norm``; a cell,
-    ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text is unchanged.
+    ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text is unchanged. (Torch's names are no
+    identifiers always, so that this is no Python.)
     """
     plain = _GETATTR.sub(r"\g<of>.\g<name>", expression) if "getattr(" in expression else expression
-    parts = _parts(plain)
-    if parts is None:
-        return expression
-    if parts[:1] in (["L"], ["G"]) and len(parts) > 1:
-        local = parts[0] == "L"
-        parts = parts[1:]
-        if local and parts[0] == "self":
-            parts = parts[1:]
-    elif parts[:1] == ["self"]:
+    parts, at = [], 0
+    while at < len(plain):
+        part = _PART.match(plain, at)
+        if part is None or part.lastgroup is None:
+            return expression
+        parts.append(part[part.lastgroup])
+        at = part.end()
+    if parts[:2] == ["L", "self"]:
+        parts = parts[2:]
+    elif parts[:1] in (["L"], ["G"]) and len(parts) > 1 or parts[:1] == ["self"]:
         parts = parts[1:]
     if "cell_contents" in parts:
         parts = parts[len(parts) - parts[::-1].index("cell_contents") :]
     return ".".join(part for part in parts if part not in _HOLDERS)
-
-
-def _parts(expression: str) -> list[str] | None:
-    """Split ``L['self'].layers[0].a-b`` into ``["L", "self", "layers", "0", "a-b"]``; ``None`` for other text.
-
-    The names are torch's, which are no identifiers always, so that this is no Python.
-    """
-    parts, at = [], 0
-    while at < len(expression):
-        part = _PART.match(expression, at)
-        if part is None or part.lastgroup is None:
-            return None
-        parts.append(part[part.lastgroup])
-        at = part.end()
-    return parts
 
 
 # --- lookups in a compile cache (``fx_graph_cache_hit``, ``_miss``, ``_bypass``) -------------------------

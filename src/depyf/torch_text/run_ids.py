@@ -102,7 +102,6 @@ def _in_order(expression: str) -> str:
 
 
 class _Sorted(ast.NodeTransformer):
-
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         kind = type(node.op)
         if kind not in (ast.Add, ast.Mult):
@@ -158,45 +157,35 @@ _VARIES = re.compile(b"|".join((_IN_RECORDS, _IN_LOGS, IDS_OF_RANK.encode())), r
 _TRIED = 16
 
 
-class _Template:
-    """A file without what differs between ranks; files that say the same have its number."""
-
-    def __init__(self, data: bytes, number: int) -> None:
-        self.data, self.number = data, number
-
-    @functools.cached_property
-    def _pieces(self) -> list[bytes]:
-        return _VARIES.split(self.data)
-
-    def fits(self, data: bytes) -> bool:
-        """Return whether a file says the same."""
-        if data == self.data:
-            return True
-        *pieces, last = self._pieces
-        at = 0
-        for piece in pieces:
-            part = _VARIES.match(data, at + len(piece)) if data.startswith(piece, at) else None
-            if part is None:
-                return False
-            at = part.end()
-        return data[at:] == last
-
-
 class AlikeFiles:
     """Finds files that are alike; they are added one by one."""
 
     def __init__(self) -> None:
-        self._templates: dict[int, list[_Template]] = {}  # by their numbers of lines
+        self._templates: dict[int, list[tuple[int, bytes, list[bytes]]]] = {}  # by their numbers of lines
         self._count = 0
 
     def add(self, data: bytes) -> int:
         """Return a number that is equal for files that are alike."""
         known = self._templates.setdefault(data.count(b"\n"), [])
-        template = next((each for each in known[:_TRIED] if each.fits(data)), None)
-        if template is not None:  # the most likely one comes first
-            known.remove(template)
-            known.insert(0, template)
-            return template.number
-        known.insert(1, _Template(data, self._count))
+        for template in known[:_TRIED]:
+            number, first, pieces = template
+            if data != first and not pieces:  # (most files are like no other)
+                pieces += _VARIES.split(first)
+            if data == first or _has_pieces(data, pieces):
+                known.remove(template)
+                known.insert(0, template)  # the most likely one comes first
+                return number
+        known.insert(1, (self._count, data, []))
         self._count += 1
         return self._count - 1
+
+
+def _has_pieces(data: bytes, pieces: list[bytes]) -> bool:
+    """Return whether a file is these pieces with what may vary between them."""
+    at = 0
+    for piece in pieces[:-1]:
+        part = _VARIES.match(data, at + len(piece)) if data.startswith(piece, at) else None
+        if part is None:
+            return False
+        at = part.end()
+    return data[at:] == pieces[-1]

@@ -78,12 +78,11 @@ def size_names(types: Iterable[str], taken: Collection[str] = ()) -> dict[str, s
     for text in types:
         annotation = _ANNOTATION.fullmatch(text) if _OPERATOR.search(text) else None
         if annotation is not None and _OPERATOR.search(annotation["shape"]):
-            for size in wrapping.items(annotation["shape"]):
-                if len(size) >= _SHORTEST and _OPERATOR.search(size) and size not in result:
-                    result[size] = next(free)
-            for term in _terms(annotation["rest"]):
-                if term not in result:
-                    result[term] = next(free)
+            sizes = [size for size in wrapping.items(annotation["shape"])
+                     if len(size) >= _SHORTEST and _OPERATOR.search(size)]
+            for part in (*sizes, *_terms(annotation["rest"])):
+                if part not in result:
+                    result[part] = next(free)
     return result
 
 

@@ -151,5 +151,4 @@ def text_of(metadata: Mapping[str, Any], payload: str) -> Text:
 
 def unread_name(metadata: Mapping[str, Any]) -> str:
     """Return the name of an event, or of its artifact, if nothing of depyf reads it; ``""`` otherwise."""
-    name = name_of(metadata)
-    return (name or kind_of(metadata)) if row_of(metadata).what == Has.UNREAD else ""
+    return (name_of(metadata) or kind_of(metadata)) if row_of(metadata).what == Has.UNREAD else ""

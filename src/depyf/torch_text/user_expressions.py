@@ -110,14 +110,15 @@ class _UserWords(ast.NodeTransformer):
         match node:
             case ast.Call(ast.Name("dict"), [ast.Attribute(_, "__dict__") as owner], []):
                 return owner  # what a class itself defines
-            case ast.Call(ast.Name("list"), [ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [owner], [])], []):
-                return _call("list", owner)
+            case ast.Call(ast.Name("list") as function, [
+                    ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [owner], [])], []):
+                return ast.Call(function, [owner], [])
             case ast.Call(ast.Attribute(ast.Name("dict" | "list"), "__getitem__"), [owner, key], []):
                 match key:
-                    case ast.Subscript(ast.Call(ast.Name("list"), [same], []), ast.Constant(int()) as index) \
+                    case ast.Subscript(ast.Call(ast.Name("list") as of, [same], []), ast.Constant(int()) as index) \
                             if ast.unparse(same) == ast.unparse(owner):  # the n-th value
                         values = ast.Call(ast.Attribute(owner, "values", ast.Load()), [], [])
-                        return ast.Subscript(_call("list", values), index, ast.Load())
+                        return ast.Subscript(ast.Call(of, [values], []), index, ast.Load())
                 return ast.Subscript(owner, key, ast.Load())
         return node
 
@@ -136,10 +137,6 @@ def _member(owner: ast.expr, key: str) -> ast.expr | None:
     if re.fullmatch(r"0|[1-9]\d*", key):
         return ast.Subscript(owner, ast.Constant(int(key)), ast.Load())
     return None
-
-
-def _call(function: str, argument: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(function, ast.Load()), [argument], [])
 
 
 def _name(key: str) -> ast.expr | None:
@@ -217,41 +214,26 @@ def with_stack_names(text: str, names: Mapping[str, str]) -> str:
     ``___stack0[1]`` of a tuple or list that the user's line makes is its element.
     """
     def named(match: re.Match[str]) -> str:
-        known, after = names.get(match["place"], ""), text[match.end():]
-        if not known:
-            return match[0]
-        if match["index"] is None:
-            return _as_part(known, text[: match.start()], after)
-        element = _element(known, int(match["index"]))
-        index = f"[{match['index']}]"
-        return _as_part(element, text[: match.start()], after) if element else (
-            _as_part(known, text[: match.start()], index) + index)
+        known, before, after = names.get(match["place"], ""), text[: match.start()], text[match.end():]
+        if not known or match["index"] is None:
+            return _as_part(known, before, after) if known else match[0]
+        node, index = parsed_expression(known), int(match["index"])
+        if isinstance(node, (ast.Tuple, ast.List)) and index < len(node.elts) and not any(
+                isinstance(each, ast.Starred) for each in node.elts) and (
+                element := ast.get_source_segment(known, node.elts[index])):
+            return _as_part(element, before, after)
+        return f"{_as_part(known, before, f'[{index}]')}[{match['index']}]"
 
     return _STACK.sub(named, text)
 
 
-def _element(display: str, index: int) -> str:
-    """Return an element of a tuple or list; ``""`` where the text is none, or the element is not known."""
-    node = parsed_expression(display)
-    if not isinstance(node, (ast.Tuple, ast.List)) or index >= len(node.elts) or any(
-            isinstance(each, ast.Starred) for each in node.elts):
-        return ""
-    return ast.get_source_segment(display, node.elts[index]) or ""
-
-
 def _as_part(expression: str, before: str, after: str) -> str:
     """Return an expression as it is written between two texts: in parentheses where it would read otherwise."""
-    if _is_atom(expression):
-        return expression
+    node, longer = parsed_expression(expression), parsed_expression(f"{expression}.part")
+    if node is not None and isinstance(longer, ast.Attribute) and ast.dump(longer.value) == ast.dump(node):
+        return expression  # it is whole in front of a dot
     alone = _OPENED.search(before) is not None and _CLOSED.match(after) is not None
-    loose = isinstance(parsed_expression(expression), (ast.Tuple, ast.NamedExpr))
-    return expression if alone and not loose else f"({expression})"
-
-
-def _is_atom(text: str) -> bool:
-    """Return whether an expression is whole in front of a dot."""
-    node, longer = parsed_expression(text), parsed_expression(f"{text}.part")
-    return node is not None and isinstance(longer, ast.Attribute) and ast.dump(longer.value) == ast.dump(node)
+    return expression if alone and not isinstance(node, (ast.Tuple, ast.NamedExpr)) else f"({expression})"
 
 
 # --- steps -------------------------------------------------------------------------------------------

@@ -28,7 +28,20 @@ def wrapped(code: str, indent: int) -> list[str]:
     line = " " * indent + code
     if len(line) <= WIDTH:
         return [line]
-    return _at_brackets(code, indent) or _after_targets(code, indent) or _in_parentheses(code, indent) or [line]
+    # The longest brackets: `f(` / the arguments, as many a line as fit / `)`.
+    opened, begin, end = 0, 0, 0
+    for letter, place in top_level(code):
+        if letter in "([{":
+            opened = place
+        elif letter in ")]}" and place - opened > end - begin and indent + opened < WIDTH:
+            begin, end = opened, place
+    if end - begin >= 2:
+        return [" " * indent + code[: begin + 1], *_filled(code[begin + 1 : end], indent + INDENT),
+                *wrapped(code[end:], indent)]
+    if match := _UNPACKED.match(code):  # after the targets: `a, b, = f(x)`
+        return [" " * indent + "(", *_filled(match["targets"].rstrip(), indent + INDENT),
+                *wrapped(f") = {match['value']}", indent)]
+    return _in_parentheses(code, indent) or [line]
 
 
 def comment(text: str, indent: int = 0, deeper: int = 4) -> list[str]:
@@ -71,21 +84,6 @@ def items(text: str) -> list[str]:
     return parts if parts[-1] else parts[:-1]
 
 
-def _at_brackets(code: str, indent: int) -> list[str]:
-    """Break the longest brackets: ``f(`` / the arguments, as many a line as fit / ``)``."""
-    opened, longest = 0, (0, 0)
-    for letter, place in top_level(code):
-        if letter in "([{":
-            opened = place
-        elif letter in ")]}" and place - opened > longest[1] - longest[0] and indent + opened < WIDTH:
-            longest = opened, place
-    begin, end = longest
-    if end - begin < 2:
-        return []
-    inner = code[begin + 1 : end]
-    return [" " * indent + code[: begin + 1], *_filled(inner, indent + INDENT), *wrapped(code[end:], indent)]
-
-
 def _filled(inner: str, indent: int) -> list[str]:
     """Return the items of brackets, as many a line as fit."""
     parts = [f"{part}," for part in items(inner)]
@@ -104,15 +102,6 @@ def _filled(inner: str, indent: int) -> list[str]:
         lines += before
         line = last[indent:]
     return [*lines, " " * indent + line] if line else lines
-
-
-def _after_targets(code: str, indent: int) -> list[str]:
-    """Break after the targets: ``a, b, = f(x)``."""
-    match = _UNPACKED.match(code)
-    if match is None:
-        return []
-    return [" " * indent + "(", *_filled(match["targets"].rstrip(), indent + INDENT),
-            *wrapped(f") = {match['value']}", indent)]
 
 
 def _in_parentheses(code: str, indent: int) -> list[str]:

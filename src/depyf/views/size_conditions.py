@@ -25,7 +25,7 @@ from ..model.arithmetic import plain
 from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import number
-from ..torch_text.libraries import is_from_cache, is_of_backend, short_path_of_torch
+from ..torch_text.libraries import is_of, short_path_of_torch
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import bound_of_symbol, is_float, symbols_in, with_symbols
 from ..torch_text.user_expressions import sources_in_words, sources_of, with_stack_names
@@ -45,12 +45,12 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 def is_made_by_inductor(decision: SymbolDecision) -> bool:
     """Return whether Inductor added a condition, rather than a user's line."""
-    return decision.kind == "guarded" and decision.location is not None and is_of_backend(decision.location.filename)
+    return decision.kind == "guarded" and decision.location is not None and is_of("backend", decision.location.filename)
 
 
 def how_made(place: SourceLocation) -> str:
     """Return how a condition of Inductor's came about, as a clause of Markdown."""
-    if is_from_cache(place.filename):
+    if is_of("caches", place.filename):
         return "which came with the compiled graph from torch's cache"
     return f"which Inductor asked for when it compiled the graph ({place_in_torch(place)})"
 

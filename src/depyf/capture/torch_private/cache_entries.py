@@ -6,6 +6,7 @@ to arguments (``{'x': x, 's': 4.0}``). Nothing here runs, compiles or counts any
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -141,8 +142,7 @@ def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[E
 def known_codes() -> list[CodeType]:
     """Return the code objects that torch was asked to compile since it was last reset, as far as they still exist."""
     references = getattr(private_api.SEEN_CODES.get_or(None), "seen", ())
-    codes = [reference() for reference in references]
-    return [code for code in codes if isinstance(code, CodeType)]
+    return [code for reference in references if isinstance(code := reference(), CodeType)]
 
 
 def compiled_with(compiled: Any) -> CompiledWith | None:
@@ -150,14 +150,10 @@ def compiled_with(compiled: Any) -> CompiledWith | None:
     wrapper = wrapper_of(compiled)
     if wrapper is None:
         return None
-    region = getattr(wrapper, "_isolate_recompiles_id", COMMON_REGION)
     backend = closure_values(wrapper).get("callback")
-    for _ in range(20):  # (an entry has the innermost of torch's wrappers of a backend: ``get_backend``)
-        inner = inner_backend(backend)
-        if inner is None:
-            break
+    while (inner := inner_backend(backend)) is not None:  # (an entry has the innermost of torch's wrappers of one)
         backend = inner
-    return CompiledWith(backend, int(region))
+    return CompiledWith(backend, int(getattr(wrapper, "_isolate_recompiles_id", COMMON_REGION)))
 
 
 def wrapper_of(compiled: Any) -> FunctionType | None:
@@ -204,10 +200,8 @@ def backend_of(entry: Any) -> Any:
 
 def same_backend(one: Any, other: Any) -> bool:
     """Return whether torch takes two backends for the same (``backend_match``)."""
-    if one is other:
-        return True
     try:
-        return type(one) is type(other) and bool(one == other)
+        return one is other or type(one) is type(other) and bool(one == other)
     except Exception:
         return False
 
@@ -236,29 +230,20 @@ def replace_versions(
         several backends, which precompiled versions do not distinguish, or may do so.
     """
     add, remove = private_api.ADD_VERSION.get(), private_api.REMOVE_VERSIONS.get()
-    replaced: list[CodeType] = []
     left: dict[CodeType, str] = {}
-
-    def undo() -> None:
-        for function in replaced:
-            remove(function)
-
-    for function in functions:
-        versions = cache_entries(function)
-        codes = [replacement(version.code) for version in versions]
-        if not any(codes) or private_api.ADDED_VERSIONS.get()(function):
-            continue
-        if why := _several_backends(versions):
-            left[function] = why
-            continue
-        replaced.append(function)
-        try:
+    with contextlib.ExitStack() as undo:
+        for function in functions:
+            versions = cache_entries(function)
+            codes = [replacement(version.code) for version in versions]
+            if not any(codes) or private_api.ADDED_VERSIONS.get()(function):
+                continue
+            if why := _several_backends(versions):
+                left[function] = why
+                continue
+            undo.callback(remove, function)
             for version, code in zip(versions, codes):
                 add(function, version.guard_manager, code or version.code)
-        except BaseException:
-            undo()
-            raise
-    return undo, left
+        return undo.pop_all().close, left
 
 
 def _several_backends(versions: list[Any]) -> str:

@@ -7,7 +7,6 @@ import collections
 import contextlib
 import functools
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import CellType, CodeType, FunctionType, MethodType
@@ -21,7 +20,7 @@ from ...torch_text.libraries import is_library
 from ...torch_text.parsed import parsed_expression
 from ..object_facts import MISSING
 from . import private_api
-from .current_compilation import frame_of, variables_of
+from .current_compilation import variables_of
 from .operations import without_side_effects
 
 # --- at a graph break --------------------------------------------------------------------------------
@@ -121,8 +120,6 @@ def _one(name: str, variable: Any, value: Any, first: str, memory: Mapping[int |
 
 
 # --- before a recompile: values of guarded expressions -----------------------------------------------
-class _NotKnown(LookupError):
-    """A value that cannot be looked up without running the user's code."""
 
 
 def seen_in_recompiled_frame(expression: str) -> str:
@@ -133,28 +130,8 @@ def seen_in_recompiled_frame(expression: str) -> str:
     Args:
         expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
     """
-    checking = frame_of(private_api.RECOMPILE_REASONS)
-    if checking is None:
-        return ""
-    frame = checking.f_locals.get(private_api.RECOMPILE_REASONS.key)
-    return _shown(expression, getattr(frame, "f_locals", {}), getattr(frame, "f_globals", {}))
-
-
-def guarded_value(expression: str, local: Any, namespace: Any) -> Any:
-    """Return the value of a guarded expression, by look-ups that do not run the user's code; else :data:`MISSING`."""
-    tree = _parsed(expression.strip())
-    try:
-        return MISSING if tree is None else _static_value(tree, local, namespace)
-    except (KeyError, IndexError, AttributeError, TypeError, ValueError, _NotKnown):
-        return MISSING
-
-
-#: (The guards of each version of a function have the same expressions.)
-_parsed = functools.lru_cache(1024)(parsed_expression)
-
-
-def _shown(expression: str, local: Any, namespace: Any) -> str:
-    value = guarded_value(expression, local, namespace)
+    frame = variables_of(private_api.RECOMPILE_REASONS).get(private_api.RECOMPILE_REASONS.key)
+    value = guarded_value(expression, getattr(frame, "f_locals", {}), getattr(frame, "f_globals", {}))
     if value is MISSING:
         return ""
     if isinstance(value, type):
@@ -167,9 +144,20 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
             or value is None or type(value) in (bool, int, float, complex, str, bytes):
         text = repr(value)
         return text if len(text) <= 80 else text[:77] + "..."
-    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
-        return repr(value)
-    return f"an object of type {type(value).__qualname__}"
+    return repr(value) if type(value) is torch.dtype else f"an object of type {type(value).__qualname__}"
+
+
+def guarded_value(expression: str, local: Any, namespace: Any) -> Any:
+    """Return the value of a guarded expression, by look-ups that do not run the user's code; else :data:`MISSING`."""
+    tree = _parsed(expression.strip())
+    try:
+        return MISSING if tree is None else _static_value(tree, local, namespace)
+    except (LookupError, AttributeError, TypeError, ValueError):
+        return MISSING
+
+
+#: (The guards of each version of a function have the same expressions.)
+_parsed = functools.lru_cache(1024)(parsed_expression)
 
 
 def code_in_words(code: CodeType) -> str:
@@ -188,56 +176,43 @@ _STATE_QUESTIONS = frozenset({
     "is_deterministic_algorithms_warn_only_enabled"})
 
 
-def _plain_tensor_layout(value: Any, method: str) -> Any:
-    """Return ``value.size()`` or ``value.stride()`` of a tensor that is not of a user's class."""
-    torch = sys.modules["torch"]
-    if type(value) not in (torch.Tensor, torch.nn.Parameter):
-        raise _NotKnown("not a plain tensor")
-    return tuple(getattr(torch.Tensor, method)(value))
-
-
 def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
-    """Return the value of an expression, by look-ups that do not run the user's code."""
+    """Return the value of an expression, by look-ups that do not run the user's code; raise ``LookupError`` if none."""
+    match node:
+        case ast.Name("L"):
+            return local
+        case ast.Name("G"):
+            return namespace
+        case ast.Name(name):
+            return local[name] if name in local else namespace[name]
     of_form = _FORMS.get(type(node))
     value = of_form(node, local, namespace) if of_form is not None else MISSING
     if value is MISSING:
-        raise _NotKnown
+        raise LookupError
     return value
-
-
-def _name_value(node: ast.Name, local: Any, namespace: Any) -> Any:
-    name = node.id
-    if name == "L":
-        return local
-    if name == "G":
-        return namespace
-    return local[name] if name in local else namespace[name]
 
 
 def _call_value(node: ast.Call, local: Any, namespace: Any) -> Any:
     match node:
-        case ast.Call(ast.Name("type"), [inner], []):
-            return type(_static_value(inner, local, namespace))
-        case ast.Call(ast.Name("len"), [inner], []):
-            value = _static_value(inner, local, namespace)
-            if type(value) in (*_DICTIONARIES, list, tuple, set, str, collections.deque):
-                return len(value)
-        case ast.Call(ast.Name("list"), [inner], []):
-            value = _static_value(inner, local, namespace)
-            if type(value) in (*_DICTIONARIES, list, tuple):
-                return list(value)
-        case ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [inner], []):
-            value = _static_value(inner, local, namespace)
-            if type(value) in _DICTIONARIES:
-                return list(value)
-        case ast.Call(ast.Attribute(ast.Name("list"), "__getitem__"), [inner, ast.Constant(int(index))], []):
-            value = _static_value(inner, local, namespace)
-            if issubclass(type(value), list):
-                return list.__getitem__(value, index)
         case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
-            return getattr(sys.modules["torch"], name)()
+            return getattr(torch, name)()
         case ast.Call(ast.Attribute(ast.Name("torch"), "is_autocast_enabled"), [ast.Constant(str(device))], []):
-            return sys.modules["torch"].is_autocast_enabled(device)
+            return torch.is_autocast_enabled(device)
+        case ast.Call(function, [inner, *others], []):
+            value = _static_value(inner, local, namespace)
+            of = type(value)
+            match function, others:
+                case ast.Name("type"), []:
+                    return of
+                case ast.Name("len"), [] if of in (*_DICTIONARIES, list, tuple, set, str, collections.deque):
+                    return len(value)
+                case ast.Name("list"), [] if of in (*_DICTIONARIES, list, tuple):
+                    return list(value)
+                case ast.Attribute(ast.Name("dict"), "keys"), [] if of in _DICTIONARIES:
+                    return list(value)
+                case ast.Attribute(ast.Name("list"), "__getitem__"), [ast.Constant(int(index))] \
+                        if issubclass(of, list):
+                    return list.__getitem__(value, index)
     return MISSING
 
 
@@ -250,12 +225,14 @@ def _subscript_value(node: ast.Subscript, local: Any, namespace: Any) -> Any:
             if type(value) in _DICTIONARIES:
                 return list(value.values())[index]
         case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []), ast.Constant(key)):
-            return _plain_tensor_layout(_static_value(inner, local, namespace), method)[key]
+            value = _static_value(inner, local, namespace)
+            if type(value) in (torch.Tensor, torch.nn.Parameter):  # (not of a class of the user's)
+                layout: Any = getattr(torch.Tensor, method)(value)
+                return layout[key]
         case ast.Subscript(inner, ast.Constant(key)):
             value = _static_value(inner, local, namespace)
-            if type(value) in (list, tuple, dict, collections.OrderedDict) or value is local or value is namespace:
-                return value[key]
-            if type(value) is collections.defaultdict and key in value:  # (else it would make an item)
+            if type(value) in (list, tuple, dict, collections.OrderedDict) or value is local or value is namespace \
+                    or type(value) is collections.defaultdict and key in value:  # (else it would make an item)
                 return value[key]
     return MISSING
 
@@ -281,4 +258,4 @@ def _attribute_value(node: ast.Attribute, local: Any, namespace: Any) -> Any:
 
 
 _FORMS: dict[type, Callable[..., Any]] = {
-    ast.Name: _name_value, ast.Call: _call_value, ast.Subscript: _subscript_value, ast.Attribute: _attribute_value}
+    ast.Call: _call_value, ast.Subscript: _subscript_value, ast.Attribute: _attribute_value}

@@ -15,7 +15,6 @@ from . import private_api
 from .frame_values import code_in_words, guarded_value
 from .hooks import Undo, replaced
 
-# --- printed trees of guards -------------------------------------------------------------------------
 # --- objects that are compared by their ids ----------------------------------------------------------
 # An id says nothing to a reader. The name of a function or a code object is added; a member of an enumeration has its
 # name in place of the id::
@@ -57,10 +56,8 @@ def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
 
 
 def _name(value: Any) -> str:
-    if type(value) is FunctionType:
-        value = value.__code__
-    if type(value) is CodeType:
-        return code_in_words(value)
+    if type(value) in (FunctionType, CodeType):
+        return code_in_words(getattr(value, "__code__", value))
     if type(value) is not BuiltinFunctionType:
         return ""
     # (Where it is a method, its module has no such name.)
@@ -70,25 +67,19 @@ def _name(value: Any) -> str:
 
 
 def _members(name: str) -> dict[int, str]:
-    """Return the members of an enumeration, a class of that name with its module, by their ids; else none."""
+    """Return the members of an enumeration, a class of that name with its module, by their ids; else none.
+
+    No code of the user's runs: dictionaries of modules and classes are read.
+    """
+    found: Any = None
     parts = name.split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        found: Any = sys.modules.get(".".join(parts[:end]))
-        if found is None:
-            continue
-        for part in parts[end:]:
-            if not isinstance(found, type | ModuleType):
-                return {}
-            found = _own(found).get(part)
-        members = _own(found).get("_member_map_") if isinstance(found, type) else None
-        return {id(member): key for key, member in members.items()} if type(members) is dict else {}
-    return {}
-
-
-def _own(owner: Any) -> Mapping[str, Any]:
-    """Return the attributes of a class or module itself, looked up without running the user's code."""
-    return type.__getattribute__(owner, "__dict__") if isinstance(owner, type) else ModuleType.__getattribute__(
-        owner, "__dict__")
+    for end, part in enumerate(parts, 1):
+        own: Mapping[str, Any] = {}
+        if isinstance(found, type | ModuleType):
+            own = (type if isinstance(found, type) else ModuleType).__getattribute__(found, "__dict__")
+        found = sys.modules.get(".".join(parts[:end]), own.get(part))
+    members = type.__getattribute__(found, "__dict__").get("_member_map_") if isinstance(found, type) else None
+    return {id(member): key for key, member in members.items()} if type(members) is dict else {}
 
 
 # --- lengths of dictionaries -------------------------------------------------------------------------
@@ -112,19 +103,13 @@ def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
     managers = [number for number, line in enumerate(lines) if _ANY_MANAGER in line]
     for number, end in reversed(list(zip(managers, [*managers[1:], len(lines)]))):
         manager = _LINE.fullmatch(lines[number])
-        guard = _length(manager["source"], values, namespace) if manager else ""
-        if manager and guard and not any(f": {guard} " in line for line in lines[number + 1 : end]):
-            lines.insert(number + 1, f"{manager['depth']}| +- DICT_LENGTH: {guard} ")
+        value: Any = guarded_value(manager["source"], values, namespace) if manager else None
+        if manager and issubclass(type(value), dict):
+            length, source = dict.__len__(value), manager["source"]
+            guard = f"len({source}) == {length}" if length else f"not {source}"
+            if not any(f": {guard} " in line for line in lines[number + 1 : end]):
+                lines.insert(number + 1, f"{manager['depth']}| +- DICT_LENGTH: {guard} ")
     return "\n".join(lines)
-
-
-def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
-    """Return the guard on the length of a dictionary; ``""`` if unknown."""
-    value = guarded_value(source, values, namespace)
-    if not issubclass(type(value), dict):
-        return ""
-    number = dict.__len__(value)
-    return f"len({source}) == {number}" if number else f"not {source}"
 
 
 # --- guards that a filter drops ----------------------------------------------------------------------
@@ -226,12 +211,13 @@ def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Un
 
         remaining.root.add_epilogue_lambda_guard(always, [ALWAYS], None)
 
-    undo = [replaced(private_api.BUILD_GUARDS, build_guards), replaced(private_api.MAKE_GUARDS, init)]
+    undo = contextlib.ExitStack()
+    undo.callback(replaced(private_api.BUILD_GUARDS, build_guards))
+    undo.callback(replaced(private_api.MAKE_GUARDS, init))
 
     def leave() -> None:
         nonlocal on
         on = False
-        for each in undo:
-            each()
+        undo.close()
 
     return leave

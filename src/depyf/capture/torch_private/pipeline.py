@@ -27,8 +27,6 @@ _AUTOGRAD = {"enable_autograd_cache": False, "enable_remote_autograd_cache": Fal
 #: Settings of Dynamo's: sizes seen are not remembered, and a function that is compiled often is compiled once more.
 _DYNAMO = {"automatic_dynamic_shapes": False, "recompile_limit": 100000, "accumulated_recompile_limit": 1000000,
            "cache_size_limit": 100000, "accumulated_cache_size_limit": 1000000, "suppress_errors": False}
-
-
 #: Stages are compared with the same random numbers, NumPy's too.
 _SAME_RANDOM = {"use_numpy_random_stream": True}
 
@@ -43,8 +41,7 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
     Args:
         draws_as_eager: what is compiled draws the random numbers of eager Python.
     """
-    names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-    before = {name: os.environ.get(name) for name in names}
+    before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
     compiled: dict[int, tuple[CodeType, int]] = {}  # with the number of entries before, by id
 
     def on_bytecode(original: CodeType, transformed: CodeType) -> None:
@@ -54,7 +51,7 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory, _uncounted():
         undo = hooks.on_bytecode(on_bytecode)
         try:
-            for name in names:
+            for name in before:
                 os.environ[name] = os.path.join(directory, name.lower())
             with _patched(private_api.DYNAMO_SETTINGS, _DYNAMO | (_SAME_RANDOM if draws_as_eager else {})), \
                     _patched(private_api.INDUCTOR_SETTINGS, _INDUCTOR if draws_as_eager else _NO_CACHES), \
@@ -74,33 +71,21 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
 @contextlib.contextmanager
 def _uncounted() -> Iterator[None]:
     """Give torch's numbers and counts of compilations, and the sizes that it has seen, back at the end."""
-    undo: list[Callable[[], None]] = []
-    with contextlib.suppress(private_api.MissingPrivateApi, AttributeError):
-        numbers = private_api.FRAME_NUMBERS.get()
-        frames, compilations = numbers.FRAME_COUNTER, dict(numbers.FRAME_COMPILE_COUNTER)
-        undo += [lambda: setattr(numbers, "FRAME_COUNTER", frames),
-                 lambda: _refill(numbers.FRAME_COMPILE_COUNTER, compilations)]
-    with contextlib.suppress(private_api.MissingPrivateApi):
-        counters = private_api.COUNTERS.get()
+    with contextlib.ExitStack() as undo:
+        with contextlib.suppress(private_api.MissingPrivateApi, AttributeError):
+            numbers = private_api.FRAME_NUMBERS.get()
+            undo.callback(setattr, numbers, "FRAME_COUNTER", numbers.FRAME_COUNTER)
+            undo.callback(_refill, numbers.FRAME_COMPILE_COUNTER, dict(numbers.FRAME_COMPILE_COUNTER))
+        counters = private_api.COUNTERS.get_or({})
         counts = {name: dict(each) for name, each in counters.items()}
-
-        def count_as_before() -> None:
-            for name in list(counters):
-                _refill(counters[name], counts.get(name, {}))
-
-        undo.append(count_as_before)
-    with contextlib.suppress(Exception):  # (torch reads its files for it, if it has not)
-        sizes = private_api.SIZES_SEEN.get()()
-        seen = copy.deepcopy(dict(sizes))
-        undo.append(lambda: _refill(sizes, seen))
-    try:
+        undo.callback(lambda: [_refill(each, counts.get(name, {})) for name, each in list(counters.items())])
+        with contextlib.suppress(Exception):  # (torch reads its files for it, if it has not)
+            sizes = private_api.SIZES_SEEN.get()()
+            undo.callback(_refill, sizes, copy.deepcopy(dict(sizes)))
         yield
-    finally:
-        for each in undo:
-            each()
 
 
-def _refill(mapping: Any, items: dict[Any, Any]) -> None:
+def _refill(mapping: Any, items: dict[Any, Any]) -> Any:
     mapping.clear()
     mapping.update(items)
 
@@ -124,8 +109,8 @@ def as_the_program() -> Iterator[None]:
 def _patched(api: private_api.PrivateApi, wanted: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
     try:
         config = api.get()
-        there = {name: value for name, value in wanted.items() if hasattr(config, name)}
-        patched: contextlib.AbstractContextManager[Any] = config.patch(there)
+        patched: contextlib.AbstractContextManager[Any] = config.patch(
+            {name: value for name, value in wanted.items() if hasattr(config, name)})
     except (private_api.MissingPrivateApi, AttributeError):
         return contextlib.nullcontext()
     return patched
@@ -133,16 +118,15 @@ def _patched(api: private_api.PrivateApi, wanted: dict[str, Any]) -> contextlib.
 
 def _forget(code: CodeType, before: int) -> None:
     """Remove the cache entries that we made for a function; all of them, where there were none ``before``."""
-    try:
+    # (One that remains, in another torch, fits no other backend.)
+    with contextlib.suppress(private_api.MissingPrivateApi, AttributeError, TypeError, RuntimeError):
         if not before:
-            private_api.RESET_CODE.get()(code)
+            forget(code)
             return
-        entries = cache_entries.cache_entries(code)
         deleted = private_api.DELETED_GUARDS.get()
-        for entry in [entry for entry in entries if _is_ours(entry)]:
-            entry.guard_manager.extra_state.invalidate(entry, deleted("made by depyf.compare"))
-    except (private_api.MissingPrivateApi, AttributeError, TypeError, RuntimeError):
-        pass  # it remains: no other backend fits it
+        for entry in cache_entries.cache_entries(code):
+            if any(getattr(each, "depyf_compares", False) for each in _backends(entry)):
+                entry.guard_manager.extra_state.invalidate(entry, deleted("made by depyf.compare"))
 
 
 def forget(code: CodeType) -> None:
@@ -150,13 +134,12 @@ def forget(code: CodeType) -> None:
     private_api.RESET_CODE.get()(code)
 
 
-def _is_ours(entry: Any) -> bool:
+def _backends(entry: Any) -> Iterator[Any]:
+    """Yield the backend of a cache entry, and those in it."""
     backend = getattr(entry, "backend", None)
     for _ in range(10):
-        if getattr(backend, "depyf_compares", False):
-            return True
+        yield backend
         backend = inner_backend(backend) or getattr(backend, "compiler_fn", None)
-    return False
 
 
 @contextlib.contextmanager
@@ -271,15 +254,11 @@ def bypass_caches() -> Undo:
     Torch then warns that it has no profile of shapes, either. A warning can be an error to the program, which did
     not cause this.
     """
-    undo = [_set(private_api.NO_CACHES, lambda before: True)]
+    undo = contextlib.ExitStack()
+    undo.callback(_set(private_api.NO_CACHES, lambda before: True))
     with contextlib.suppress(private_api.MissingPrivateApi):
-        undo.append(replaced(private_api.NO_CACHES_WARNING, lambda *args, **kwargs: None))
-
-    def leave() -> None:
-        for each in undo:
-            each()
-
-    return leave
+        undo.callback(replaced(private_api.NO_CACHES_WARNING, lambda *args, **kwargs: None))
+    return undo.close
 
 
 def _set(

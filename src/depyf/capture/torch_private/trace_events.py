@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -51,14 +52,11 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
     private_api.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
     handler = _TraceHandler(receive, wanted)
-    release = _choose_trace()
+    undo = contextlib.ExitStack()
+    undo.callback(_choose_trace())
     logger.addHandler(handler)
-
-    def undo() -> None:
-        logger.removeHandler(handler)
-        release()
-
-    return undo
+    undo.callback(logger.removeHandler, handler)
+    return undo.close
 
 
 def _choose_trace() -> Undo:
@@ -113,9 +111,8 @@ def _choose_trace() -> Undo:
 
 def interned_string(number: int) -> str:
     """Return the file name of a number in torch's trace (torch/_logging/structured.py, ``intern_string``)."""
-    table = private_api.INTERN_TABLE.get_or(None)
-    names = (str(text) for text, known in table.items() if known == number) if isinstance(table, dict) else iter(())
-    return next(names, f"<file {number}>")
+    table = private_api.INTERN_TABLE.get_or({})
+    return next((str(text) for text, known in table.items() if known == number), f"<file {number}>")
 
 
 def _rebound(name: str, old: Any, new: Any) -> Undo:
@@ -162,25 +159,22 @@ class FullPaths:
         return self._known[shown]
 
     def _whole(self, shown: str) -> str:
-        shorten = private_api.SHORT_PATHS.get_or(None)
         torchs = os.path.dirname(str(sys.modules["torch"].__file__))
-        folders = (torchs, os.path.dirname(torchs))
-        if shorten is None or any(os.path.exists(os.path.join(folder, shown)) for folder in folders):
+        if any(os.path.exists(os.path.join(folder, shown)) for folder in (torchs, os.path.dirname(torchs))):
             return shown  # a file of torch or of a package beside it, which is cut at a whole name
-        fitting = (file for file in self._files() if isinstance(file, str) and file.endswith(shown)
-                   and not file.endswith((os.sep + shown, "/" + shown)) and os.path.isabs(file)
-                   and shorten(file) == shown)
-        return next(fitting, shown)
+        return next((file for file in self._files() if isinstance(file, str) and _is_cut(file, shown)), shown)
+
+
+def _is_cut(file: str, shown: str) -> bool:
+    """Return whether torch prints the path of a file as ``shown``, cut in the middle of a name."""
+    shorten = private_api.SHORT_PATHS.get_or(str)
+    return file.endswith(shown) and not file.endswith((os.sep + shown, "/" + shown)) and os.path.isabs(file) \
+        and shorten(file) == shown != file
 
 
 def cut_paths(files: Iterable[str]) -> dict[str, str]:
     """Return ``{path as torch prints it: path}`` of files that torch cuts in the middle of a name."""
-    shorten = private_api.SHORT_PATHS.get_or(None)
+    shorten = private_api.SHORT_PATHS.get_or(str)
     packages = os.path.dirname(os.path.dirname(str(sys.modules["torch"].__file__))) + os.sep
-    cut: dict[str, str] = {}
-    for file in files if shorten is not None else ():
-        if not file.startswith(packages) and os.path.isabs(file):
-            shown = shorten(file)
-            if shown != file and not file.endswith((os.sep + shown, "/" + shown)):
-                cut.setdefault(shown, file)
-    return cut
+    return {shown: file for file in reversed([*files]) if not file.startswith(packages) and os.path.isabs(file)
+            and _is_cut(file, shown := shorten(file))}

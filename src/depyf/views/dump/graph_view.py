@@ -47,7 +47,7 @@ from ...records.model import Caller, GraphInput, SourceLocation
 from ...records.naming import legal_identifier
 from ...torch_text import wrapping
 from ...torch_text.global_names import plain_name
-from ...torch_text.libraries import is_of_compiled_autograd
+from ...torch_text.libraries import is_of
 from ...torch_text.modules import parts_of_input
 from ...torch_text.parsed import parsed_expression, with_slices
 from ...torch_text.size_names import is_symbol, size_names, with_size_names
@@ -437,7 +437,7 @@ class _View:
 
     def place(self, place: SourceLocation, remark: str, indent: int, lead: str = "") -> list[str]:
         text = place.text.strip()
-        if is_of_compiled_autograd(place.filename):  # (Not where the program asked for it.)
+        if is_of("compiled autograd", place.filename):  # (Not where the program asked for it.)
             return wrapping.comment(f"{lead}node of autograd: {text}", indent)
         words = f"{lead}{self.files[place.filename]}:{place.line} in {plain_name(place.function)}"
         more = f"  [{remark}]" if remark else ""
