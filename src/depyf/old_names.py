@@ -128,9 +128,9 @@ def patched_load_by_key_path(key: str, path: str, *args: Any, **kwargs: Any) -> 
 
 def get_current_compiled_fn_name() -> str:
     """Return the name of the graph that torch made last: ``__compiled_fn_1``."""
-    from .capture.torch_private.private_api import UNIQUE_IDS
+    from .capture.torch_private import private_api
 
-    return f"__compiled_fn_{int(repr(UNIQUE_IDS.get()).strip('count()')) - 1}"
+    return f"__compiled_fn_{int(repr(private_api.UNIQUE_IDS.get()).strip('count()')) - 1}"
 
 
 def write_code_to_file_template(src: str, path_template: str) -> str:

@@ -72,16 +72,6 @@ def test_a_compilation_that_failed(tmp_path):
     assert "internal error" not in open(os.path.join(tmp_path, "out", "notes.txt")).read()
 
 
-def test_times_of_torch_2_5_are_in_seconds(tmp_path):
-    log = write_log(tmp_path / "a.log", [
-        (frame(0, dynamo_start={"stack": [place(9, "<module>"), place(3, "f")]}), None),
-        (frame(0, compilation_metrics=metrics(
-            guard_count=1, has_guarded_code=True, entire_frame_compile_time_s=5.75, inductor_compile_time_s=4.61)),
-         None)])
-    assert "Compile time 5.75 s in all. By part (one inside of another counts in both): inductor 4.61 s." in index_of(
-        log, tmp_path)
-
-
 # --- without a frame ---------------------------------------------------------------------------------------------
 def test_aot_inductor_is_a_graph_of_the_call(tmp_path):
     log = write_log(tmp_path / "a.log", [

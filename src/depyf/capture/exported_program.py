@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..model.graph import SHORT_DTYPES
@@ -66,7 +66,12 @@ def _described(spec: Mapping[str, Any]) -> tuple[str, str]:
 
 def _graph(name: str, graph: Mapping[str, Any], inputs: list[str]) -> list[str]:
     """Return the lines of the class of a graph; the graphs that its operators call are classes in it."""
-    types = {each: _tensor_type(meta) for each, meta in graph["tensor_values"].items()}
+    types = {}
+    for each, meta in graph["tensor_values"].items():  # `f32[s77, 32]`; the device where that is not the CPU
+        dtype, device = _DTYPES[meta["dtype"]], meta["device"]
+        where = "" if device["type"] == "cpu" else device["type"] + (
+            f":{device['index']}" if device["index"] is not None else "")
+        types[each] = f"{SHORT_DTYPES.get(dtype, dtype)}[{', '.join(map(_value_text, meta['sizes']))}]{where}"
     for values in (graph["sym_int_values"], graph["sym_bool_values"], graph.get("sym_float_values", {})):
         types |= {each: f"Sym({_value_text(value)})" for each, value in values.items()}
 
@@ -75,6 +80,7 @@ def _graph(name: str, graph: Mapping[str, Any], inputs: list[str]) -> list[str]:
 
     lines = [f"class {name}(torch.nn.Module):", f"    def forward({', '.join(['self', *map(typed, inputs)])}):"]
     place = ""
+    inner_graphs = []
     for node in graph["nodes"]:
         found = _PLACE.findall(node["metadata"].get("stack_trace", ""))
         here = "# File: {}:{} in {}, code: {}".format(*found[-1]) if found else ""
@@ -82,17 +88,16 @@ def _graph(name: str, graph: Mapping[str, Any], inputs: list[str]) -> list[str]:
             lines += [""] * (place != "") + [f"        {here}"]
         place = here or place
         lines += [f"        {each}" for each in _statements(node, typed)]
+        inner_graphs += [argument["arg"]["as_graph"] for argument in node["inputs"] if argument["arg"].get("as_graph")]
     lines.append(f"        return ({', '.join(map(_value_text, graph['outputs']))}"
                  f"{',' * (len(graph['outputs']) == 1)})")
-    for node in graph["nodes"]:
-        for argument in node["inputs"]:
-            if inner := argument["arg"].get("as_graph"):
-                names = [_value_text(each) for each in inner["graph"]["inputs"]]
-                lines += ["", *(f"    {each}" for each in _graph(inner["name"], inner["graph"], names))]
+    for inner in inner_graphs:
+        names = [_value_text(each) for each in inner["graph"]["inputs"]]
+        lines += ["", *(f"    {each}" for each in _graph(inner["name"], inner["graph"], names))]
     return lines
 
 
-def _statements(node: Mapping[str, Any], typed: Any) -> Iterator[str]:
+def _statements(node: Mapping[str, Any], typed: Callable[[str], str]) -> Iterator[str]:
     """Yield the statement of a node; for several results one more each, as torch prints them."""
     arguments = []
     for each in node["inputs"]:
@@ -101,11 +106,12 @@ def _statements(node: Mapping[str, Any], typed: Any) -> Iterator[str]:
         if "as_graph" in each["arg"]:
             yield f"{text} = self.{text}"
     call = f"{node['target'].removeprefix('_')}({', '.join(arguments)})"
-    outputs = node["outputs"]
-    results = list(outputs[0]["as_tensors"]) if len(outputs) == 1 and "as_tensors" in outputs[0] else outputs
-    if len(outputs) == 1 and results is outputs:
-        yield f"{typed(_value_text(outputs[0]))} = {call}"
-        return
+    results = node["outputs"]
+    if len(results) == 1:
+        if "as_tensors" not in results[0]:
+            yield f"{typed(_value_text(results[0]))} = {call}"
+            return
+        results = results[0]["as_tensors"]
     name = node.get("name") or "_".join(["results", *(_value_text(each) for each in results[:1])])
     yield f"{name} = {call}"
     for number, each in enumerate(results):
@@ -114,27 +120,18 @@ def _statements(node: Mapping[str, Any], typed: Any) -> Iterator[str]:
             yield f"{typed(result)} = {name}[{number}]"
 
 
-def _tensor_type(meta: Mapping[str, Any]) -> str:
-    """Return the type of a tensor as torch prints it: ``f32[s77, 32]``; its device where that is not the CPU."""
-    dtype = _DTYPES[meta["dtype"]]
-    device = meta["device"]
-    where = "" if device["type"] == "cpu" else device["type"] + (
-        f":{device['index']}" if device["index"] is not None else "")
-    return f"{SHORT_DTYPES.get(dtype, dtype)}[{', '.join(map(_value_text, meta['sizes']))}]{where}"
-
-
 def _value_text(value: Any) -> str:
     """Return a value as Python: ``{"as_ints": [1, 2]}`` is ``[1, 2]``, ``{"as_tensor": {"name": "x"}}`` is ``x``."""
     if isinstance(value, list):
         return f"[{', '.join(map(_value_text, value))}]"
     if not isinstance(value, dict):
         return repr(value)
-    if "class_fqn" in value or value.keys() == {"name"} or value.keys() == {"name", "graph"}:
+    if "class_fqn" in value or value.keys() in ({"name"}, {"name", "graph"}):
         return str(value["name"])
     (kind, content), = value.items()
-    if kind in _ENUMS:
-        return f"torch.{_ENUMS[kind][content]}"
     match kind:
+        case "as_scalar_type" | "as_layout" | "as_memory_format":
+            return f"torch.{_ENUMS[kind][content]}"
         case "as_none":
             return "None"
         case "as_expr":

@@ -65,10 +65,9 @@ def read_pickle(data: bytes) -> Any:
     memo: dict[int, Any] = {}
     try:
         for operation, argument, _ in pickletools.genops(data):
-            name = operation.name
-            if name == "STOP":
+            if operation.name == "STOP":
                 return stack.pop()
-            _take(name, argument, stack, memo)
+            _take(operation.name, argument, stack, memo)
     except (IndexError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(f"a pickle that is damaged ({type(error).__name__}: {error})") from error
     raise ValueError("a pickle without an end")
@@ -79,8 +78,6 @@ def _take(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> N
         stack.append(_CONSTANTS[name])
     elif name in _NEW:
         stack.append(_NEW[name]())
-    elif name == "MARK":
-        stack.append(_MARK)
     elif name in _OF_MARKED:
         items = _marked(stack)
         stack.append(_OF_MARKED[name](items))
@@ -89,23 +86,19 @@ def _take(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> N
         if len(stack) < count:
             raise ValueError(f"{name} of {len(stack)} values")
         stack[-count:] = [tuple(stack[-count:])]
-    elif name in ("APPENDS", "ADDITEMS"):
-        items = _marked(stack)
-        _list_of(stack[-1]).extend(items)
-    elif name == "APPEND":
-        item = stack.pop()
-        _list_of(stack[-1]).append(item)
+    elif name in ("APPEND", "APPENDS", "ADDITEMS"):
+        items = [stack.pop()] if name == "APPEND" else _marked(stack)
+        (stack[-1].items if isinstance(stack[-1], Object) else stack[-1]).extend(items)
     elif name in ("SETITEM", "SETITEMS"):
         items = _marked(stack) if name == "SETITEMS" else [stack.pop(-2), stack.pop()]
         _set(stack[-1], items)
     elif name in ("GLOBAL", "STACK_GLOBAL"):
-        parts = argument.split(" ") if name == "GLOBAL" else [stack.pop(-2), stack.pop()]
-        stack.append(Object(".".join(parts)))
+        stack.append(Object(".".join(
+            argument.split(" ") if name == "GLOBAL" else [stack.pop(-2), stack.pop()])))
     elif name in ("REDUCE", "NEWOBJ", "NEWOBJ_EX"):
         keywords = stack.pop() if name == "NEWOBJ_EX" else {}
         arguments = stack.pop()
-        of = stack.pop()
-        stack.append(Object(of.name, tuple(arguments), dict(keywords)))
+        stack.append(Object(stack.pop().name, tuple(arguments), dict(keywords)))
     elif name == "BUILD":
         state = stack.pop()
         for each in state if isinstance(state, tuple) else (state,):  # (attributes, and those in slots)
@@ -123,13 +116,13 @@ def _take(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> N
         stack.append(stack[-1])
     elif name == "BINPERSID":
         stack.append(Object("persistent", (stack.pop(),)))
-    elif argument is not None and name not in ("PROTO", "FRAME"):
-        if name not in _VALUES:
-            raise ValueError(f"the operation {name}")
+    elif name in _VALUES:
         stack.append(argument)
+    elif argument is not None and name not in ("PROTO", "FRAME"):
+        raise ValueError(f"the operation {name}")
 
 
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "MARK": _MARK}
 _NEW: dict[str, Any] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_SET": list, "EMPTY_TUPLE": tuple}
 _OF_MARKED: dict[str, Any] = {"TUPLE": tuple, "LIST": list, "FROZENSET": list, "DICT": lambda items: _set({}, items)}
 #: Operations whose argument is the value.
@@ -145,10 +138,6 @@ def _marked(stack: list[Any]) -> list[Any]:
     items = stack[at + 1 :]
     del stack[at:]
     return items
-
-
-def _list_of(value: Any) -> list[Any]:
-    return value.items if isinstance(value, Object) else value
 
 
 def _set(target: Any, items: list[Any]) -> Any:

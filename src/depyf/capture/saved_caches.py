@@ -12,10 +12,13 @@ _functorch/_aot_autograd/aot_autograd_result.py, _inductor/output_code.py.
 from __future__ import annotations
 
 import base64
+import io
 import itertools
 import platform
+import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .. import budgets
@@ -57,65 +60,52 @@ _KINDS = {
 _READ = frozenset({"inductor", "precompile", "aot_autograd"})
 
 
-def is_artifacts(data: bytes) -> bool:
-    """Return whether a file begins as the result of ``torch.compiler.save_cache_artifacts()``."""
-    return data[_CHECKSUM : _CHECKSUM + len(_VERSION)] == _VERSION
+def read(path: str, head: bytes, rest: Callable[[], bytes]) -> Capture | None:
+    """Read what torch saved of its caches or of compiled functions; ``None`` for any other file.
 
-
-def is_pickle(data: bytes) -> bool:
-    """Return whether a file begins as a pickle, or as a compiled function of torch 2.15."""
-    return data.startswith(_FUNCTION) or data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")
-
-
-def read_artifacts(path: str, data: bytes) -> Capture:
-    """Read entries of caches that were saved together.
+    Args:
+        head: the first 16 bytes or more.
+        rest: reads what follows.
 
     Raises:
         ValueError and what reading a value of another type raises: it is damaged, or of a format that is not known.
     """
-    if zlib.crc32(data[_CHECKSUM:]).to_bytes(_CHECKSUM, "big") != data[:_CHECKSUM]:
-        raise ValueError("its checksum is another")
     file = _File(path)
-    # (The others name entries of Inductor's cache, and packages have some of AOTAutograd's.)
-    order = {kind: place for place, kind in enumerate(_KINDS)}
-    for kind, key, content in sorted(_entries(data), key=lambda each: order.get(each[0], len(order))):
-        file.count(kind, kind in _READ and file.add(read_pickle(content), key))
-    return file.capture()
-
-
-def read_entry(path: str, data: bytes) -> Capture | None:
-    """Read a pickle of torch's: one entry of a cache, or a compiled function; ``None`` for any other pickle.
-
-    Raises: as :func:`read_artifacts`.
-    """
-    file = _File(path)
-    start = len(_FUNCTION) + 1 if data.startswith(_FUNCTION) else 0
+    is_artifacts = head[_CHECKSUM : _CHECKSUM + len(_VERSION)] == _VERSION  # entries of caches that were saved together
+    start = len(_FUNCTION) + 1 if head.startswith(_FUNCTION) else 0
+    if not (is_artifacts or start or head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5")):
+        return None
+    data = head + rest()
+    if is_artifacts:
+        if zlib.crc32(data[_CHECKSUM:]).to_bytes(_CHECKSUM, "big") != data[:_CHECKSUM]:
+            raise ValueError("its checksum is another")
+        # (The others name entries of Inductor's cache, and packages have some of AOTAutograd's.)
+        order = {kind: place for place, kind in enumerate(_KINDS)}
+        for kind, key, content in sorted(_entries(data), key=lambda each: order.get(each[0], len(order))):
+            file.kinds[kind] += 1
+            if kind not in _READ or not file.add(read_pickle(content), key):
+                file.unread[kind] += 1
+        return file.capture()
     return file.capture() if file.add(read_pickle(data[start:]), "") else None
 
 
 def _entries(data: bytes) -> Iterator[tuple[str, str, bytes]]:
     """Yield the kind, the key and the content of each entry."""
-    at = _CHECKSUM + len(_VERSION)
+    file = io.BytesIO(data[_CHECKSUM + len(_VERSION) :])
+
+    def content(size: int) -> bytes:
+        part = file.read(size)
+        if len(part) < size:
+            raise ValueError("it ends too early")
+        return part
 
     def number() -> int:
-        nonlocal at
-        at += 8
-        if at > len(data):
-            raise ValueError("it ends too early")
-        return int.from_bytes(data[at - 8 : at], "big")
+        return int.from_bytes(content(8), "big")
 
-    def content() -> bytes:
-        nonlocal at
-        size = number()
-        at += size
-        if at > len(data):
-            raise ValueError("it ends too early")
-        return data[at - size : at]
-
-    while at < len(data):
-        kind = base64.b64decode(content()).decode()
+    while file.tell() < len(file.getbuffer()):
+        kind = base64.b64decode(content(number())).decode()
         for _ in range(number()):
-            yield kind, base64.b64decode(content()).decode(), content()
+            yield kind, base64.b64decode(content(number())).decode(), content(number())
 
 
 class _Resume(NamedTuple):
@@ -143,12 +133,12 @@ class _Function(NamedTuple):
 
 
 class _File:
-    """What was read of a file so far."""
+    """What was read of a file so far; ``kinds`` and ``unread``: the numbers of entries, and of those not shown."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._kinds: dict[str, int] = {}
-        self._unread: dict[str, int] = {}
+        self.kinds: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
         self._files = naming.FileNames()
         self._names = naming.FunctionNames()
         self._graphs: dict[str, CompiledGraph] = {}
@@ -162,19 +152,17 @@ class _File:
         self._systems: list[dict[str, str]] = []
         self._notes: list[str] = []
 
-    def count(self, kind: str, is_shown: bool) -> None:
-        """Count an entry of a kind."""
-        self._kinds[kind] = self._kinds.get(kind, 0) + 1
-        if not is_shown:
-            self._unread[kind] = self._unread.get(kind, 0) + 1
-
     def add(self, value: Any, key: str) -> bool:
         """Add an entry; return whether it is one of torch's."""
         if is_a(value, "CompiledFxGraph"):
             self._inductor[_key(value) or key] = value
         elif _is_of_aot(value):
             if not {_key(each) for each in self._compiled(value)} & self._shown:  # (a package may have it)
-                self._add_graph(f"aot_{len(self._graphs)}", _ids(value), value, "AOTAutograd", key)
+                metadata = value.get("runtime_metadata")
+                ids = re.fullmatch(r"(\d+)/(\d+)", metadata.text("compile_id_str")) if isinstance(
+                    metadata, Object) else None
+                self._add_graph(f"aot_{len(self._graphs)}", CompileId(int(ids[1]), int(ids[2])) if ids else None, value,
+                                "AOTAutograd", key)
         elif is_a(value, "PrecompileCacheEntry"):
             graphs = {name: each.get("content") for name, each in value.get("backends").items()}
             self._add_package(value.get("dynamo"), graphs)
@@ -191,22 +179,20 @@ class _File:
         for key, entry in self._inductor.items():
             if key not in self._shown:
                 self._add_graph(f"inductor_{len(self._graphs)}", None, entry, "Inductor", key)
-        for words, kinds in (("it has entries of", self._kinds), ("not shown are entries of", self._unread)):
-            if kinds:
-                self._notes.append(f"{words} " + ", ".join(
-                    f"{_KINDS.get(kind, kind)} ({number})" for kind, number in kinds.items()))
+        notes = self._notes + [f"{words} " + ", ".join(
+            f"{_KINDS.get(kind, kind)} ({number})" for kind, number in kinds.items()) for words, kinds in (
+                ("it has entries of", self.kinds), ("not shown are entries of", self.unread)) if kinds]
         systems = [dict(each) for each in dict.fromkeys(tuple(each.items()) for each in self._systems)]
-        self._notes += [_would_load(each) for each in systems]
-        if not systems:
-            self._notes.append("it names the torch that made it by a digest of torch's sources only, so that is not "
-                               "compared with the torch here")
+        notes += [_would_load(each) for each in systems] or [
+            "it names the torch that made it by a digest of torch's sources only, so that is not compared with the "
+            "torch here"]
         if self._guards:
-            self._notes.append(GUARDS_OF_FILE)
+            notes.append(GUARDS_OF_FILE)
         if self._bytecodes:
-            self._notes.append("the file does not have torch's numbers of compilations: `[0/1]` is the second version "
-                               "of the first function in it")
+            notes.append("the file does not have torch's numbers of compilations: `[0/1]` is the second version of the "
+                         "first function in it")
         return Capture(
-            graphs=tuple(self._graphs.values()), notes=(f"{FROM_FILE}{self._path}", *dict.fromkeys(self._notes)),
+            graphs=tuple(self._graphs.values()), notes=(f"{FROM_FILE}{self._path}", *dict.fromkeys(notes)),
             environment=systems[0] if systems else {}, compilations=tuple(self._compilations),
             sources=tuple(SourceFile(path, text) for path, text in self._sources.items()),
             unwritten=Unwritten(tuple(self._codes), tuple(self._bytecodes), tuple(self._guards),
@@ -214,48 +200,47 @@ class _File:
 
     # --- graphs -----------------------------------------------------------------------------------
     def _add_graph(self, name: str, ids: CompileId | None, entry: Object, by: str, key: str = "",
-                   torch_name: str = "", of_frame: bool = False) -> None:
+                   torch_name: str = "") -> None:
         """Add the graph of an entry of AOTAutograd's or Inductor's cache.
 
         Args:
             by: whose cache it is.
             torch_name: the name by which transformed code calls it.
-            of_frame: transformed code calls it.
         """
         stages: list[tuple[str, str]] = []
         compiled = self._compiled(entry)
         self._shown.update(map(_key, compiled))
+        of_frame = ids if torch_name else None
         facts = {"compilation": str(ids)} if ids and not of_frame else {}
         if not is_a(entry, "CompiledFxGraph"):
-            for field, stage in (("aot_joint_graph_str", "Joint_graph"), ("aot_forward_graph_str", "Forward_graph"),
-                                 ("aot_backward_graph_str", "Backward_graph")):
-                if entry.text(field):
-                    stages.append((stage, entry.text(field)))
+            for stage in ("Joint_graph", "Forward_graph", "Backward_graph"):
+                stages.append((stage, entry.text(f"aot_{stage.lower()}_str")))
             config = entry.get("sanitized_aot_config")
             sources = config.get("aot_autograd_arg_pos_to_source") if isinstance(config, Object) else None
             facts["inputs"] = ", ".join(user_expression(_source(each)) for each in sources or ())
         kernels = []
         for number, each in enumerate(compiled):
-            if each.text("inductor_post_grad_graph_str"):
-                stages.append(("AFTER_POST_GRAD", each.text("inductor_post_grad_graph_str")))
+            post_grad = each.text("inductor_post_grad_graph_str")
+            stages.append(("AFTER_POST_GRAD", post_grad))
             if each.text("source_code"):
                 kernels.append(Kernel(
-                    number, each.text("source_code"), compile_id=ids if of_frame else None,
-                    file=self._files.kernel_file(name, number),
-                    stage=f"AFTER_POST_GRAD.{number}" if each.text("inductor_post_grad_graph_str") else ""))
+                    number, each.text("source_code"), compile_id=of_frame, file=self._files.kernel_file(name, number),
+                    stage=f"AFTER_POST_GRAD.{number}" if post_grad else ""))
             facts |= _facts(each, "backward" if number else "")
-            if parts := _key_parts(each):
-                stages.append(("key", parts))
+            # What the key is made of, without the graph: `[digest] name: value`; the value of some is no text.
+            parts = [line.partition("] ")[2] for line in each.get("_fx_graph_cache_debug_lines") or ()]
+            stages.append(("key", "\n".join(part if part.isprintable() else f"{part.partition(': ')[0]}: ..."
+                                            for part in parts if not part.startswith("gm: "))))
         stages.append(("contents", contents(facts | {"key": key}, {})))
         records: list[GraphStage] = []
-        for stage, text in stages:
+        for stage, text in filter(lambda each: each[1], stages):
             index = sum(known.stage == stage for known in records)
             is_python = stage not in ("contents", "key")
             records.append(GraphStage(
-                stage, index, text, compile_id=ids if of_frame else None, shown_as="" if is_python else stage,
+                stage, index, text, compile_id=of_frame, shown_as="" if is_python else stage,
                 file=self._files.stage_file(name, stage, index, is_python=is_python)))
         self._graphs[torch_name or name] = CompiledGraph(
-            name, torch_name, ids if ids and of_frame else CompileId(-1, len(self._graphs)), "", tuple(records),
+            name, torch_name, of_frame or CompileId(-1, len(self._graphs)), "", tuple(records),
             tuple(kernels), call=None if of_frame else SourceLocation("", 0, by), phases=tuple(
                 Phase(("forward", "backward")[number > 0] if len(compiled) > 1 else "Inductor", nanoseconds / 1e9)
                 for number, each in enumerate(compiled) if (nanoseconds := each.get("_time_taken_ns"))))
@@ -303,7 +288,7 @@ class _File:
         self._add_sources(saved["source_info"], lambda source: code.text("co_filename"))
         results = [read_pickle(each) for each in saved["compiled_fn"] if isinstance(each, bytes)]  # (after its class)
         parts = [part for each in results for part in (each if isinstance(each, tuple) else (each,))]
-        graphs = dict(zip([saved["backend_id"]], (each for each in parts if _is_of_aot(each))))
+        graphs = dict(zip([saved["backend_id"]], filter(_is_of_aot, parts)))
         self._add_version(CompileId(0, 0), _Function(code, self._number(code, python), "", python),
                           saved["runtime_env"].get("bytecode"), graphs, {}, saved["guards_state"])
 
@@ -323,7 +308,7 @@ class _File:
         called = list(shown)
         for name in called:
             if name in graphs and name not in self._graphs:
-                self._add_graph(shown[name], ids, graphs[name], "", torch_name=name, of_frame=True)
+                self._add_graph(shown[name], ids, graphs[name], "", torch_name=name)
         shown |= {name: resumes[name].shown for name in names if name in resumes}
         code_name = function.code.text("co_name")
         name = function.resume_name or naming.function_identifier(function.meant)
@@ -375,16 +360,7 @@ def _is_of_aot(value: Any) -> bool:
 
 
 def _key(entry: Object) -> str:
-    """Return the key of an entry of Inductor's cache."""
     return entry.text("_fx_graph_cache_key")
-
-
-def _ids(entry: Object) -> CompileId | None:
-    """Return torch's numbers of the compilation that an entry of AOTAutograd's cache is of."""
-    metadata = entry.get("runtime_metadata")
-    text = metadata.text("compile_id_str") if isinstance(metadata, Object) else ""
-    frame, _, recompile = text.partition("/")
-    return CompileId(int(frame), int(recompile)) if frame.isdecimal() and recompile.isdecimal() else None
 
 
 def _fields(code: Object) -> dict[str, Any]:
@@ -419,28 +395,19 @@ def _facts(entry: Object, which: str) -> dict[str, str]:
     return {f"{which} {name}".strip(): value for name, value in facts.items()}
 
 
-def _key_parts(entry: Object) -> str:
-    """Return what the key of an entry of Inductor's cache is made of, a line each, without the graph; ``""`` for none.
-
-    (A part is ``[digest] name: value``. The value of some is a digest, which is no text.)
-    """
-    parts = [line.partition("] ")[2] for line in entry.get("_fx_graph_cache_debug_lines") or ()]
-    return "\n".join(part if part.isprintable() else f"{part.partition(': ')[0]}: ..." for part in parts
-                     if not part.startswith("gm: "))
-
-
 def _would_load(system: Mapping[str, str]) -> str:
     """Return whether torch would load what a system made, as far as that can be compared here."""
     here = {"python": platform.python_version(), "torch": installed_torch()}
-    named = {name: f"{name.replace('python', 'Python')} {value}" for name, value in system.items()}
-    other = [f"{named[name]} (here {here[name]})" for name, value in system.items()
-             if here.get(name) not in (None, "", value)]
-    same = [named[name] for name, value in system.items() if here.get(name) == value]
-    unknown = [named[name] for name in system if not here.get(name)]
-    words = [f"torch refuses it here, as it was made with {', '.join(other)}"] if other else []
-    words += [f"made with the same as is here: {', '.join(same)}"] if same else []
-    words += [f"made with what was not compared with this machine: {', '.join(unknown)}"] if unknown else []
-    return "; ".join(words)
+    named: dict[str, list[str]] = {"refuses": [], "same": [], "unknown": []}
+    for name, value in system.items():
+        words, known = f"{name.replace('python', 'Python')} {value}", here.get(name)
+        if known and known != value:
+            named["refuses"].append(f"{words} (here {known})")
+        else:
+            named["same" if known else "unknown"].append(words)
+    return "; ".join(f"{words}{', '.join(each)}" for words, each in zip((
+        "torch refuses it here, as it was made with ", "made with the same as is here: ",
+        "made with what was not compared with this machine: "), named.values()) if each)
 
 
 def _source(value: Any) -> str:
@@ -472,31 +439,22 @@ def _guard_tree(state: Object) -> str:
         source = _source(guard.get("originating_source"))
         create = guard.get("create_fn")
         kind = (create.arguments[0] if create.arguments else create).name.rpartition(".")[2]
-        texts = list(dict.fromkeys(guard.get("code_list") or ()))
+        leaf = {"TENSOR_MATCH": "DIMENSION_DYNAMIC_MARKING_GUARD", "SHAPE_ENV": "LAMBDA_GUARD"}.get(kind, kind)
+        leaves = [(leaf, text) for text in dict.fromkeys(guard.get("code_list") or ())]
         if kind == "TENSOR_MATCH":
-            texts.insert(0, _tensor_check(source, create.get("value"), sizes.get(source)))
+            leaves.insert(0, (kind, _tensor_check(source, create.get("value"), sizes.get(source))))
         elif kind == "GLOBAL_STATE":
-            texts = [f"___check_global_state() against {each}" for each in graph.get("global_state_guard").items]
+            leaves = [(kind, f"___check_global_state() against {each}")
+                      for each in graph.get("global_state_guard").items]
         depth = "| "
-        if texts and source != "?":
+        if leaves and source != "?":
             lines.append(f"| +- GuardManager: source={source}, accessed_by=, type=")
             depth = "| | "
         stack = guard.get("user_stack")
-        frames = stack.items if isinstance(stack, Object) else []
-        cause = ""
-        if frames:
-            last = frames[-1]
-            cause = (f"  # {last.text('_line').strip()}  # {last.text('filename')}:{last.get('lineno')} in "
-                     f"{last.text('name')}")
-        lines += [f"{depth}+- {_leaf(kind, text)}: {text}{cause}" for text in texts]
+        cause = "".join(f"  # {last.text('_line').strip()}  # {last.text('filename')}:{last.get('lineno')} in "
+                        f"{last.text('name')}" for last in (stack.items if isinstance(stack, Object) else [])[-1:])
+        lines += [f"{depth}+- {leaf}: {text}{cause}" for leaf, text in leaves]
     return "\n".join(lines)
-
-
-def _leaf(kind: str, text: str) -> str:
-    """Return the kind by which torch prints a guard's condition."""
-    if kind == "TENSOR_MATCH":
-        return kind if text.startswith("check_tensor(") else "DIMENSION_DYNAMIC_MARKING_GUARD"
-    return "LAMBDA_GUARD" if kind == "SHAPE_ENV" else kind
 
 
 def _tensor_check(source: str, value: Any, sizes: Any) -> str:

@@ -57,11 +57,7 @@ def read(path: str) -> Capture | None:
                     return _archive(path, archive)
             from . import saved_caches  # (most files are none)
 
-            if saved_caches.is_artifacts(head):
-                return saved_caches.read_artifacts(path, head + file.read())
-            if saved_caches.is_pickle(head):
-                return saved_caches.read_entry(path, head + file.read())
-            return None
+            return saved_caches.read(path, head, file.read)
     except _DAMAGED as error:
         if isinstance(error, RecordsError):
             raise
@@ -90,12 +86,17 @@ def _archive(path: str, archive: zipfile.ZipFile) -> Capture:
                 (naming.EXPORTED, exported_program(program)),
                 ("contents", contents(_exported_facts(program), {
                     "guards": program.get("guards_code", []), "files": _sized(sizes, [name, *weights])}))]))
-            notes.append(_version_note(str(program.get("torch_version", ""))))
+            version, here = str(program.get("torch_version", "")), installed_torch()
+            if version and here:
+                notes.append(
+                    f"saved by torch {version}, which is the version here" if version == here else
+                    f"saved by torch {version}; here is torch {here}, which refuses a file whose schema has another "
+                    "major version; whether it loads this one was not tried")
     for model, names in packages.items():
         package = _Package(archive, names)
         graphs.append(_graph(f"aoti_{model}", "AOTInductor", [
             *package.codes, ("contents", contents(package.facts(), {
-                _CHECKED: package.inputs(), "constants": package.constants(), "files": _sized(sizes, names)}))]))
+                _CHECKED: [*package.inputs()], "constants": package.constants(), "files": _sized(sizes, names)}))]))
         notes += package.notes(model)
     if not graphs:
         raise RecordsError(
@@ -173,16 +174,6 @@ def _tree(spec: Mapping[str, Any]) -> str:
     return f"{spec['type']}({', '.join(inner)})"
 
 
-def _version_note(version: str) -> str:
-    """Return the note on whether a file of a version of torch can be loaded by the one that is installed."""
-    here = installed_torch()
-    if not version or not here:
-        return ""
-    return (f"saved by torch {version}, which is the version here" if version == here else
-            f"saved by torch {version}; here is torch {here}, which refuses a file whose schema has another major "
-            "version; whether it loads this one was not tried")
-
-
 def installed_torch() -> str:
     """Return the version of the torch that is installed, which is not imported; ``""`` for none.
 
@@ -223,22 +214,17 @@ class _Package:
             facts |= _call_spec(specs["in"], specs["out"], ())
         return facts
 
-    def inputs(self) -> list[str]:
-        """Return the inputs, with the types and sizes that the wrapper checks."""
-        return [f"{name}: {self._input(name)}" for _, name in _INPUT.findall(self.wrapper)]
-
-    def _input(self, name: str) -> str:
-        """Return the type and the sizes that the wrapper checks of an input: ``float32[2 to 128, 16]``."""
-        escaped = re.escape(name)
-        dtype = re.search(rf"{escaped}_expected_dtype = aoti_torch_dtype_(\w+)\(", self.wrapper)
-        sizes: dict[int, str] = {}
-        for fixed, at in re.findall(rf"\((\d+) != {escaped}_size\[(\d+)\]", self.wrapper):
-            sizes[int(at)] = fixed
-        for bound, word in (("<", "from"), (">", "to")):
-            for at, limit in re.findall(rf"\({escaped}_size\[(\d+)\] {bound} (\d+)\)", self.wrapper):
-                sizes[int(at)] = f"{sizes.get(int(at), '')} {word} {limit}".strip()
-        shown = ", ".join(sizes.get(at, "?") for at in range(max(sizes) + 1)) if sizes else "sizes not checked"
-        return f"{dtype[1] if dtype else 'type not checked'}[{shown}]"
+    def inputs(self) -> Iterator[str]:
+        """Yield the inputs, with the types and sizes that the wrapper checks: ``x: float32[2 to 128, 16]``."""
+        for _, name in _INPUT.findall(self.wrapper):
+            escaped = re.escape(name)
+            dtype = re.search(rf"{escaped}_expected_dtype = aoti_torch_dtype_(\w+)\(", self.wrapper)
+            sizes = {int(at): fixed for fixed, at in re.findall(rf"\((\d+) != {escaped}_size\[(\d+)\]", self.wrapper)}
+            for bound, word in (("<", "from"), (">", "to")):
+                for at, limit in re.findall(rf"\({escaped}_size\[(\d+)\] {bound} (\d+)\)", self.wrapper):
+                    sizes[int(at)] = f"{sizes.get(int(at), '')} {word} {limit}".strip()
+            shown = ", ".join(sizes.get(at, "?") for at in range(max(sizes) + 1)) if sizes else "sizes not checked"
+            yield f"{name}: {dtype[1] if dtype else 'type not checked'}[{shown}]"
 
     def constants(self) -> list[str]:
         """Return the parameters, buffers and other tensors of the model: name, kind, type, size."""
@@ -257,24 +243,17 @@ class _Package:
 
     def notes(self, model: str) -> Iterator[str]:
         """Yield whether the model can run on this machine, as far as its metadata says."""
-        same: list[str] = []
-        other: list[str] = []
-        unknown: list[str] = []
+        found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
         here = {"AOTI_PLATFORM": sys.platform, "AOTI_MACHINE": platform.machine()}
         for name, value in filter(lambda each: each[1], self.metadata.items()):
-            fact, has = f"{_FACTS.get(name, name)} {value}", None
-            if name in here:
-                has = here[name] == value
-            elif name == "AOTI_CPU_ISA":
-                has = _has_instructions(value)
-            elif (name, value) == ("AOTI_DEVICE_KEY", "cpu"):
-                has = True
-            (unknown if has is None else same if has else other).append(
-                f"{fact} (here {here[name]})" if has is False and name in here else fact)
-        for facts, words in ((same, "was built for what this machine has"), (other, "was built for another machine"),
-                             (unknown, "was built for what was not compared with this machine")):
-            if facts:
-                yield f"`{model}` {words}: {', '.join(facts)}"
+            has = here[name] == value if name in here else _has_instructions(value) if name == "AOTI_CPU_ISA" else \
+                True if (name, value) == ("AOTI_DEVICE_KEY", "cpu") else None
+            found[has].append(f"{_FACTS.get(name, name)} {value}" + (
+                f" (here {here[name]})" if has is False and name in here else ""))
+        for has, words in ((True, "was built for what this machine has"), (False, "was built for another machine"),
+                           (None, "was built for what was not compared with this machine")):
+            if found[has]:
+                yield f"`{model}` {words}: {', '.join(found[has])}"
         yield f"`{model}`: the package does not name the torch that made it, so that is not compared"
 
 

@@ -45,10 +45,8 @@ def is_exporting() -> bool:
 
     (That has the numbers under which a program was exported with ``strict=True``.)
     """
-    if getattr(_exporting, "calls", ()) and is_without_frame():
-        return True
-    return private_api.AOT_INDUCTOR.imported() and bool(
-        getattr(private_api.AOT_INDUCTOR.get_or(None), "aot_compilation", False))
+    aot = private_api.AOT_INDUCTOR.get_or(None) if private_api.AOT_INDUCTOR.imported() else None
+    return bool(getattr(_exporting, "calls", ()) and is_without_frame() or getattr(aot, "aot_compilation", False))
 
 
 def compile_id() -> tuple[int, int, int] | None:
@@ -175,13 +173,10 @@ def callers() -> list[tuple[str, int, str]]:
         return []
     module = _module(compiling)
     between = {module, private_api.COMPILING_DECORATORS.module, "contextlib"}
-    for frame in frames(compiling):
-        name = _module(frame)
-        if name not in between and name.partition(".")[0] != "depyf":
-            break
-        if name == module:
-            compiling = frame
-    _, *places = [(*_place(frame), frame.f_code.co_name) for frame in frames(compiling)]
+    own = takewhile(lambda frame: (name := _module(frame)) in between or name.partition(".")[0] == "depyf",
+                    frames(compiling))
+    *_, outermost = (frame for frame in own if _module(frame) == module)
+    _, *places = [(*_place(frame), frame.f_code.co_name) for frame in frames(outermost)]
     return places[::-1]
 
 
