@@ -57,13 +57,8 @@ class _Finder:
                 if finder is not self and hasattr(finder, "find_spec"))), None)
         finally:
             self._looking.now = False
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            with contextlib.suppress(AttributeError, TypeError):  # (no attributes of its own, or frozen ones)
-                self._follow(spec.loader)
-        return spec
-
-    def _follow(self, loader: Any) -> None:
-        original = loader.exec_module
+        loader: Any = spec.loader if spec is not None else None
+        original: Any = getattr(loader, "exec_module", None)
 
         def exec_module(module: ModuleType) -> None:
             loader.__dict__.pop("exec_module", None)
@@ -72,4 +67,7 @@ class _Finder:
                 self.leave()
                 self._action(module)
 
-        loader.exec_module = exec_module
+        if original is not None:
+            with contextlib.suppress(AttributeError, TypeError):  # (no attributes of its own, or frozen ones)
+                loader.exec_module = exec_module
+        return spec

@@ -125,7 +125,7 @@ class Session:
             ("compilation inside compiled frames", None, hooks.never_compile),
             ("traced lines", None, lambda: hooks.on_traced_line(safely(self._on_line))),
             ("resume functions of closures", None, lambda: resume_code.install(self._report)),
-            ("frames without tensors", None, lambda: hooks.on_frame(safely(self.codes.asked))),
+            ("frames without tensors", None, lambda: hooks.on_frame(safely(self._on_frame))),
             ("transformed code", None, lambda: hooks.on_bytecode(safely(self._on_bytecode))),
             ("graphs of the structured trace", None, lambda: trace_events.on_trace(
                 safely(self._on_trace), safely(self._wanted, failed=True))),
@@ -566,6 +566,9 @@ class Session:
         values, namespace = (frame.values, frame.namespace) if frame is not None else ({}, {})
         meant: Meant = self.attempt(lambda: meant_by_frame(code, values, namespace), Meant(code.co_name, code))
         return meant
+
+    def _on_frame(self, code: CodeType, has_tensors: bool) -> None:
+        self.codes.asked(code, has_tensors)
 
     def _on_stance(self, stance: str) -> None:
         if stance in STANCES:

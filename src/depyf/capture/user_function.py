@@ -182,14 +182,12 @@ def _inner(
 
 def _leads_to(function: FunctionType, code: CodeType, this: Any) -> bool:
     """Return whether the name of a function is bound, in its class or module, to what wraps it by a code object."""
-    methods = [vars(cls).get(function.__name__) for cls in type(this).__mro__] if this is not None else []
-    module = sys.modules.get(function.__module__ or "")
-    value: Any = None
-    holder: Mapping[str, Any] = own_attributes(module) if module is not None else {}
-    for step in function.__qualname__.split("."):
+    bound = [vars(cls).get(function.__name__) for cls in type(this).__mro__] if this is not None else []
+    value: Any = sys.modules.get(function.__module__ or "")
+    for number, step in enumerate(function.__qualname__.split(".")):
+        holder = own_attributes(value) if not number else vars(value) if isinstance(value, type) else {}
         value = holder.get(step)
-        holder = vars(value) if isinstance(value, type) else {}
-    return any(each.__code__ is code for outer in (*methods, value) for each in _wrapped_functions(outer))
+    return any(each.__code__ is code for outer in (*bound, value) for each in _wrapped_functions(outer))
 
 
 def _forwarded_to(code: CodeType, candidates: Mapping[str, FunctionType], namespace: Mapping[str, Any]) -> str | None:
@@ -255,8 +253,8 @@ def _function(value: Any) -> FunctionType | None:
             value = attributes["__wrapped__"]
         elif is_module(value):
             compiled = _modules(attributes).get("_orig_mod")  # what torch.compile makes of a module
-            inner = compiled if compiled is not None else attributes.get("forward")
-            value = inner if inner is not None else class_entry(type(value), "forward", None)
+            value = next((each for each in (compiled, attributes.get("forward")) if each is not None),
+                         class_entry(type(value), "forward", None))
         else:
             value = class_entry(type(value), "__call__", None)
     return None
@@ -279,8 +277,7 @@ def _plain(value: Any) -> Any:
 
 
 def _modules(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    modules = attributes.get("_modules")
-    return modules if isinstance(modules, dict) else {}
+    return modules if isinstance(modules := attributes.get("_modules"), dict) else {}
 
 
 # --- the frame of a call, and its local variables ----------------------------------------------------

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..capture.forked import ChildFailed, in_child
-from ..capture.torch_private import compiled_callables, pipeline
+from ..capture.torch_private import compiled_callables, pipeline, private_api
 from ..views.markdown import some
 from .diagnosis import Diagnosis
 from .locating import Located
@@ -109,7 +109,7 @@ def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
 def _own_random(call: JudgedCall) -> frozenset[str]:
     """Return the random numbers that compiled versions of the call draw in their own way, as torch documents."""
     drew = call.in_eager_python().drew
-    if "numpy" in drew and compiled_callables.draws_numpy_from_torch():
+    if "numpy" in drew and not private_api.NUMPY_RANDOM.get_or(True):  # (they are torch's)
         return frozenset(("torch", "numpy"))
     backend = call.backend
     name = compiled_callables.backend_name(backend) if backend is not None else ""

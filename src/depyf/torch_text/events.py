@@ -594,12 +594,10 @@ def _whole_seconds(event: Mapping[str, Any]) -> float:
 
 
 def _failure(event: Mapping[str, Any]) -> Failure | None:
-    if not event.get("fail_type") and not event.get("fail_reason"):
-        return None
-    place = None
-    if event.get("fail_user_frame_filename"):
-        place = SourceLocation(event["fail_user_frame_filename"], int(event.get("fail_user_frame_lineno") or 0))
-    return Failure(str(event.get("fail_type") or ""), str(event.get("fail_reason") or ""), place)
+    kind, reason, file = (str(event.get(name) or "") for name in (
+        "fail_type", "fail_reason", "fail_user_frame_filename"))
+    place = SourceLocation(file, int(event.get("fail_user_frame_lineno") or 0)) if file else None
+    return Failure(kind, reason, place) if kind or reason else None
 
 
 # --- graph breaks ---------------------------------------------------------------------------------
@@ -637,18 +635,24 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     if re.match(_WRAPPED, account):
         account = account.partition("\n\n")[2] or account
     _, another, second = account.partition(_ANOTHER)
-    if another:
-        gave_up = _why_it_gave_up(_fields(second.strip()))
     fields = _fields(account)
-    error = re.search(_ERROR_IN_LOOP, text) if fields["reason"][0].startswith(IN_LOOP) else None
-    if error is not None:
-        account, gave_up = error["message"], _why_it_gave_up(fields)
+    # Where it went on and gave up: the parts of what it met then.
+    later = _fields(second.strip()) if another else None
+    if fields["reason"][0].startswith(IN_LOOP) and (error := re.search(_ERROR_IN_LOOP, text)):
+        account, later = error["message"], fields
         fields = _fields(account)
+    if later is not None:
+        gave_up = "\n".join(filter(None, (later["reason"][0].partition("\n")[0], *later["explanation"])))
     url = re.search(_URL, account)
     tail = text[end.end() :].partition("\nTraceback (most recent call last)")[0] if end else ""
-    stack = _with_inner([
-        SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
-        for frame in FRAME.finditer(tail)], inner)
+    stack = [SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
+             for frame in FRAME.finditer(tail)]
+    # (The end of torch's stack is replaced by the frames that it was made of.)
+    texts = {(place.filename, place.line): place.text for place in stack}
+    names = {(place.filename, place.line) for place in inner}
+    while stack and (stack[-1].filename, stack[-1].line) in names:
+        stack.pop()
+    stack += [replace(place, text=place.text or texts.get((place.filename, place.line), "")) for place in inner]
     # (The line that calls `any` is the place: that torch traces another function for it does not matter.)
     polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_of("polyfills", place.filename), reversed(stack)))
     polyfills *= polyfills < len(stack)
@@ -659,32 +663,14 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
         max(len(inner) - polyfills, 0), gave_up)
 
 
-def _why_it_gave_up(fields: Mapping[str, list[str]]) -> str:
-    return "\n".join(filter(None, (fields["reason"][0].partition("\n")[0], *fields["explanation"])))
-
-
-def _with_inner(stack: list[SourceLocation], inner: Sequence[SourceLocation]) -> list[SourceLocation]:
-    """Return torch's stack, its end replaced by the frames that it was made of."""
-    texts = {(place.filename, place.line): place.text for place in stack}
-    inner = [replace(place, text=place.text or texts.get((place.filename, place.line), "")) for place in inner]
-    names = {(place.filename, place.line) for place in inner}
-    while stack and (stack[-1].filename, stack[-1].line) in names:
-        stack.pop()
-    return [*stack, *inner]
-
-
 def _fields(account: str) -> dict[str, list[str]]:
     """Return the parts of an account, a heading and then ``Explanation:``, ``Hint:`` and so on, as lines of text."""
-    heading, *parts = re.split(_PART, account.partition(_ANOTHER)[0])
-    reason = _stripped(heading)
+    reason, *parts = ("\n".join(filter(None, map(str.strip, each.splitlines())))
+                      for each in re.split(_PART, account.partition(_ANOTHER)[0]))
     fields: dict[str, list[str]] = {"reason": [reason], "explanation": [], "hint": [], "context": []}
     if first := re.match(_HINT_FIRST, reason):
         fields["hint"], fields["reason"] = [first["hint"]], [reason[first.end() :]]
-    for kind, body in zip(parts[::2], parts[1::2]):
-        if kind in _PARTS and (text := _stripped(body)):
+    for kind, text in zip(parts[::2], parts[1::2]):
+        if kind in _PARTS and text:
             fields[_PARTS[kind]].append(text)
     return fields
-
-
-def _stripped(text: str) -> str:
-    return "\n".join(stripped for line in text.splitlines() if (stripped := line.strip()))

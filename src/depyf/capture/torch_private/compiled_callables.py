@@ -189,9 +189,6 @@ def _name(value: Any) -> str:
 
 
 # --- settings of torch -------------------------------------------------------------------------------
-def draws_numpy_from_torch() -> bool:
-    """Return whether compiled code takes torch's random numbers where the program asks NumPy for some."""
-    return not private_api.NUMPY_RANDOM.get_or(True)
 
 
 def draws_as_eager() -> bool:

@@ -152,7 +152,7 @@ def guarded_value(expression: str, local: Any, namespace: Any) -> Any:
     tree = _parsed(expression.strip())
     try:
         return MISSING if tree is None else _static_value(tree, local, namespace)
-    except (LookupError, AttributeError, TypeError, ValueError):
+    except (KeyError, IndexError, AttributeError, TypeError, ValueError):
         return MISSING
 
 
@@ -177,7 +177,7 @@ _STATE_QUESTIONS = frozenset({
 
 
 def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
-    """Return the value of an expression, by look-ups that do not run the user's code; raise ``LookupError`` if none."""
+    """Return the value of an expression, by look-ups that do not run the user's code; raise ``KeyError`` if none."""
     match node:
         case ast.Name("L"):
             return local
@@ -188,7 +188,7 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
     of_form = _FORMS.get(type(node))
     value = of_form(node, local, namespace) if of_form is not None else MISSING
     if value is MISSING:
-        raise LookupError
+        raise KeyError
     return value
 
 

@@ -191,18 +191,12 @@ def on_traced_line(hook: Callable[[str, int], None]) -> Undo:
 
 
 def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
-    """``hook(code, found)`` for each frame that torch is to compile: whether it finds a tensor among the variables.
-
-    Where it does not, it leaves the frame alone.
-    """
+    """``hook(code, found)`` for each frame that torch is to compile; where it finds no tensor, it does not."""
     return _after(private_api.HAS_TENSOR, lambda found, frame, *args, **kwargs: hook(frame.f_code, bool(found)))
 
 
 def on_stance(hook: Callable[[str], None]) -> Undo:
-    """``hook("eager_on_recompile")`` each time that a stance is set, also when one is restored.
-
-    One that skips guards is one of that name, too.
-    """
+    """``hook("eager_on_recompile")`` when a stance is set or restored; the skipping of guards is one of that name."""
     def call(_: Any, stance: Any) -> None:
         hook(str(getattr(stance, "stance", "default")))
         if getattr(stance, private_api.SET_STANCE.key, False):
@@ -223,12 +217,11 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
 
     def aot_module_simplified(original: Any, *args: Any, **kwargs: Any) -> Any:
         plain = {key: stage for key, stage in stages.items() if isinstance(kwargs.get(key), FunctionType)}
-        for key, stage in plain.items():
-            kwargs[key] = _observed(kwargs[key], stage)
+        kwargs |= {key: observed(kwargs[key], stage) for key, stage in plain.items()}
         before(frozenset(plain.values()))
         return original(*args, **kwargs)
 
-    def _observed(compiler: FunctionType, stage: str) -> Any:
+    def observed(compiler: FunctionType, stage: str) -> Any:
         @functools.wraps(compiler)
         def compile_graph(gm: Any, *args: Any, **kwargs: Any) -> Any:
             result = None
@@ -289,23 +282,18 @@ def on_shown_graph(hook: Callable[[FrameType], None]) -> Undo:
 
 def shown_graph(frame: FrameType) -> tuple[str, Any, str] | None:
     """Return ``(name, graph module, module of the caller)`` of the graph that is being shown on a stack."""
-    for each in islice(frames(frame), 12):  # (our frames may be between)
-        if each.f_code.co_name == "lazy_format_graph_code":
-            known, caller = each.f_locals, each.f_back
-            if "gm" not in known or not isinstance(known.get("name"), str):
-                return None
-            number = known.get("maybe_id")
-            name = known["name"] if number is None else f"{known['name']} {number}"
-            return name, known["gm"], str(caller.f_globals.get("__name__")) if caller is not None else ""
-    return None
+    shows = next((each for each in islice(frames(frame), 12)  # (our frames may be between)
+                  if each.f_code.co_name == "lazy_format_graph_code"), None)
+    known = shows.f_locals if shows is not None else {}
+    if shows is None or "gm" not in known or not isinstance(name := known.get("name"), str):
+        return None
+    number = known.get("maybe_id")
+    caller = str(shows.f_back.f_globals.get("__name__")) if shows.f_back is not None else ""
+    return name if number is None else f"{name} {number}", known["gm"], caller
 
 
 def on_operations(api: private_api.PrivateApi, hook: Callable[[Callable[[], str]], None]) -> Undo:
-    """``hook(text)`` each time that Inductor logs its operations; ``text()`` has them as torch prints them.
-
-    Args:
-        api: ``UNFUSED`` or ``FUSED``: the operations before Inductor fuses them, or after it.
-    """
+    """``hook(text)`` when Inductor logs its operations (by ``UNFUSED`` or ``FUSED``); ``text()`` is torch's print."""
 
     def log_ir(original: Any, nodes: Any) -> Any:
         hook(lambda: "\n\n".join(str(node.debug_str()) for node in nodes))

@@ -599,7 +599,7 @@ def support_status(version: str) -> str:
     Raises:
         TorchTooOld: it is older than the oldest of them.
     """
-    release, (oldest, *_, newest) = numbers(version), TESTED
+    release, oldest, newest = numbers(version), TESTED[0], TESTED[-1]
     if release is None or oldest <= release <= newest:
         return ""
     tested = [".".join(map(str, each)) for each in (oldest, newest)]

@@ -69,15 +69,11 @@ def traced_code(code: CodeType) -> TracedCode | None:
     Dynamo splits instructions that do several things, and numbers all anew without the extensions of long arguments
     (torch/_dynamo/bytecode_transformation.py, ``cleaned_instructions``).
     """
-    before: list[tuple[int, Any]] = []
-
-    def number(instructions: list[Any], options: dict[str, Any]) -> None:
-        before.extend((each.offset, each) for each in instructions)
-
     transform = private_api.TRACED_CODE.get_or(None)
     if transform is None:
         return None
-    result = transform(code, number)
+    before: list[tuple[int, Any]] = []
+    result = transform(code, lambda instructions, options: before.extend((each.offset, each) for each in instructions))
     # (The instructions know their final offsets now. Up to 2.8 there is no second result.)
     traced = result[0] if isinstance(result, tuple) else result
     return TracedCode(traced, {offset: each.offset for offset, each in before})
@@ -91,8 +87,6 @@ def traced_code(code: CodeType) -> TracedCode | None:
 #
 # The call is of C code (``functools.partial`` of ``types.FunctionType``): there is no frame that could be compiled,
 # stepped into or seen in a traceback.
-#: ``MAKE_FUNCTION`` takes a tuple of cells.
-_CLOSURE = 0x08
 
 
 def install(report: Callable[[Exception], object]) -> Undo | None:
@@ -139,14 +133,13 @@ def _making(output: Sequence[Any], begin: int, name: str, code: CodeType) -> tup
     """
     at = next((index for index in range(begin, len(output))
                if output[index].opname == "LOAD_CONST" and output[index].argval is code), len(output))
-    wanted: list[tuple[str, Any]] = [("MAKE_FUNCTION", _CLOSURE)]
+    wanted = ["MAKE_FUNCTION 8"]  # (takes a tuple of cells)
     if sys.version_info >= (3, 13):
-        wanted = [("MAKE_FUNCTION", None), ("SET_FUNCTION_ATTRIBUTE", _CLOSURE)]
+        wanted = ["MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE 8"]
     elif sys.version_info < (3, 11):
-        wanted = [("LOAD_CONST", None), ("MAKE_FUNCTION", _CLOSURE)]
+        wanted = ["LOAD_CONST", "MAKE_FUNCTION 8"]
     end = at + 1 + len(wanted)
-    actual = [(each.opname, each.arg if argument is not None else None)
-              for each, (_, argument) in zip(output[at + 1 : end], wanted)]
-    if actual != wanted:
+    actual = [f"{each.opname} {each.arg}" for each in output[at + 1 : end]]
+    if len(actual) < len(wanted) or any(not f"{found} ".startswith(f"{each} ") for found, each in zip(actual, wanted)):
         raise LookupError(f"how this torch makes the function {name}: {actual}")
     return at, end
