@@ -19,6 +19,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .. import budgets
@@ -106,15 +107,6 @@ def _entries(data: bytes) -> Iterator[tuple[str, str, bytes]]:
         kind = base64.b64decode(content(number())).decode()
         for _ in range(number()):
             yield kind, base64.b64decode(content(number())).decode(), content(number())
-
-
-class _Resume(NamedTuple):
-    """A resume function: the name by which code calls it, the shown one, its number and its code."""
-
-    name: str
-    shown: str
-    number: int
-    code: Object
 
 
 class _Function(NamedTuple):
@@ -267,7 +259,8 @@ class _File:
         self._add_sources(entry.get("source_info"), lambda source: modules.get(source.text("module"), ""))
         numbers = [self._number(each.get("python_code"), python) for each in codes]
         # (Each compilation calls a resume function by another name; the first is shown.)
-        resumes = {name: _Resume(name, each.get("function_names")[0], number, each.get("python_code"))
+        resumes = {name: ResumeOfBytecode(name, each.get("function_names")[0], number,
+                                          _parameters(each.get("python_code")), "")
                    for each, number in zip(codes, numbers) for name in each.get("function_names")}
         begin = max((each.compile_id.frame for each in self._bytecodes), default=-1) + 1
         for frame, (each, number) in enumerate(zip(codes, numbers), begin):
@@ -294,7 +287,7 @@ class _File:
 
     def _add_version(
         self, ids: CompileId, function: _Function, transformed: Object, graphs: Mapping[str, Object],
-        resumes: Mapping[str, _Resume], guards: bytes | None,
+        resumes: Mapping[str, ResumeOfBytecode], guards: bytes | None,
     ) -> None:
         """Add a version of a function.
 
@@ -316,9 +309,8 @@ class _File:
         self._bytecodes.append(Bytecode(
             ids, name, text_name, self._files.transformed_file(text_name, ids, name), function.number,
             MeantFunction(function.meant, function.number), packed_fields(_fields(transformed), function.python), shown,
-            tuple(shown[each] for each in called), tuple(
-                ResumeOfBytecode(each.name, each.shown, each.number, _parameters(each.code), function.meant)
-                for each in (resumes[name] for name in names if name in resumes))))
+            tuple(shown[each] for each in called),
+            tuple(replace(resumes[name], meant=function.meant) for name in names if name in resumes)))
         if guards:
             self._guards.append(GuardsOfEntry(ids, _guard_tree(read_pickle(guards))))
         place = SourceLocation(function.code.text("co_filename"), function.code.get("co_firstlineno"), code_name)

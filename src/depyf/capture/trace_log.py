@@ -86,11 +86,32 @@ def read_ranks(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     Raises:
         RecordsError: it contains no event.
     """
+    readings: dict[str, _Log] = {}
     try:
-        return _captures(path, (line.decode(errors="surrogateescape") for line in lines(path, budgets.RUN)),
-                         internal_stages)
+        for metadata, payload in events(line.decode(errors="surrogateescape") for line in lines(path, budgets.RUN)):
+            rank = metadata.get("rank")
+            rank = str(rank) if isinstance(rank, int) else next(iter(readings), "")
+            if rank and "" in readings:  # (what comes before the first event with a rank belongs to that rank)
+                readings[rank] = readings.pop("")
+            reading = readings.get(rank) or readings.setdefault(rank, _Log(internal_stages))
+            digest = metadata.get("has_payload")
+            if isinstance(digest, str) and digest != hashlib.md5(
+                    (payload or "").encode(errors="surrogateescape"), usedforsecurity=False).hexdigest():
+                reading.damaged += 1
+            try:
+                reading.take(metadata, payload)
+            except _NOT_AS_TORCH_WRITES:
+                reading.left_out += 1
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
+    if not readings:
+        raise RecordsError(f"{path} contains no event of torch's structured trace; give a log that TORCH_TRACE "
+                           "wrote.")
+    try:
+        captures = {rank: reading.capture() for rank, reading in readings.items()}
+    except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
+        raise RecordsError(f"{path} contains events that torch does not write so ({error}).") from error
+    return captures if len(captures) > 1 else {"": next(iter(captures.values()))}
 
 
 @frozen
@@ -144,55 +165,22 @@ def events(log: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
     metadata: dict[str, Any] | None = None
     payload: list[str] = []
     blank = 0  # lines after those of the payload, which are of it if others follow: some versions do not indent them
-    for line in log:
+    for line in itertools.chain(log, [""]):
         if line.startswith("\t"):
-            payload += ["\n"] * blank
-            payload.append(line[1:])
+            payload += [*["\n"] * blank, line[1:]]
             blank = 0
-            continue
-        if payload and line == "\n":
+        elif payload and line == "\n":
             blank += 1
-            continue
-        blank = 0
-        if metadata is not None:
-            yield metadata, "".join(payload).removesuffix("\n") if payload else None
-        metadata, payload = None, []
-        begin = line.find("] {")
-        try:
-            value = json_value(line[begin + 2 :]) if begin >= 0 else None
-        except ValueError:
-            continue
-        metadata = value if isinstance(value, dict) else None
-    if metadata is not None:
-        yield metadata, "".join(payload).removesuffix("\n") if payload else None
-
-
-def _captures(path: str, log: Iterable[str], internal_stages: bool) -> dict[str, Capture]:
-    readings: dict[str, _Log] = {}
-    for metadata, payload in events(log):
-        rank = metadata.get("rank")
-        rank = str(rank) if isinstance(rank, int) else next(iter(readings), "")
-        if rank and "" in readings:  # (what comes before the first event with a rank belongs to that rank)
-            readings[rank] = readings.pop("")
-        reading = readings.get(rank)
-        if reading is None:
-            reading = readings[rank] = _Log(internal_stages)
-        digest = metadata.get("has_payload")
-        if isinstance(digest, str) and digest != hashlib.md5(
-                (payload or "").encode(errors="surrogateescape"), usedforsecurity=False).hexdigest():
-            reading.damaged += 1
-        try:
-            reading.take(metadata, payload)
-        except _NOT_AS_TORCH_WRITES:
-            reading.left_out += 1
-    if not readings:
-        raise RecordsError(f"{path} contains no event of torch's structured trace; give a log that TORCH_TRACE "
-                           "wrote.")
-    try:
-        captures = {rank: reading.capture() for rank, reading in readings.items()}
-    except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
-        raise RecordsError(f"{path} contains events that torch does not write so ({error}).") from error
-    return captures if len(captures) > 1 else {"": next(iter(captures.values()))}
+        else:
+            if metadata is not None:
+                yield metadata, "".join(payload).removesuffix("\n") if payload else None
+            metadata, payload, blank = None, [], 0
+            begin = line.find("] {")
+            try:
+                value = json_value(line[begin + 2 :]) if begin >= 0 else None
+            except ValueError:
+                continue
+            metadata = value if isinstance(value, dict) else None
 
 
 class _Log:

@@ -481,24 +481,20 @@ class EventReader:
         # (Layers of torch's evaluate sizes; the user knows the line that called them.)
         users = [place for place in stack if not is_library(place.filename)] or stack
         location = users[-1] if users else None
-
-        def text(name: str) -> str:
-            return str(event.get(name, ""))
-
+        symbol, source, value, bounds, reason, condition = (
+            str(event.get(name, "")) for name in ("symbol", "source", "val", "vr", "reason", "expr"))
         if kind == "create_symbol":
-            decision = SymbolDecision(
-                "created", text("symbol"), text("source"), text("val"), text("vr"), location=location)
+            decision = SymbolDecision("created", symbol, source, value, bounds, location=location)
         elif kind == "create_unbacked_symbol":
-            decision = SymbolDecision("unbacked", text("symbol"), range=text("vr"), location=location)
+            decision = SymbolDecision("unbacked", symbol, range=bounds, location=location)
         elif kind == "symbolic_shape_specialization":
-            decision = SymbolDecision(
-                "fixed", text("symbol"), ", ".join(map(str, event.get("sources") or ())), text("value"),
-                reason=text("reason"), location=location)
+            decision = SymbolDecision("fixed", symbol, ", ".join(map(str, event.get("sources") or ())),
+                                      str(event.get("value", "")), reason=reason, location=location)
         else:
             # (A backend has no line of the user's.)
             places = () if location else self._places_in_backend(event.get("stack"))
             decision = SymbolDecision(
-                "guarded", text("expr"), location=location or (places[-1] if places else None), stack=places[:-1])
+                "guarded", condition, location=location or (places[-1] if places else None), stack=places[:-1])
         if decision not in builder.symbols:
             builder.symbols.append(decision)
 
@@ -537,12 +533,12 @@ class EventReader:
         The latter outermost first; none where another part of torch evaluates it.
         """
         stack = self._stack(frames)
-        asks = next((place for place in reversed(stack) if asks_for_sizes(place.filename)), None)
-        if asks is not None and is_of("backend", asks.filename):
-            return (asks,)
+        asking = [place for place in stack if asks_for_sizes(place.filename)]
+        if asking and is_of("backend", asking[-1].filename):
+            return (asking[-1],)
         from_dynamo = itertools.dropwhile(lambda place: not is_of_dynamo(place.filename), stack)
-        return tuple(place for place in from_dynamo if asks_for_sizes(place.filename) and not is_library(
-            place.filename) and not is_generated(place.filename))
+        return tuple(place for place in from_dynamo if asks_for_sizes(place.filename)
+                     and not is_library(place.filename) and not is_generated(place.filename))
 
     def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
         return tuple(

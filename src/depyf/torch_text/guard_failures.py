@@ -349,33 +349,24 @@ def _expression_comparison(tree: ast.expr, seen: Seen) -> Comparison:
 
 
 def _sides_compared(left: ast.expr, operator: ast.cmpop, right: ast.expr, seen: Seen) -> Comparison | None:
+    kind: type[ast.cmpop] = type(operator)
     if _is_literal(left) and not _is_literal(right):
-        turned = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
-        left, operator, right = right, turned.get(type(operator), type(operator))(), left
+        turned: dict[type, type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+        left, kind, right = right, turned.get(kind, kind), left
     if not _is_literal(right):
         return None
     subject, value = ast.unparse(left), ast.unparse(right)
     if "hasattr(" in subject or "isinstance(" in subject:
         return Comparison(subject, value, {"True": "False", "False": "True"}.get(value, ""))
-    whole = isinstance(right, ast.Constant) and type(right.value) is int
-    match operator:
-        case ast.Eq() | ast.Is():
-            expected = value
-        case ast.NotEq() if subject.startswith("len("):  # (torch's words for a dictionary that has another length)
-            expected = value
-        case ast.NotEq() | ast.IsNot():
-            return Comparison(subject, f"not {value}", value)
-        case ast.GtE():
-            expected = f"{value} or more"
-        case ast.LtE():
-            expected = f"at most {value}"
-        case ast.Gt():
-            expected = f"{int(value) + 1} or more" if whole else f"more than {value}"
-        case ast.Lt():
-            expected = f"at most {int(value) - 1}" if whole else f"less than {value}"
-        case _:
-            return None
-    return _now(subject, expected, seen)
+    if kind in (ast.Gt, ast.Lt) and isinstance(right, ast.Constant) and type(right.value) is int:
+        value, kind = (f"{right.value + 1}", ast.GtE) if kind is ast.Gt else (f"{right.value - 1}", ast.LtE)
+    if kind in (ast.Eq, ast.Is) or kind is ast.NotEq and subject.startswith("len("):
+        return _now(subject, value, seen)  # (torch's words for a dictionary that has another length)
+    if kind in (ast.NotEq, ast.IsNot):
+        return Comparison(subject, f"not {value}", value)
+    words = {ast.GtE: f"{value} or more", ast.LtE: f"at most {value}", ast.Gt: f"more than {value}",
+             ast.Lt: f"less than {value}"}.get(kind)
+    return None if words is None else _now(subject, words, seen)
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -249,16 +249,14 @@ def path_steps(source: str) -> list[str]:
     begin = re.match(r"\w+(?=[.\[]|$)", source)
     if begin is None:
         return [source] if source else []
-    steps = [begin[0]]
-    at = begin.end()
+    steps, at = [begin[0]], begin.end()
     while at < len(source):
         step = _STEP.match(source, at)
         if step is None:
             return [*steps, source[at:]]
-        at = step.end()
+        at, text = step.end(), step["index"]
         if step["name"]:
             steps.append(step["name"] + (step["call"] or ""))
-        elif step["index"] is not None:
-            text = step["index"]
+        elif text is not None:
             steps.append(text[1:-1] if text[:1] == text[-1:] == "'" and len(text) > 2 else f"[{text}]")
     return steps

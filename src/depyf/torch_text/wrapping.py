@@ -92,9 +92,8 @@ def _filled(inner: str, indent: int) -> list[str]:
     lines: list[str] = []
     line = ""
     for part in parts:
-        longer = f"{line} {part}" if line else part
-        if indent + len(longer) <= WIDTH:
-            line = longer
+        if line and indent + len(line) + 1 + len(part) <= WIDTH:
+            line = f"{line} {part}"
             continue
         if line:
             lines.append(" " * indent + line)
