@@ -32,7 +32,6 @@ from .arrange_tries import (
     arrange_try,
     arrange_with,
     break_after_body,
-    break_in_loop,
     else_or_after,
     join_line,
     leave_by_break,
@@ -147,9 +146,6 @@ class _Arrangement:
                 self._into_break(stmts, at)
             if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
-            elif isinstance(stmt, ast.If) and self._ends_alike(stmt, stmts[at + 1:]):
-                both = stmt.orelse + stmts[at + 1:]
-                stmt.orelse, stmts[at + 1:] = both[:-1], [stmt.body.pop()]
 
     def _ends_as_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in the ``break`` after it, which the author wrote once: left of the branch."""
@@ -201,17 +197,6 @@ class _Arrangement:
         moved = list(itertools.takewhile(lambda each: (self.evidence.column(each) or 0) > inner, stmts[at + 1:]))
         suite[number:number] = moved
         del stmts[at + 1:at + 1 + len(moved)]
-
-    def _ends_alike(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch may end in a copy of the ``return`` that its ``else``, or what follows, ends in.
-
-        (Where places are known, :func:`~depyf.decompiler.undo.duplicate_ends.merge_returns` has found it.)
-        """
-        others, last = rest or stmt.orelse, stmt.body[-1]
-        if self.evidence.has_lines or not stmt.body[1:] or not others or stmt.orelse and rest[1:]:
-            return False
-        return isinstance(last, ast.Return) and self.evidence.may_be_copied(last) and (
-            ast.dump(last) == ast.dump(others[-1]))
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None, begin: int | None = None) -> None:
         """Arrange a suite.
@@ -293,7 +278,6 @@ class _Arrangement:
             return
         if isinstance(stmt, LOOPS):
             if isinstance(stmt, ast.While):
-                break_in_loop(self.evidence, stmt)
                 break_after_body(self.evidence, stmt, first_line(stmt.orelse) or after)
             limit = first_line(stmt.orelse) or after
             begin = self.evidence.start(stmt.test if isinstance(stmt, ast.While) else stmt.iter)

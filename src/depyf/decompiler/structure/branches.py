@@ -32,7 +32,7 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
     candidates = [
         child for child in analysis.tree.children[cursor.at]
         if _is_join(analysis, child) and child != follow and child not in walker.cfg.kinds
-        and frame.jump(child) is None and is_in_body(walker, child, frame.handler)]
+        and frame.jump(child) is None]
     if len(candidates) > 1:
         candidates.sort(key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
     ranked: list[int | None] = [*candidates, None]
@@ -49,15 +49,6 @@ def _is_join(analysis: Analysis, id: int) -> bool:
     """Return whether several edges lead to a block, not counting those back to it from a loop that it begins."""
     loop = analysis.loops.get(id, ())
     return sum(pred not in loop for pred in analysis.preds[id]) > 1
-
-
-def is_in_body(walker: Walker, id: int, region: int | None) -> bool:
-    """Return whether a block is in a protected body or leaves it; an empty one counts too, and any without a body."""
-    block = walker.cfg.blocks[id]
-    return (
-        region is None or not block.ops or region in walker.cfg.handlers_around(block.handler)
-        or (is_leave(block) and block.ops[0].target == region)
-    )
 
 
 def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Construct:

@@ -754,8 +754,6 @@ class Evidence:
         return column - column % 2  # (a parenthesis)
 
     def _compound(self, stmt: ast.stmt) -> int | None:
-        if isinstance(stmt, ast.If) and (column := self._column_of_jump(stmt)) is not None:
-            return column
         if isinstance(stmt, (ast.For, ast.AsyncFor)):
             place = self.start(stmt.target)
             if place is not None and place[1] is not None:
@@ -811,17 +809,6 @@ class Evidence:
         return next((at for at in range(1, len(starts)) if 0 < starts[at - 1][0] < starts[at][0]
                      and (begin := starts[at][1]) is not None and begin - column in widths
                      and not self.exits_between(*operands[at - 1:at + 1])), 0)
-
-    def _column_of_jump(self, stmt: ast.If) -> int | None:
-        """Return the column of the jump after the test of an ``if``, if it has the span of the statement.
-
-        It does in 3.11, unless the test contains a comparison (``compiler_jump_if`` in compile.c).
-        """
-        units, begin = self._units_of(stmt), self.start_of_test(stmt)
-        place = None if units is None else self.positions[units[1]]
-        is_wider = place is not None and place.column is not None and begin is not None and (
-            (place.line, place.column) < begin)
-        return place.column if place is not None and is_wider else None
 
     def begins_elif(self, stmt: ast.If, column: int) -> bool:
         """Return whether an ``if`` in an ``else`` branch was written as ``elif``.

@@ -108,8 +108,6 @@ class _Edges:
         self.targets: list[int] = []
         self.strong: list[int] = []
         blocks = walker.cfg.blocks
-        self._inner = {other for other in loop.body & walker.analysis.loops.keys()
-                       if other != loop.head and blocks[other].end == "for"}
         for id in loop.body:
             for succ in blocks[id].successors:
                 if succ not in loop.body:
@@ -132,25 +130,21 @@ class _Edges:
         goal = blocks[target]
         if goal.end == "reraise" and target != loop.follow:  # (a ``finally`` ends in one)
             return
-        if _returns_from_stack(walker, target) or goal.end == "return" and returns_through(goal):
+        if _returns_from_stack(walker, target):
             return  # the value to return is on the stack already: no ``break`` carries one
         at_once = _returns_at_once(walker, goal)
         if at_once and was_return(walker, straight(walker.cfg, target)[1].end_op):
             return
-        # (in a loop without a second iteration, code before a ``break`` is in the body)
-        is_break = target == succ and ends_in_break(blocks[id])
         # (an exit of a body or handler has no statement)
         leaves_body = target != succ and blocks[loop.head].end == "branch" and (
-            goal.end != "return" or len(goal.ops) > 1) and not self._keeps_inner_iterator(id, succ)
-        if is_break or leaves_body or target != succ and drops_iterator(walker, succ, target):
+            goal.end != "return" or len(goal.ops) > 1)
+        if leaves_body or target != succ and drops_iterator(walker, succ, target):
             normal_exit = loop.normal_exit
             if normal_exit not in (None, target) and walker.cfg.is_copy(target, normal_exit):
-                self._lead_to_normal_exit(id if is_break else succ, target, normal_exit)
+                self._lead_to_normal_exit(succ, target, normal_exit)
                 return
             if leaves_body or not at_once:
                 self.strong.append(target)
-        elif self._keeps_inner_iterator(id, succ):
-            return
         if not (id == loop.head and succ == loop.normal_exit):
             self._add(self.targets, target)
 
@@ -160,11 +154,6 @@ class _Edges:
         while blocks[at].successors[0] != target:
             at = blocks[at].successors[0]
         blocks[at].successors[0] = normal_exit
-
-    def _keeps_inner_iterator(self, id: int, succ: int) -> bool:
-        """Return whether the iterator of a loop in this one is still there: the edge is none of this loop's."""
-        loops, blocks = self.walker.analysis.loops, self.walker.cfg.blocks
-        return any(id in loops[other] and succ != blocks[other].successors[1] for other in self._inner)
 
 
 def skip_unwinding(walker: Walker, id: int, head: int) -> int:
@@ -254,19 +243,6 @@ def _returns_from_stack(walker: Walker, id: int) -> bool:
     return last.end == "return" and not last.ops and all(op.kind == "LEAVE" for op in ops)
 
 
-def returns_through(block: Block) -> bool:
-    """Return whether an iterator is dropped below the value to return."""
-    return any(
-        op.kind == "SWAP" and under.kind == "POP" and under.arg == "iterator"
-        for op, under in zip(block.ops, block.ops[1:])
-    )
-
-
-def ends_in_break(block: Block) -> bool:
-    """Return whether the last thing a block does is to drop an iterator."""
-    return block.end == "jump" and bool(block.ops) and _pops_iterator(block, -1)
-
-
 def drops_iterator(walker: Walker, id: int, target: int) -> bool:
     """Return whether the path from ``id`` to ``target`` drops an iterator."""
     blocks = walker.cfg.blocks
@@ -354,7 +330,6 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
         return lone[0]
     breaks = [target for target in edges.strong if target != normal_exit]
     return max(breaks, key=lambda id: analysis.weight[id]) if breaks else normal_exit
-
 
 
 # --- Where loops are, and the places that they lead to ---------------------------------------

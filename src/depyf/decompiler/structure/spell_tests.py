@@ -74,8 +74,6 @@ class _Speller:
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):
                 statements[at] = outer = self._by_columns(statement)
                 self._spell(outer)
-                if len(statements) > at + 1 and isinstance(statement, ast.Assert):
-                    _join_asserts(statements, at)
 
     def _if_in_case(self, case: ast.match_case) -> None:
         """Make ``case x if a:`` with ``if b:`` in it of ``case x if a and b:``, if that is where ``b`` is."""
@@ -167,7 +165,7 @@ class _Speller:
         """Make ``while a: if not b: break`` of ``while a and b``, if ``b`` was the test of an ``if``."""
         test = _contrary(statement.test)
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-            at = self._if_in_while(statement, test) or _negated_twice(test, self.scope)
+            at = self._if_in_while(statement, test)
             if at and not any(map(folds_not, test.values[:at])):
                 inner = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
                 statement.test = negate(part_of(test, 0, at))
@@ -206,17 +204,6 @@ def _cheapest(ways: Iterable[_Way], cost: Callable[[_Way], float], operands: int
         if not costs[-1][0]:
             break
     return min(costs, key=itemgetter(0))[1]
-
-
-def _negated_twice(test: ast.BoolOp, scope: CodeScope) -> int:
-    """Return where ``not (not a or b in c)`` ceases to be negated twice, if no columns are known; 0 for nowhere."""
-    at = next((at for at, value in enumerate(test.values) if folds_not(value)), 0)
-    return at if not scope.has_columns() and not any(folds_not(negate(value)) or not _is_negative(value)
-                                                    for value in test.values[:at]) else 0
-
-
-def _is_negative(test: ast.expr) -> bool:
-    return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
 
 
 def split_asserts(statements: list[ast.stmt], scope: CodeScope) -> None:
@@ -261,18 +248,6 @@ def _is_inside(outer: ast.expr, inner: ast.expr, test: ast.expr, scope: CodeScop
     apart, together = best_spelling(scope, outer, column)[0], best_spelling(scope, test, None, keyword="assert ")[0]
     is_unusual = isinstance(outer, ast.UnaryOp) and isinstance(outer.operand, ast.Compare)  # (``if not a != b``)
     return apart < together or apart == together and not is_unusual
-
-
-def _join_asserts(statements: list[ast.stmt], at: int) -> None:
-    """Make ``assert a and b`` of two in one line."""
-    one, other = statements[at:at + 2]
-    if not isinstance(one, ast.Assert) or not isinstance(other, ast.Assert) or line_of(one) != line_of(other):
-        return
-    if line_of(one) is not None and (
-        one.msg is other.msg is None or one.msg and other.msg and ast.dump(one.msg) == ast.dump(other.msg)
-    ):
-        one.test = ast.BoolOp(ast.And(), [one.test, other.test])
-        del statements[at + 1]
 
 
 def _operands(test: ast.expr) -> list[ast.expr]:
