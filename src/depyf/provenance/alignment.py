@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import bisect
 import functools
-import operator
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..model.graph import Graph, Node, argument_index, is_gradient, plain_name
-from .branches import Pieces, PossiblePieces
+from .branches import Pieces, PossiblePieces, united
 from .decompositions import BACKWARD, FORWARD
 
 _Line = tuple[str, int, str]
@@ -48,14 +47,12 @@ class CapturedRuns:
         before: _Line | None = None
         for position, node in enumerate(self.nodes):
             line = line_of(node)
-            if line is None:
-                self.run_of.append(len(self.runs) - 1)
-                continue
-            if line != before:
-                self.lines.setdefault(line, []).append(len(self.runs))
-                self.runs.append([])
-                before = line
-            self.runs[-1].append(position)
+            if line is not None:
+                if line != before:
+                    self.lines.setdefault(line, []).append(len(self.runs))
+                    self.runs.append([])
+                    before = line
+                self.runs[-1].append(position)
             self.run_of.append(len(self.runs) - 1)
 
     def _flatten(self, graph: Graph, prefix: str, outermost: Mapping[str, str]) -> None:
@@ -69,11 +66,8 @@ class CapturedRuns:
         readers = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
         for node in graph.nodes:
             self.types[prefix + node.name] = node.type.shape if node.type is not None else None
-            if not node.is_call and node.op != "get_attr":
-                continue
-            subgraph = inner.get(node.target) if node.op == "get_attr" else None
+            subgraph = inner.pop(node.target, None) if node.op == "get_attr" else None
             if subgraph is not None:
-                del inner[node.target]
                 passed = _passed(graph, node.name, subgraph, readers)
                 self._flatten(subgraph, f"{prefix}{subgraph.name}.", {
                     name: outermost[value] for name, value in passed.items() if value in outermost})
@@ -98,29 +92,19 @@ class CapturedRuns:
     @functools.cached_property
     def reading(self) -> dict[str, int]:
         """The pieces that read each placeholder."""
-        result: dict[str, int] = {}
-        for name, positions in self.users.items():
-            if name in self._lost:
-                continue
-            result[name] = 0
-            for position in positions:
-                result[name] |= self.pieces.of[position]
-        return result
+        return {name: united(self.pieces.of[position] for position in positions)
+                for name, positions in self.users.items() if name not in self._lost}
 
     @functools.cached_property
     def pieces_at(self) -> dict[_Line, int]:
         """The pieces of each line."""
-        return {line: functools.reduce(operator.or_, (self.pieces.in_run[run] for run in runs), 0)
-                for line, runs in self.lines.items()}
+        return {line: united(self.pieces.in_run[run] for run in runs) for line, runs in self.lines.items()}
 
     @functools.cached_property
     def input_shapes(self) -> list[frozenset[tuple[str, ...] | None]]:
         """The shapes of the inputs of captured nodes."""
-        result = []
-        for name, node in zip(self.names, self.nodes):
-            prefix = "".join(name.rpartition(".")[:2])
-            result.append(frozenset(self.types.get(prefix + each) for each in node.inputs))
-        return result
+        return [frozenset(self.types.get("".join(name.rpartition(".")[:2]) + each) for each in node.inputs)
+                for name, node in zip(self.names, self.nodes)]
 
     def parameter(self, name: str) -> str:
         """Return the captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``; else ``""``."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..model.graph import VIEWS, Graph, Node, is_gradient, is_in_place, last_name, users_of
 
@@ -53,7 +53,10 @@ class Pieces:
         self.in_run: list[int] = []
         self.calls: list[tuple[int, ...]] = []
         places = {name: position for position, name in enumerate(names)}
-        takes = [tuple(_positions(name, node, places)) for name, node in zip(names, nodes)]
+        takes = []
+        for name, node in zip(names, nodes):
+            prefix = "".join(name.rpartition(".")[:2])
+            takes.append([places[prefix + each] for each in node.inputs if prefix + each in places])
         self.parts: list[list[int]] = []
         self._run_of: list[int] = []
         self.moving = 0
@@ -76,8 +79,8 @@ class Pieces:
             self.in_run.append(sum(self.parts[-1]))
         self._before = self._ancestors(names, nodes, takes)
         self._after = _transposed(self._before)
-        self.before = functools.cache(functools.partial(_united, self._before))
-        self.after = functools.cache(functools.partial(_united, self._after))
+        self.before = functools.cache(lambda pieces: united(self._before[number] for number in _bits(pieces)))
+        self.after = functools.cache(lambda pieces: united(self._after[number] for number in _bits(pieces)))
         self.runs_of = functools.cache(lambda pieces: {self._run_of[number] for number in _bits(pieces)})
         self.are_in_a_row = functools.cache(lambda pieces: not self.beside(pieces, pieces))
 
@@ -117,15 +120,12 @@ class Pieces:
 
     def beside(self, some: int, pieces: int) -> int:
         """Return which of the pieces are parallel to any of some: neither takes a value of the other."""
-        result = 0
-        for number in _bits(some):
-            result |= pieces & ~(self._before[number] | self._after[number])
-        return result
+        return united(pieces & ~(self._before[number] | self._after[number]) for number in _bits(some))
 
     def with_other_calls(self, piece: int, pieces: int) -> int:
         """Return a piece with those that are parallel to it, of calls of modules beside its own; 0 if none is."""
         own = self.calls[piece.bit_length() - 1]
-        others = sum(1 << number for number in _bits(self.beside(piece, pieces))
+        others = united(1 << number for number in _bits(self.beside(piece, pieces))
                      if own[: len(self.calls[number])] != self.calls[number][: len(own)])
         return others | piece if others else 0
 
@@ -134,16 +134,9 @@ class Pieces:
         return (_common([self.calls[number] for number in _bits(pieces)]) or (-1,))[-1]
 
 
-def _united(of: Sequence[int], pieces: int) -> int:
-    result = 0
-    for number in _bits(pieces):
-        result |= of[number]
-    return result
-
-
-def _positions(name: str, node: Node, positions: Mapping[str, int]) -> Iterator[int]:
-    prefix = "".join(name.rpartition(".")[:2])
-    return (positions[prefix + each] for each in node.inputs if prefix + each in positions)
+def united(sets: Iterable[int]) -> int:
+    """Return the pieces of all sets."""
+    return functools.reduce(operator.or_, sets, 0)
 
 
 def _parts(run: Sequence[int], takes: Sequence[Sequence[int]], calls: Sequence[tuple[int, ...]]) -> list[Sequence[int]]:
@@ -266,8 +259,7 @@ class PossiblePieces:
             if node.name in self.contradictory or self.sums.get(node.name) or not node.inputs:
                 line = self.line.get(node.name, 0)
                 if node.name in self.back:  # (a sum is of none of the gradients alone that it takes)
-                    given = functools.reduce(operator.or_, (
-                        self.left.get(name, 0) & line for name in node.inputs if name in self.back), 0)
+                    given = united(self.left.get(name, 0) & line for name in node.inputs if name in self.back)
                 else:  # (of the first user of a value that is computed once for several)
                     given = next((self.left[name] & line for name in self.users.get(node.name, ())
                                   if name not in self.contradictory and self.left.get(name, 0) & line), 0)

@@ -3,7 +3,7 @@
 Torch says it in comments above Triton kernels, for their first call. For the rest, C++ kernels among them, it is
 *inferred* from the graph after Inductor's passes and from the data flow in the generated module:
 
-1. Calls of library kernels are nodes of the graph, by operation, known inputs and shape of the result
+1. Calls of library kernels are nodes of the graph, by operation, torch's source nodes and known inputs
    (:func:`match_libraries`).
 2. Each argument and result of such a call, and each result of the module, is thereby a node (:class:`Flow`).
 3. A fused kernel computes what is between the nodes of the values that it writes and reads (:func:`_computed`).
@@ -214,8 +214,15 @@ def match_libraries(flow: Flow, captured: Mapping[str, str]) -> None:
             node for name in operations for node in by_operation.get(name, ()) if node.name not in flow.launched]
         if not candidates:
             continue
-        best = max(candidates, key=lambda node: _agreement(flow, launch, known, node, {
-            node.name, captured.get(node.name, "").rpartition(".")[2]}))
+
+        def agreement(node: Node) -> tuple[float, ...]:
+            """By the nodes that torch names above the call, by known inputs; of equals the first."""
+            names = {node.name, captured.get(node.name, "").rpartition(".")[2]}
+            named = sum(not names.isdisjoint(of) for of in (launch.sources, launch.sources[-1:]))
+            inputs = {flow.base(name) for name in node.inputs}
+            return named, sum(name in inputs for name in known), -flow.order[node.name]
+
+        best = max(candidates, key=agreement)
         flow.launched[best.name] = index
         flow.libraries.add(index)
         for value in launch.writes[:1]:
@@ -238,22 +245,6 @@ def _operations(launch: Launch) -> list[str]:
     of_torch = parts[:2] == ["torch", "ops"] and len(parts) > 3
     plain = bare_name(parts[3] if of_torch else parts[min(1, len(parts) - 1)])
     return list(dict.fromkeys([plain, *CALLED.get(plain, "").split()]))
-
-
-def _agreement(
-    flow: Flow, launch: Launch, known: Sequence[str], node: Node, names: set[str]
-) -> tuple[float, int]:
-    """Return how well a call, of which some inputs are known, fits a node; of equals the first is the greater.
-
-    Args:
-        names: of the node, as torch may name it above the call.
-    """
-    wanted = [flow.base(name) for name in node.inputs]
-    score = sum(3.0 if name in wanted else -4.0 for name in known)
-    score += sum(2.0 if flow.fits(value, node.name) else -2.0 for value in launch.writes[:1])
-    if not names.isdisjoint(launch.sources):
-        score += 4.0 if launch.sources[-1] in names else 2.0
-    return score, -flow.order[node.name]
 
 
 def _note_arguments(flow: Flow, launch: Launch, node: Node) -> None:
