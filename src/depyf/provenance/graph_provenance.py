@@ -39,13 +39,11 @@ class Origin(NamedTuple):
         location: the user's line: the node's own or, where torch names none, of a result that of the captured one;
             of what computes nothing (an input, a view, a copy into an input) that of the nearest node which gives or
             takes its value; of a node without values (``_set_grad_enabled``), that of the node before it.
-        inferred: aligned; torch does not say it.
     """
 
     captured: str = ""
     module: int = -1
     location: SourceLocation | None = None
-    inferred: bool = True
 
 
 @dataclass
@@ -192,7 +190,7 @@ class Provenance:
                     place = self.callers.get(name) or node.location or lines.get(name) or (
                         before if node.is_call and node.type is None else None)
                     before = place if node.is_call else before
-                    stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
+                    stage.origins[name] = Origin(name, self._module_of.get(name, -1), place)
                 continue
             aligned = align(runs, stage.graph, forward if stage.is_backward else UNKNOWN)
             if stage.record.stage == "Forward_graph":
