@@ -164,19 +164,6 @@ def is_unwritten(path: str) -> bool:
     return block.endswith(b"\n") and block[block.rfind(b"\n", 0, -1) + 1 :].startswith(b'{"record":"recorded"')
 
 
-def read_line(text: str) -> Any:
-    """Return the record of one line.
-
-    Raises:
-        RecordsError: it is none.
-    """
-    try:
-        value = json.loads(text)
-        return build(_KINDS[value.pop("record")], value)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RecordsError(f"a line of {FILE} is not a record of depyf ({error}).") from error
-
-
 def checked(record: Any) -> Any:
     """Return a record that was built of foreign values, each field of the type that the schema says.
 
@@ -434,19 +421,21 @@ class RecordLog:
         if not isinstance(recorded, int):
             return recorded
         with self._lock:
-            record, _ = self._recent.get(recorded) or (read_line(self._line_at(recorded)), 0)
-        return record  # type: ignore[return-value]  # what was appended there
-
-    def _line_at(self, place: int) -> str:
-        if self._file is None:
-            raise OSError(f"{self._path} is closed")
-        self._file.seek(place)
-        parts: list[bytes] = []
-        while not parts or b"\n" not in parts[-1]:
-            parts.append(self._file.read(_CHUNK))
-            if not parts[-1]:
-                raise OSError("a record ends early")
-        return b"".join(parts).partition(b"\n")[0].decode()
+            if recorded in self._recent:
+                return self._recent[recorded][0]  # type: ignore[return-value]  # what was appended there
+            if self._file is None:
+                raise OSError(f"{self._path} is closed")
+            self._file.seek(recorded)
+            buffered = io.BufferedReader(self._file, _CHUNK)
+            text = buffered.readline()
+            buffered.detach()  # (the file stays open)
+        if not text.endswith(b"\n"):
+            raise OSError("a record ends early")
+        try:
+            value = json.loads(text)
+            return build(_KINDS[value.pop("record")], value)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RecordsError(f"a line of {FILE} is not a record of depyf ({error}).") from error
 
     def close(self) -> None:
         """Close the file; the whole run is written again, in its final form."""
