@@ -181,29 +181,26 @@ class RunningOracle:
         return RunningOracle(frame, self._compiled_with, self._guards).answer()
 
     def _version(self, entry: cache_entries.Entry) -> VersionFit:
-        name = _id(entry)
+        name, values, changed_by = _id(entry), self._frame.values, self._frame.changed_by
         if self._unguarded:
-            violated = () if entry.check(self._frame.values).fits else (self._failure(entry),)
+            violated = () if entry.check(values).fits else (self._failure(entry),)
             return VersionFit(name, None, undecided=(("guards, which torch skips as its stance says", 1),),
                               dropped=violated)
         if self._stance == "force_eager":
             return VersionFit(name, False, Failure("the stance of torch", "another", "'force_eager'"))
-        values, changed_by = self._frame.values, self._frame.changed_by
+        undecided: tuple[tuple[str, int], ...] = (
+            ((f"what {changed_by} make of the arguments", 1),) if changed_by else ())
         if not entry.given_up and entry.check(values).fits:
-            open_ = [f"what {changed_by} make of the arguments"] if changed_by else []
-            open_ += [_SKIPPED.format(self._failed)] if self._failed else []
-            undecided = tuple((each, 1) for each in open_)
-            return VersionFit(name, None if undecided else True, undecided=undecided, dropped=self._dropped(entry))
-        if changed_by:
-            return VersionFit(name, None, undecided=((f"what {changed_by} make of the arguments", 1),))
+            undecided += ((_SKIPPED.format(self._failed), 1),) if self._failed else ()
+            # The first guard that the program asked torch to drop and that the call does not meet.
+            full = full_guards(entry.guard_manager)
+            reason = full.failure_reason(values) if full is not None else ""
+            dropped = (failure_of(self._read(reason)),) if reason else ()
+            return VersionFit(name, None if undecided else True, undecided=undecided, dropped=dropped)
+        if undecided:
+            return VersionFit(name, None, undecided=undecided)
         changes, certain = ((), False) if entry.given_up else self._changes(entry)
         return VersionFit(name, False, self._failure(entry), changes, certain)
-
-    def _dropped(self, entry: cache_entries.Entry) -> tuple[Failure, ...]:
-        """Return the first guard that the program asked torch to drop and that the call does not meet."""
-        full = full_guards(entry.guard_manager)
-        reason = full.failure_reason(self._frame.values) if full is not None else ""
-        return (failure_of(self._read(reason)),) if reason else ()
 
     def _read(self, reason: str) -> GuardFailure:
         reason = without_ids(reason, self._frame.namespace, self._frame.values)
