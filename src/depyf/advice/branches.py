@@ -6,8 +6,8 @@
         y = x - 1
 
 ``torch.where`` computes both sides at each call, so that effects, exceptions and gradients of the side that is not
-taken count, too. What is known to differ (values of Python's, effects) prevents the rewriting; the rest ``depyf fix``
-finds out by running both, and advice gives no such change without that.
+taken count, too. What is known to differ prevents the rewriting (values of Python's, a tensor that others see change);
+the rest ``depyf fix`` finds out by running both, and advice gives no such change without that.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataclasses import replace
 
 from ..values import frozen
 from .model import Advice, Edit, indented
-from .source import Site, called, own_parts
-from .tensor_values import Unproven, Values, effect, truth
+from .source import Site, own_parts
+from .tensor_values import Unproven, Values, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
 _COST = "both sides are computed at each call; if the side that is not taken has no finite gradient, gradients are NaN"
@@ -31,12 +31,6 @@ _CHECK = ("`torch._assert_async(condition, 'text')` is a check that a graph can 
           "whose text is fixed, on a GPU later")
 _MASKED = ("where `{}` is true nowhere, the assignment sets nothing: without the `if` it needs no value and does the "
            "same, unless computing or setting what is assigned raises or has another effect")
-#: Methods of containers that change them.
-_CHANGING = frozenset({"append", "extend", "insert", "pop", "popitem", "remove", "add", "discard", "update", "clear",
-                       "setdefault", "put", "write"})
-#: Functions that report something.
-_REPORTS = frozenset({
-    "print", "debug", "info", "warning", "warning_once", "error", "critical", "exception", "log", "warn"})
 
 
 @frozen
@@ -61,13 +55,10 @@ class Choice:
 
 def on_branch(site: Site) -> Advice | None:
     """Return why a statement that branches on a value in a tensor is none of a graph; ``None``: it has no branch."""
-    node = site.statement
-    match node:
+    match site.statement:
         case ast.Assert() | ast.If(body=[ast.Raise()], orelse=[]):
             return Advice("check", _CHECK, is_change=False)
-        case None:
-            return None
-    found = _rewritten(site, node)
+    found = _rewritten(site)
     if found is None:
         return None
     if isinstance(found, str):
@@ -79,80 +70,69 @@ def on_branch(site: Site) -> Advice | None:
 
 def candidates(site: Site) -> list[Advice]:
     """Return the rewriting of a branch that a trial may find to be the same, with its edit."""
-    found = _rewritten(site, site.statement) if site.statement is not None else None
+    found = _rewritten(site)
     return [found] if isinstance(found, Advice) and found.edits else []
 
 
-def _rewritten(site: Site, node: ast.stmt) -> Advice | str | None:
+def _rewritten(site: Site) -> Advice | str | None:
     """Return the rewriting of a branch, or why it is not the same, as a clause; ``None`` where there is no branch."""
+    node, values = site.statement, Values(site.values)
     match node:
+        case None:
+            return None
         case ast.If(test, [ast.Assign([ast.Subscript(_, at)]) | ast.AugAssign(ast.Subscript(_, at)) as only], []) if (
-                Values(site.values).dtype(at) == "bool" and ast.unparse(test) in (
+                values.dtype(at) == "bool" and ast.unparse(test) in (
                     form.format(ast.unparse(at)) for form in ("{}.any()", "torch.any({})", "{}.sum() > 0"))):
             return with_lines(site, "branch", [unparsed(only, site.text)], _MASKED.format(ast.unparse(at)),
                               "what is assigned is computed at each call")
-    choice = _choice(site, node)
+    choice = _choice(node, site.following, values)
     if choice is None and not isinstance(node, ast.If):
         filters = [each for each in own_parts(node) if isinstance(each, ast.comprehension) and each.ifs]
         return "how many elements are taken depends on the values" if filters else None
-    why_not = _prevented(site, node, choice)
-    if why_not or choice is None:
-        return why_not or "its sides do more than choose one value"
+    if why_not := _prevented(site, node, choice, values):
+        return why_not
+    if choice is None:
+        return "its sides do more than choose one value"
     try:
-        return _as_where(site, choice)
+        for side in filter(values.is_python, _sides(choice)):
+            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
+        chosen = _where(site, choice, values)
     except Unproven as error:
         return str(error)
+    lines = unparsed(ast.Module([_Filled(chosen).visit(copy.deepcopy(choice.statement))], []), site.text).splitlines()
+    return replace(with_lines(site, "branch", lines, _WHY, _COST, choice.last),
+                   condition=(unparsed(choice.test, site.text), unparsed(chosen.args[0], site.text)))
 
 
 # --- what a branch does -------------------------------------------------------------------------------
-def _choice(site: Site, node: ast.stmt) -> Choice | None:
+def _choice(node: ast.stmt, following: ast.stmt | None, values: Values) -> Choice | None:
     """Return the choice of one value that a statement makes; ``None`` where it does anything else."""
     last = node.end_lineno or node.lineno
     match node:
-        case ast.If(ast.BoolOp(ast.And(), parts), body, []) if _is_of_python(parts[0], Values(site.values)):
-            others = ast.BoolOp(ast.And(), parts[1:]) if len(parts) > 2 else parts[1]
-            inner = _choice(site, ast.copy_location(ast.If(others, body, []), node))
-            return replace(inner, statement=ast.If(parts[0], [inner.statement], [])) if inner is not None and (
-                inner.target) else None
+        case ast.If(ast.BoolOp(ast.And(), [known, *tests]), body, []) if values.is_python(known):
+            others = ast.BoolOp(ast.And(), tests) if tests[1:] else tests[0]
+            inner = _choice(ast.copy_location(ast.If(others, body, []), node), following, values)
+            return replace(inner, statement=ast.If(known, [inner.statement], [])) if inner and inner.target else None
         case ast.If(test, body, orelse):
             target = _target(body) or _target(orelse)
             if target:
                 one, other = _value(body, target), _value(orelse, target)
                 if one is not None and other is not None:
-                    assigned = ast.Assign([ast.parse(target, mode="eval").body], _hole())
+                    assigned = ast.Assign([ast.parse(target, mode="eval").body], _HOLE)
                     return Choice(test, one, other, target, assigned, last)
-            rest = [] if orelse or site.following is None else [site.following]
+            rest = [] if orelse or following is None else [following]
             one, other = _value(body, ""), _value([*orelse, *rest], "")
             if one is not None and other is not None:
-                return Choice(test, one, other, "", ast.Return(_hole()), rest[0].end_lineno or last if rest else last)
+                return Choice(test, one, other, "", ast.Return(_HOLE), rest[0].end_lineno or last if rest else last)
         case ast.Assign() | ast.AnnAssign() | ast.Return() | ast.AugAssign() | ast.Expr():
             found = [each for each in ast.walk(node) if isinstance(each, ast.IfExp)]
             if len(found) == 1:
-                target = node.targets[0].id if isinstance(node, ast.Assign) and node.value is found[0] and isinstance(
-                    node.targets[0], ast.Name) else ""
-                statement = _Filled(_hole()).visit(copy.deepcopy(node))
-                return Choice(found[0].test, found[0].body, found[0].orelse, target, statement, last)
+                statement = _Filled(_HOLE).visit(copy.deepcopy(node))
+                return Choice(found[0].test, found[0].body, found[0].orelse, "", statement, last)
     return None
 
 
-def _is_of_python(test: ast.expr, values: Values) -> bool:
-    """Return whether a test, or a part of it, is none of values, so that torch evaluates it while it traces."""
-    match test:
-        case ast.Compare(_, [ast.Is() | ast.IsNot()]) | ast.Call(ast.Name("isinstance" | "hasattr" | "callable")):
-            return True
-        case ast.Compare(left, _, others):
-            return all(_is_of_python(each, values) for each in (left, *others))
-        case ast.UnaryOp(ast.Not(), inner) | ast.Subscript(ast.Attribute(attr="shape") as inner, ast.Constant()):
-            return _is_of_python(inner, values)
-        case ast.Name(name):
-            return values.is_number(name)
-        case ast.Attribute(_, name):
-            return name == "training" or values.is_python(test)
-    return isinstance(test, ast.Constant)
-
-
-def _hole() -> ast.Name:
-    return ast.Name("depyf_choice", ast.Load())
+_HOLE = ast.Name("depyf_choice", ast.Load())
 
 
 class _Filled(ast.NodeTransformer):
@@ -160,7 +140,7 @@ class _Filled(ast.NodeTransformer):
         self.value = value
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.value if node.id == "depyf_choice" else node
+        return self.value if node.id == _HOLE.id else node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         return self.value
@@ -193,12 +173,8 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
     return None
 
 
-def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
-    """Return what prevents that both sides are computed, as a clause; ``""`` for nothing."""
-    values = Values(site.values)
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name) and values.type_of(each.id) == "ndarray":  # (torch traces it as a tensor)
-            return f"`{each.id}` is NumPy's, and `torch.where` takes and returns tensors"
+def _prevented(site: Site, node: ast.stmt, choice: Choice | None, values: Values) -> str:
+    """Return which statement of one side prevents that both are computed, as a clause; ``""`` for none."""
     sides = {ast.unparse(side) for side in _sides(choice)} if choice is not None else set()
     both = choice.target if choice is not None and choice.target not in sides else ""
     for statement in _one_sided(node):
@@ -209,94 +185,30 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
             case ast.Assign([ast.Subscript() | ast.Attribute() as target]) | ast.AugAssign(
                     ast.Subscript() | ast.Attribute() as target) if ast.unparse(target) != both:
                 return f"a side sets `{unparsed(target, site.text)}`"
-            case ast.Return(None):
-                return "one side leaves the function, so what comes after it has to run on the other side only"
-            case ast.Return(ast.Constant(value)) if not isinstance(value, float):
-                return f"one side returns `{value!r}`, which is no tensor"
-            case ast.Return(ast.Tuple() | ast.List() | ast.Dict()):
-                return "what the sides return is no single tensor"
-            case ast.Raise():
-                return "one side raises an exception"
-            case ast.Break() | ast.Continue():
-                return "one side goes to another turn of the loop, so what is computed after it depends on the values"
-            case ast.For() | ast.While() | ast.With() | ast.Try():
-                return "one side contains statements that have to run on that side only"
-        for call in (each for each in ast.walk(statement) if isinstance(each, ast.Call)):
-            name = called(call)
-            if name in _REPORTS and call.args and not _is_of_tensors(call, values):
-                return f"`{unparsed(call, site.text)}` has to happen on one side only"
-            if name in _CHANGING and isinstance(call.func, ast.Attribute):
-                return f"`{unparsed(call.func.value, site.text)}` is changed on one side only"
-            if name.endswith("_") and not name.startswith("_"):
-                return f"`{unparsed(call, site.text)}` changes a tensor in place on one side only"
+            case ast.Return(ast.expr()) | ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Pass():
+                continue
+        return f"`{unparsed(statement, site.text).splitlines()[0]}` runs on one side only"
     return ""
 
 
-def _one_sided(node: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the statements, or the values, of which only one side has each."""
-    if not isinstance(node, ast.If):
-        for each in ast.walk(node):
-            if isinstance(each, ast.IfExp):
-                yield from (each.body, each.orelse)
-        return
-    for statement in (*node.body, *node.orelse):
-        if isinstance(statement, ast.If):
-            yield from _one_sided(statement)
-        else:
-            yield statement
-
-
-def _is_of_tensors(call: ast.Call, values: Values) -> bool:
-    """Return whether a call is of torch's or of a tensor's: ``torch.log(x)`` reports nothing."""
-    match call.func:
-        case ast.Attribute(ast.Name(owner)):
-            return owner in ("torch", "math") or values.is_tensor(owner)
-        case ast.Attribute(ast.Call() | ast.BinOp()):
-            return True
-    return False
+def _one_sided(node: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield the statements that only one side of a branch has."""
+    for statement in (*node.body, *node.orelse) if isinstance(node, ast.If) else ():
+        yield from _one_sided(statement) if isinstance(statement, ast.If) else (statement,)
 
 
 # --- torch.where --------------------------------------------------------------------------------------
-def _as_where(site: Site, choice: Choice) -> Advice:
-    """Return the rewriting.
+def _sides(choice: Choice) -> Iterator[ast.expr]:
+    for side in (choice.one, choice.other):
+        yield from _sides(side) if isinstance(side, Choice) else (side,)
+
+
+def _where(site: Site, choice: Choice, values: Values) -> ast.Call:
+    """Return the call that makes a choice.
 
     Raises:
         Unproven: it is known not to be the same.
     """
-    values = Values(site.values)
-    for side in _sides(choice):
-        if values.is_python(side):
-            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
-    for part in _evaluated_sometimes(choice):
-        if what := effect(part):
-            raise Unproven(f"`{unparsed(part, site.text)}` {what}, which not every call does")
-    chosen = _where(site, choice, values)
-    filled = _Filled(chosen).visit(copy.deepcopy(choice.statement))
-    lines = unparsed(ast.Module([filled], []), site.text).splitlines()
-    return replace(with_lines(site, "branch", lines, _WHY, _COST, choice.last),
-                   condition=(unparsed(choice.test, site.text), unparsed(chosen.args[0], site.text)))
-
-
-def _sides(choice: Choice) -> Iterator[ast.expr]:
-    for side in (choice.one, choice.other):
-        if isinstance(side, Choice):
-            yield from _sides(side)
-        else:
-            yield side
-
-
-def _evaluated_sometimes(choice: Choice) -> Iterator[ast.expr]:
-    """Yield what the statement does not evaluate at each call: its sides, tests in them, the parts of tests."""
-    for node in ast.walk(choice.test):
-        if isinstance(node, ast.BoolOp):
-            yield from node.values[1:]
-    for side in (choice.one, choice.other):
-        yield side.test if isinstance(side, Choice) else side
-        if isinstance(side, Choice):
-            yield from _evaluated_sometimes(side)
-
-
-def _where(site: Site, choice: Choice, values: Values) -> ast.Call:
     test = truth(choice.test, values, lambda node: unparsed(node, site.text))
     sides = [_where(site, side, values) if isinstance(side, Choice) else side for side in (choice.one, choice.other)]
     return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), [test, *sides], [])

@@ -17,20 +17,18 @@ from ..torch_text.met import bound_method, is_step_of_scheduler
 from ..values import frozen
 from . import branches, outlines
 from .branches import unparsed, with_lines
-from .facts import NAMED, Facts
+from .facts import Facts
 from .model import Advice
-from .source import Site, called, parsed_statement
+from .source import Site
 
 SCALARS = "torch._dynamo.config.capture_scalar_outputs = True"
 SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 _CLASS = "torch._dynamo.config.enable_trace_load_build_class = True"
-_ONCE = "torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True"
 #: The rule on a function that torch compiles by itself in any case.
 OPTIMIZER = "optimizer"
 
-# Parts of several sentences.
 _NO_VALUES = "a graph has no values while it is captured"
 _OUTSIDE = "before or after the compiled function, if what the call reads and changes allows that, it breaks no graph"
 
@@ -58,27 +56,25 @@ def _printed(at: Facts) -> Advice | None:
 
 def _print_after_graph(at: Facts) -> Advice | None:
     """Return the change to let torch print after the graph; ``None`` where it does not tell the types of arguments."""
+    def shown(argument: ast.expr, kind: str) -> ast.expr:
+        if kind in _PRINTABLE or isinstance(argument, ast.Constant):
+            return argument
+        # (An f-string of an open number would make torch fix it.)
+        return ast.Call(ast.Attribute(ast.Constant("{}"), "format", ast.Load()) if kind in _FORMATTED else ast.Name(
+            "str", ast.Load()), [argument], [])
+
     match at.statement:
         case ast.Expr(ast.Call(ast.Name("print"), given, []) as call) if (
-                len(at.met.types) == len(given) and not at.is_inlined and not at.is_generator
-                and not any(isinstance(each, ast.Starred) for each in given)):
+                len(at.met.types) == len(given) and at.broken.depth < 2 and not at.is_generator
+                and not any(isinstance(each, ast.Starred) for each in given)):  # (what is inlined prints nothing then)
             setting = "torch._dynamo.config.reorderable_logging_functions.add(print)"
-            shown = [_shown(each, kind) for each, kind in zip(given, at.met.types)]
-            if shown == given:
+            changed = list(map(shown, given, at.met.types))
+            if changed == given:
                 return Advice("print", f"set `{setting}`", _WHY_PRINT, _COST_OF_PRINT, settings=(setting,))
-            line = unparsed(ast.Expr(ast.Call(call.func, shown, [])), at.site.text)
+            line = unparsed(ast.Expr(ast.Call(call.func, changed, [])), at.site.text)
             advice = with_lines(at.site, "print", [line], _WHY_PRINT, _COST_OF_PRINT)
             return replace(advice, change=f"{advice.change}, and set `{setting}`", settings=(setting,))
     return None
-
-
-def _shown(argument: ast.expr, kind: str) -> ast.expr:
-    """Return an argument of a type as torch can print it after the graph."""
-    if kind in _PRINTABLE or isinstance(argument, ast.Constant):
-        return argument
-    if kind in _FORMATTED:  # (an f-string of an open number would make torch fix it)
-        return ast.Call(ast.Attribute(ast.Constant("{}"), "format", ast.Load()), [argument], [])
-    return ast.Call(ast.Name("str", ast.Load()), [argument], [])
 
 
 # --- the table --------------------------------------------------------------------------------------
@@ -87,9 +83,8 @@ class Rule:
     """One row.
 
     Attributes:
-        name: of the rule.
         events: those of :data:`~depyf.torch_text.met.KINDS`.
-        text: the sentence.
+        text: the sentence, with attributes of :class:`Facts` in braces.
         facts: whether the facts hold.
         setting: a line that sets an option of torch, to be tried.
         edit: gives the advice instead, or ``None``.
@@ -106,7 +101,7 @@ class Rule:
         """Return the advice of the row; ``None`` where a fact of its sentence is not known."""
         if self.edit is not None:
             return self.edit(at)
-        known = {name: NAMED[name](at) for _, name, _, _ in Formatter().parse(self.text) if name}
+        known = {name: getattr(at, name) for _, name, _, _ in Formatter().parse(self.text) if name}
         if not all(known.values()):
             return None
         settings = (self.setting,) if self.setting else ()
@@ -124,13 +119,6 @@ def _makes_symbol(at: Facts) -> bool:
     return at.met.operator != "autograd.Function"
 
 
-def _is_checkpointed(at: Facts) -> bool:
-    """Return whether a function of a checkpoint breaks the graph; torch names none where it gives up the caller."""
-    calls = (node for place in at.broken.stack for node in ast.walk(parsed_statement(place.text) or ast.Pass())
-             if isinstance(node, ast.Call))
-    return at.met.operator.endswith(".checkpoint") or not at.met.operator and "checkpoint" in map(called, calls)
-
-
 RULES: tuple[Rule, ...] = (
     # Random numbers, loops that the data ends, branches.
     Rule("drawn", "branch item number operator", "torch needs the value of a random number of Python's or NumPy's; "
@@ -139,7 +127,7 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
          f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
          "compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
-    Rule("branch", "branch assertion item", facts=lambda at: at.test or at.met.event != "item",
+    Rule("branch", "branch assertion item", facts=lambda at: at.met.event != "item" or hasattr(at.statement, "test"),
          edit=lambda at: branches.on_branch(at.site)),
     Rule("truth", "branch", "the line asks for the truth value of a tensor, as `if`, `and`, `or`, `not` and a chained "
          f"comparison do, and {_NO_VALUES}"),
@@ -215,8 +203,8 @@ RULES: tuple[Rule, ...] = (
          "to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, without an "
          "error"),
     Rule("checkpoint", "effect", "plain Python runs what is checkpointed again in the backward pass, where it changes "
-         f"this again; with `{_ONCE}` torch traces it, and it is changed once",
-         facts=_is_checkpointed),
+         "this again; with `torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True` torch traces "
+         "it, and it is changed once", facts=lambda at: at.met.operator.endswith(".checkpoint")),
     Rule("leaked", "leaked", "a tensor made here with `requires_grad_()`, or computed from one, leaves the graph "
          "undetached (by a `return` or a later break), and as output of a compiled graph it would lose its gradients"),
     Rule("sparse", "sparse", "torch traces no sparse tensor, and gives up a function for all calls when one comes: "

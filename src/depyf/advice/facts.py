@@ -1,4 +1,4 @@
-"""The facts at a graph break that the rows of :mod:`.breaks` require (:class:`Facts`) and name (:data:`NAMED`).
+"""The facts at a graph break that the rows of :mod:`.breaks` require, and name in sentences (:class:`Facts`).
 
 They are read from the records: what torch met, what it knew of the variables, the break's stack, and from the statement
 at the break.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Mapping
 
 from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.met import is_drawn, met
@@ -27,10 +26,6 @@ class Facts:
         self.statement: ast.stmt = site.statement or _NOTHING
         self.met = met(site.broken)
         self.values = Values(site.values)
-
-    def text(self, node: ast.AST | None) -> str:
-        """Return the text of an expression, its constants as the user wrote them; ``""`` for none."""
-        return unparsed(node, self.site.text) if node is not None else ""
 
     # --- places -----------------------------------------------------------------------------------------
     @property
@@ -56,23 +51,20 @@ class Facts:
         """Whether the line is in a generator."""
         return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or _NOTHING))
 
-    @property
-    def is_inlined(self) -> bool:
-        """Whether another function than the compiled one has the line.
-
-        (``InstructionTranslatorBase.debug_locals``; torch's own function around the call of an object is one, too.)
-        """
-        return self.broken.depth > 1
-
     @functools.cached_property
     def loops(self) -> list[Loop]:
         """The loops that repeat the line, the outermost first."""
         return loops_around(self.function, self.where.line) if self.function and self.where else []
 
     @property
-    def test(self) -> ast.expr | None:
-        """The test of the statement."""
-        return self.statement.test if isinstance(self.statement, (ast.If, ast.While, ast.Assert)) else None
+    def loop(self) -> str:
+        """The line of the innermost of them; ``""`` for none."""
+        return str(self.loops[-1].lineno) if self.loops else ""
+
+    @property
+    def raised(self) -> str:
+        """The exception that torch met; ``""`` for none."""
+        return self.met.raised
 
     @property
     def ends_turn(self) -> bool:
@@ -87,12 +79,12 @@ class Facts:
         return [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and called(each) == name]
 
     @property
-    def call(self) -> ast.Call | None:
-        """The call in the user's statement that torch names, or that leads to the break."""
+    def call(self) -> str:
+        """The call in the user's statement that torch names, or that leads to the break; ``""``: it is not known."""
         stack = self.broken.stack
         inner = [each.function for before, each in zip(stack, stack[1:]) if before is self.where]
         found = [each for name in (self.met.last, *inner[-1:]) if name for each in self.calls(name)]
-        return found[0] if found else None
+        return unparsed(found[0], self.site.text) if found else ""
 
     @property
     def needs_drawn(self) -> bool:
@@ -114,11 +106,3 @@ class Facts:
         names = {each.id for node in operations for each in ast.walk(node) if isinstance(each, ast.Name)}
         names.intersection_update(variables(self.function) if self.function is not None else ())
         return any(self.values.is_tensor(name) if known else not self.values.is_number(name) for name in names)
-
-
-#: How each fact that a sentence names is read. A row of whose sentence one is ``""`` is silent.
-NAMED: Mapping[str, Callable[[Facts], str]] = {
-    "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
-    "call": lambda at: at.text(at.call),
-    "raised": lambda at: at.met.raised,
-}
