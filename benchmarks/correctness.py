@@ -140,7 +140,7 @@ def judge_right(program: Any, mode: str) -> dict[str, Any]:
             for every in (0, 1)]
     (plain, state, _), (watched, after, checked) = map(pickle.loads, runs)
     exact = Tolerance(0.0, 0.0)
-    left = [str(each) for each in disagreements(watched, plain, exact)]
+    left = [str(each) for each in disagreements(watched, plain, exact) if not each.why_not]
     if mode == "copies":
         # (What judges is imported, torch tries first the guard that failed most often, and numbers its names on.)
         for each in (state, after):

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 import depyf
 from depyf.capture import forked
 from depyf.capture.torch_private import cache_entries
-from depyf.comparing import reachable, runs
+from depyf.comparing import outcome, reachable
 from depyf.comparing.outcome import outcome_of
 from depyf.comparing.reference import Reference, within_rounding
 
@@ -285,7 +285,7 @@ def test_numbers_that_are_printed_or_returned():
 
 
 def test_more_objects_than_are_looked_at_are_not_called_equal(monkeypatch):
-    for module in (reachable, runs):
+    for module in (reachable, outcome):
         monkeypatch.setattr(module, "MOST", 500)
     right, wrong = torch.compile(looked_up, backend="eager"), torch.compile(looked_up, backend=doubled)
     right(torch.ones(2))

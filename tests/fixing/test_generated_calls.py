@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from depyf.advice.model import Advice, Edit  # noqa: E402
 from depyf.fixing.forced import Forcing, conditions_of  # noqa: E402
-from depyf.fixing.generated import Generator, roots  # noqa: E402
+from depyf.fixing.generated import Generator  # noqa: E402
 from depyf.fixing.outcome import compared  # noqa: E402
 from depyf.fixing.patch import Patch  # noqa: E402
 from depyf.fixing.trial import code_of  # noqa: E402
@@ -91,10 +91,14 @@ def test_what_local_functions_capture_is_what_their_function_captured():
         count[0] += 1
         return net(x)
 
-    one, other = ({name: cell for name, cell in roots(each, None).items() if name.startswith("captured ")}
-                  for each in (whole, divided))
-    assert list(one) == list(other) == ["captured count", "captured net"]
-    assert [each.cell_contents for each in one.values()] == [each.cell_contents for each in other.values()]
+    runs, divided.__qualname__ = [], whole.__qualname__
+    for each in (whole, divided):
+        generator = Generator(Forcing({}))
+        generator.repeat("f", each, (torch.ones(2, 1),), {})
+        runs.append(generator.calls)
+    found = compared(*runs, {})
+    assert found.calls > 9 and not found.why_not
+    assert {"count (captured)[0]", "net (captured)"} <= runs[0][0].outcome.states.keys()
 
 
 def test_where_each_call_raises_nothing_is_judged(tmp_path):
@@ -126,7 +130,7 @@ def test_where_each_call_raises_nothing_is_judged(tmp_path):
     ("    global seen\n    if x.sum() < 0:\n        seen = 5\n    return x + 1\n", "    return x + 1\n", torch.ones(3), "",
      "global seen"),
     ("    if x.sum() < 0:\n        f.calls = 1\n    return x + 1\n", "    return x + 1\n", torch.ones(3), "",
-     "global f.calls"),
+     "function.calls"),
 ])
 def test_what_differs_on_other_inputs_is_named(tmp_path, old, new, x, condition, differs):
     args = (x, 2) if " n" in old else (x,)
@@ -183,7 +187,7 @@ def test_each_call_finds_everything_as_it_was(tmp_path, body, monkeypatch):
     monkeypatch.setattr("depyf.fixing.generated.LIMIT_OF_ALL", 3.0)
     calls = [each for each in generated(tmp_path, body, torch.ones(2, 2)) if each.outcome and not each.outcome.raised]
     changed = [[str(state) for place, state in each.outcome.states.items()
-                if place in ("global seen", "global f.calls") or "num_batches" in place] for each in calls]
+                if place in ("global seen", "function.calls") or "num_batches" in place] for each in calls]
     assert len(calls) > 2 and all(each == changed[0] for each in changed) and "1" in str(changed[0])
 
 

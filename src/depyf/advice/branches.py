@@ -35,22 +35,14 @@ _MASKED = ("where `{}` is true nowhere, the assignment sets nothing: without the
 
 @frozen
 class Choice:
-    """A choice between two values.
+    """A choice between two values."""
 
-    Attributes:
-        test: by which it is made.
-        one, other: the values, where it is true and where not.
-        target: the variable, item or attribute that gets the value; ``""``: it is returned, or a part of the statement.
-        statement: what the choice becomes, with ``Name("depyf_choice")`` in the place of the value.
-        last: the last line that it replaces.
-    """
-
-    test: ast.expr
-    one: ast.expr | Choice
-    other: ast.expr | Choice
-    target: str
-    statement: ast.stmt
-    last: int
+    test: ast.expr  # by which it is made
+    one: ast.expr | Choice  # the value where it is true
+    other: ast.expr | Choice  # the value where it is not
+    target: str  # the variable, item or attribute that gets the value; `""`: it is returned, or a part of the statement
+    statement: ast.stmt  # what the choice becomes, with `Name("depyf_choice")` in the place of the value
+    last: int  # the last line that it replaces
 
 
 def on_branch(site: Site) -> Advice | None:

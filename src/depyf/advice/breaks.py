@@ -80,22 +80,14 @@ def _print_after_graph(at: Facts) -> Advice | None:
 # --- the table --------------------------------------------------------------------------------------
 @frozen
 class Rule:
-    """One row.
-
-    Attributes:
-        events: those of :data:`~depyf.torch_text.met.KINDS`.
-        text: the sentence, with attributes of :class:`Facts` in braces.
-        facts: whether the facts hold.
-        setting: a line that sets an option of torch, to be tried.
-        edit: gives the advice instead, or ``None``.
-    """
+    """One row."""
 
     name: str
-    events: str
-    text: str = ""
-    facts: Callable[[Facts], object] = lambda at: True
-    setting: str = ""
-    edit: Callable[[Facts], Advice | None] | None = None
+    events: str  # those of `depyf.torch_text.met.KINDS`
+    text: str = ""  # the sentence, with attributes of `Facts` in braces
+    facts: Callable[[Facts], object] = lambda at: True  # whether the facts hold
+    setting: str = ""  # a line that sets an option of torch, to be tried
+    edit: Callable[[Facts], Advice | None] | None = None  # gives the advice instead, or `None`
 
     def advice(self, at: Facts) -> Advice | None:
         """Return the advice of the row; ``None`` where a fact of its sentence is not known."""

@@ -9,42 +9,26 @@ from ..values import frozen
 
 @frozen
 class Edit:
-    """Lines of a file that others replace.
-
-    Attributes:
-        filename: the file.
-        first, last: the lines, from 1, both included; ``last == first - 1`` inserts before ``first``.
-        lines: the new lines, without line ends.
-    """
+    """Lines of a file that others replace."""
 
     filename: str
-    first: int
-    last: int
-    lines: tuple[str, ...]
+    first: int  # from 1
+    last: int  # it is replaced, too; `last == first - 1` inserts before `first`
+    lines: tuple[str, ...]  # the new lines, without line ends
 
 
 @frozen
 class Advice:
-    """What is to be said of a break, or a change that makes a break or a recompile go away.
+    """What is to be said of a break, or a change that makes a break or a recompile go away."""
 
-    Attributes:
-        rule: name of the rule, ``"print"``.
-        change: what to do, as the end of a sentence, or a sentence on why the graph breaks; code in backticks.
-        why: why a change helps.
-        cost: what it costs, or when it is not the same; of a setting, what it does.
-        edits: the change, where it is mechanical.
-        settings: lines that set options of torch, to be inserted before the first compiled call.
-        condition: the test that chose between two sides, as the old and as the new lines have it.
-        is_change: the facts prove the change; else ``change`` says why the graph breaks, and which fact decides.
-    """
-
-    rule: str
-    change: str
-    why: str = ""
-    cost: str = ""
-    edits: tuple[Edit, ...] = ()
-    settings: tuple[str, ...] = ()
-    condition: tuple[str, ...] = ()
+    rule: str  # name of the rule, `"print"`
+    change: str  # what to do, as the end of a sentence, or a sentence on why the graph breaks; code in backticks
+    why: str = ""  # why a change helps
+    cost: str = ""  # what it costs, or when it is not the same; of a setting, what it does
+    edits: tuple[Edit, ...] = ()  # the change, where it is mechanical
+    settings: tuple[str, ...] = ()  # lines that set options of torch, to be inserted before the first compiled call
+    condition: tuple[str, ...] = ()  # the test that chose between two sides, as the old and as the new lines have it
+    #: the facts prove the change; else `change` says why the graph breaks, and which fact decides
     is_change: bool = True
 
 

@@ -39,47 +39,28 @@ A_VIEW = "a view of another tensor"
 
 @frozen
 class ValueChange:
-    """What changed at a recompile.
+    """What changed at a recompile."""
 
-    Attributes:
-        subject: in the user's words, ``"x.shape[0]"``.
-        was, now: what the versions expected, and what the call had.
-        lasts: another call can have the value that a version expects; no bound method can.
-        keywords: names of keyword arguments that were given or left out.
-        owner: what torch says it belongs to (:attr:`depyf.records.model.GuardFailure.owner`).
-        of_global: it is reached from a global name.
-    """
-
-    subject: str
-    was: tuple[str, ...]
-    now: str
-    lasts: bool = True
-    keywords: tuple[str, ...] = ()
-    owner: str = ""
-    of_global: bool = False
+    subject: str  # in the user's words, `"x.shape[0]"`
+    was: tuple[str, ...]  # what the versions expected
+    now: str  # what the call had
+    lasts: bool = True  # another call can have the value that a version expects; no bound method can
+    keywords: tuple[str, ...] = ()  # names of keyword arguments that were given or left out
+    owner: str = ""  # what torch says it belongs to (`depyf.records.model.GuardFailure.owner`)
+    of_global: bool = False  # it is reached from a global name
 
 
 @frozen
 class Facts:
-    """The facts about a change that the records contain.
+    """The facts about a change that the records contain."""
 
-    Attributes:
-        fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
-        is_open: a version leaves the size or number open.
-        dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
-        of_parameter: the size is one of an ``nn.Parameter``.
-        set_at: the places, as Markdown, of calls in the program that set the global state that changed.
-        numbers: the whole numbers or lengths that versions are for, in their order.
-        ranges: those that versions leave open, where they are several and each has a greatest value.
-    """
-
-    fixed_at: str = ""
-    is_open: bool = False
-    dynamic: str = ""
-    of_parameter: bool = False
-    set_at: str = ""
-    numbers: tuple[int, ...] = ()
-    ranges: str = ""
+    fixed_at: str = ""  # the place, as Markdown, of a line that fixes the size or number in some version; `""` for none
+    is_open: bool = False  # a version leaves the size or number open
+    dynamic: str = ""  # the argument of `torch.compile`, as Python; `""` where it is not set
+    of_parameter: bool = False  # the size is one of an `nn.Parameter`
+    set_at: str = ""  # the places, as Markdown, of calls in the program that set the global state that changed
+    numbers: tuple[int, ...] = ()  # the whole numbers or lengths that versions are for, in their order
+    ranges: str = ""  # those that versions leave open, where they are several and each has a greatest value
 
 
 #: Global state of torch's, with the names of what sets it.
@@ -185,19 +166,12 @@ def _has_three(change: ValueChange, at: Facts) -> bool:
 
 @frozen
 class Row:
-    """What is true of a change.
+    """What is true of a change."""
 
-    Attributes:
-        events: what changed (:func:`event_of`), names with a space between.
-        text: the sentence, with fields of :class:`Facts` in braces.
-        facts: what has to be known of it.
-        tries: the rule of :mod:`.recompile_edits` that tries what it names; without one it names nothing to do.
-    """
-
-    events: str
-    text: str
-    facts: _Fact = lambda change, at: True
-    tries: str = ""
+    events: str  # what changed (`event_of`), names with a space between
+    text: str  # the sentence, with fields of `Facts` in braces
+    facts: _Fact = lambda change, at: True  # what has to be known of it
+    tries: str = ""  # the rule of `recompile_edits` that tries what it names; without one it names nothing to do
 
 
 _LOOKING = "each version that looks at it is for "

@@ -18,29 +18,17 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 @frozen
 class Site:
-    """A break with the statement that it is in.
+    """A break with the statement that it is in."""
 
-    Attributes:
-        broken: torch's record.
-        where: the last place of its stack that is the user's.
-        statement: the innermost statement there; ``None`` where the file cannot be read.
-        following: the statement after it in the same block.
-        function: the function around it.
-        text: the text of the file, ``""`` where it is not known.
-        module: the syntax tree of the file.
-        editable: the file is the user's own: not installed.
-        is_tried: ``depyf fix`` tries changes of it: the break is in a compilation's list, and made none fail.
-    """
-
-    broken: GraphBreak
-    where: SourceLocation | None
-    statement: ast.stmt | None = None
-    following: ast.stmt | None = None
-    function: Function | None = None
-    text: str = ""
-    module: ast.Module | None = None
-    editable: bool = False
-    is_tried: bool = True
+    broken: GraphBreak  # torch's record
+    where: SourceLocation | None  # the last place of its stack that is the user's
+    statement: ast.stmt | None = None  # the innermost statement there; `None` where the file cannot be read
+    following: ast.stmt | None = None  # the statement after it in the same block
+    function: Function | None = None  # the function around it
+    text: str = ""  # the text of the file, `""` where it is not known
+    module: ast.Module | None = None  # the syntax tree of the file
+    editable: bool = False  # the file is the user's own: not installed
+    is_tried: bool = True  # `depyf fix` tries changes of it: the break is in a compilation's list, and made none fail
 
     @property
     def values(self) -> tuple[NamedValue, ...]:

@@ -82,6 +82,6 @@ def compare(
         made, notes = judge_afresh(call, stages, dynamic)
         if here:
             notes = (*notes, f"all was run on copies in this process, and no part at fault was looked for: {here}")
-        return Comparison(getattr(function, "__qualname__", type(function).__qualname__), made, notes, running)
+        return Comparison(call.name, made, notes, running)
 
     return judge() if here else forked.in_child(judge)

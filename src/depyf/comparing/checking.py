@@ -85,6 +85,8 @@ class CheckedCalls:
         checked.judged += 1
         if result.differing or result.remade:
             self._searched.add((name, result.served))
+        if result.remade:
+            checked.remade[result.remade] += 1
         if result.differing:
             checked.different.append(WrongCall(number, name, result, given, call.place))
         elif result.not_judged:
@@ -92,8 +94,6 @@ class CheckedCalls:
             checked.in_part += 1
         else:
             checked.equal += 1
-        if result.remade:
-            checked.remade[result.remade] += 1
 
 
 def _judged(
@@ -110,10 +110,9 @@ def _judged(
     owner: Any = getattr(function, "__self__", None)
     if isinstance(owner, torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "_call_impl", "__call__"):
         function = owner
-    name = getattr(function, "__qualname__", type(function).__qualname__)
     judged = JudgedCall(call.compile(call.function), function, call.args, call.kwargs, limit=limit, here=here)
-    result = judge_running(judged, lambda served: (name, served) not in searched)
-    return name, _arguments(judged) if result.differing else "", result
+    result = judge_running(judged, lambda served: (judged.name, served) not in searched)
+    return judged.name, _arguments(judged) if result.differing else "", result
 
 
 def _arguments(call: JudgedCall) -> str:
@@ -148,21 +147,13 @@ _WIDTH = 110
 
 @frozen
 class WrongCall:
-    """A call whose outcome differs from eager Python.
+    """A call whose outcome differs from eager Python."""
 
-    Attributes:
-        number: of the call, from 1.
-        function: its name.
-        result: without ``fault`` where the same versions were at fault before.
-        given: its arguments: ``"x=f32[4, 4], s=2.0"``.
-        place: the program's line that makes the call.
-    """
-
-    number: int
-    function: str
-    result: RunningResult
-    given: str = ""
-    place: SourceLocation | None = None
+    number: int  # of the call, from 1
+    function: str  # its name
+    result: RunningResult  # without `fault` where the same versions were at fault before
+    given: str = ""  # its arguments: `"x=f32[4, 4], s=2.0"`
+    place: SourceLocation | None = None  # the program's line that makes the call
 
     @property
     def title(self) -> str:
@@ -173,31 +164,19 @@ class WrongCall:
 
 @dataclass
 class Checked:
-    """The report on the checked calls.
+    """The report on the checked calls."""
 
-    Attributes:
-        every: one in so many calls is judged.
-        calls: the number of calls that were made.
-        judged: the number that were judged.
-        equal: those with the outcome of eager Python; all of it was compared.
-        different: those with another outcome.
-        in_part: those that are equal where they were compared.
-        partly: of these, what was not compared, and why, with the number of calls.
-        remade: what was judged in a compilation made afresh, and why, with the number of calls.
-        not_judged: why others could not be judged at all, with the number of calls.
-        seconds: the time that judging took.
-    """
-
-    every: int = 1
-    calls: int = 0
-    judged: int = 0
-    equal: int = 0
-    different: list[WrongCall] = field(default_factory=list)
-    in_part: int = 0
-    partly: Counter[str] = field(default_factory=Counter)
-    remade: Counter[str] = field(default_factory=Counter)
-    not_judged: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
+    every: int = 1  # one in so many calls is judged
+    calls: int = 0  # the number that were made
+    judged: int = 0  # the number that were judged
+    equal: int = 0  # the number with the outcome of eager Python; all of it was compared
+    different: list[WrongCall] = field(default_factory=list)  # those with another outcome
+    in_part: int = 0  # the number of calls that are equal where they were compared
+    # Why, with the number of calls:
+    partly: Counter[str] = field(default_factory=Counter)  # something was not compared
+    remade: Counter[str] = field(default_factory=Counter)  # it was judged in a compilation made afresh
+    not_judged: Counter[str] = field(default_factory=Counter)  # it was not judged at all
+    seconds: float = 0.0  # the time that judging took
 
     def text(self) -> str:
         """Return the report, as the dump has it."""
@@ -205,19 +184,19 @@ class Checked:
         # (The fault of the first call that the same versions served is known.)
         groups = list(fold(self.different, lambda each: (each.function, each.result.served)).values())
         for first, *others in groups[:_SHOWN]:
-            lines.append(f"call {first.number}, {first.title}:")
-            lines += [part for line in str(first.result).split("\n") for part in _wrapped(f"  {line}")]
+            lines += [f"call {first.number}, {first.title}:", *textwrap.indent(str(first.result), "  ").split("\n")]
             if others:
                 numbers = some([str(each.number) for each in others], _SHOWN)
-                lines += _wrapped(f"  likewise {'call' if len(others) == 1 else 'calls'} {numbers}")
+                lines.append(f"  likewise {'call' if len(others) == 1 else 'calls'} {numbers}")
             lines.append("")
         if len(groups) > _SHOWN:
             lines.append(f"and {sum(map(len, groups[_SHOWN:]))} calls more that are different")
-        for title, found in (("not compared", self.partly), ("judged otherwise", self.remade),
-                             ("not judged", self.not_judged)):
-            for why, count in found.most_common():
-                lines += _wrapped(f"{title}: {why} ({count}x)")
-        return "\n".join(lines).rstrip() + "\n"
+        lines += [f"{title}: {why} ({count}x)" for title, found in (
+            ("not compared", self.partly), ("judged otherwise", self.remade), ("not judged", self.not_judged))
+            for why, count in found.most_common()]
+        wrapped = [textwrap.fill(line, _WIDTH, subsequent_indent=f"{line[: len(line) - len(line.lstrip())]}  ",
+                                 break_long_words=False, break_on_hyphens=False) for line in lines]
+        return "\n".join(wrapped).rstrip() + "\n"
 
     def summary(self) -> str:
         """Return the report in one line."""
@@ -246,9 +225,3 @@ class Checked:
             "give something else than eager Python, the first is")
         return (f"{len(self.different)} of {self.judged} judged calls {which} call {first.number}, "
                 f"`{first.title}`{blamed} ({FILE})")
-
-
-def _wrapped(line: str) -> list[str]:
-    indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=f"{indent}  ", break_long_words=False,
-                         break_on_hyphens=False) or [line]

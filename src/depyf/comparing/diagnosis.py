@@ -1,6 +1,6 @@
 """The part of a compiled version that is at fault: parts are run separately and compared with their originals.
 
-fresh graphs, as captured, wrong?   yes -> capture: a node, else the frame whose compiled version does it
+fresh graphs, as captured, wrong?   yes -> capture: a node, else the transformed code
 fresh, by the program's backend?    yes -> backend: a graph, and in it a node or kernel
 all that is fresh is right          -> the guards of the version allow a call that it is wrong for
 """
@@ -8,7 +8,6 @@ all that is fresh is right          -> the guards of the version allow a call th
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import CodeType
@@ -28,7 +27,7 @@ from .outcome import Disagreement, Outcome
 from .recording import KernelRecorder, Recorder, copied
 from .reference import difference, snapshot
 from .results import Difference, Fault
-from .runs import JudgedCall, Loaded, Served
+from .runs import JudgedCall, Loaded
 from .state import same_random_numbers
 
 #: Kinds of guards that fix a value.
@@ -37,17 +36,12 @@ _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH
 
 
 class Fresh(NamedTuple):
-    """Facts of a compilation made afresh.
+    """Facts of a compilation made afresh."""
 
-    Attributes:
-        guards: of each function, by its name.
-        graph: the first graph, or node of it, that gave another value than the captured one with the same inputs.
-        kernel: the first kernel that wrote something else than its nodes give.
-    """
-
-    guards: dict[str, tuple[Guard, ...]]
+    guards: dict[str, tuple[Guard, ...]]  # of each function, by its name
+    #: the first graph, or node of it, that gave another value than the captured one with the same inputs
     graph: Difference | None
-    kernel: Difference | None
+    kernel: Difference | None  # the first kernel that wrote something else than its nodes give
 
 
 class Diagnosis:
@@ -64,31 +58,34 @@ class Diagnosis:
         settings: Callable[[], contextlib.AbstractContextManager[None]],
     ) -> None:
         self.call, self.found, self.own_random, self._settings = call, found, own_random, settings
-        self._trouble = ""
         self.ran: Loaded = call.as_loaded(facts=True).extra
+        self.own = next((each for each in self.ran.served if not each.resumes_at), None)
 
     def fault(self) -> Fault:
-        """Return the part at fault."""
-        captured = self._try(lambda: self._fresh(lambda gm, inputs: gm.forward))
-        if captured is None:
-            return self._frame_fault(f"it could not be compiled afresh to try its parts ({self._trouble})")
-        if self._wrong(captured):
-            return self._capture_fault()
-        backend = self.call.backend
-        compiled = self._try(lambda: self._fresh(backend)) if backend is not None else None
-        if compiled is not None and self._wrong(compiled):
-            return self._backend_fault(compiled.extra, compiled_callables.backend_name(backend))
-        return self._version_fault(captured.extra, backend)
+        """Return the part at fault.
 
-    # --- runs ---------------------------------------------------------------------------------------
-    def _try(self, run: Callable[[], Outcome]) -> Outcome | None:
+        Raises:
+            ChildFailed: it could not be looked for.
+        """
         try:
-            return run()
+            captured = self._fresh(lambda gm, inputs: gm.forward)
         except ChildFailed as error:
-            self._trouble = str(error)
-            return None
+            return self._code_fault(f"it could not be compiled afresh to try its parts ({error})")
+        if self._is_wrong(captured):
+            node = None
+            with contextlib.suppress(ChildFailed):
+                located = Located(replace(self.call, backward=False), None)
+                node = in_child(located.captured_node, self.call.limit)
+            return self._code_fault("no node of its graphs was found to differ") if node is None else Fault(
+                "graph", node.name, f"the captured graph gives something else than {node.against}; the largest "
+                f"difference is {node.max_difference:.3g}", node.user_lines)
+        backend = self.call.backend
+        with contextlib.suppress(ChildFailed):
+            if backend is not None and self._is_wrong(compiled := self._fresh(backend)):
+                return self._backend_fault(compiled.extra, compiled_callables.backend_name(backend))
+        return self._version_fault(captured.extra.guards, backend)
 
-    def _wrong(self, outcome: Outcome) -> bool:
+    def _is_wrong(self, outcome: Outcome) -> bool:
         return bool(self.call.against_eager(outcome, self.own_random).differing)
 
     def _fresh(self, backend: Any, caches: bool = False) -> Outcome:
@@ -114,58 +111,24 @@ class Diagnosis:
         return self.call.afresh(make_backend, facts, pipeline.as_the_program if caches else self._settings,
                                 getattr(backend, "dynamic", None))
 
-    # --- capture ------------------------------------------------------------------------------------
-    def _capture_fault(self) -> Fault:
-        located = Located(replace(self.call, backward=False), None)
-        node: Difference | None = None
-        with contextlib.suppress(ChildFailed):
-            node = in_child(located.captured_node, self.call.limit)
-        if node is not None:
-            return Fault("graph", node.name, f"the captured graph gives something else than {node.against}; "
-                         f"the largest difference is {node.max_difference:.3g}", node.user_lines)
-        return self._frame_fault("no node of its graphs was found to differ")
-
-    def _frame_fault(self, before: str) -> Fault:
-        """Blame the function whose compiled version is at fault: with its Python code all is as in eager Python."""
-        culprit = self._culprit()
+    # --- the parts --------------------------------------------------------------------------------------
+    def _code_fault(self, before: str) -> Fault:
+        """Return that what Dynamo made of the functions is at fault, besides their graphs."""
+        own = self.own
+        lines = (UserLine(SourceLocation(own.filename, own.line, "", "")),) if own is not None and own.line else ()
+        name = ", ".join(each.title for each in self.ran.served) or self.call.name
         effects = [each for each in self.found if each.part in ("side effect", "printed text", "random state")]
-        only_effects = bool(effects) and len(effects) == len(self.found)
-        name, lines = self._names(culprit)
-        where = f"the resume function for line {culprit.resumes_at}" if culprit and culprit.resumes_at else name
-        if only_effects:
+        if effects and len(effects) == len(self.found):
             return Fault("side effect", effects[0].place, f"{effects[0].text}; {before}, the transformed code of "
-                         f"{where} does not do what the function does", lines)
-        if culprit is None or not culprit.resumes_at:
-            return Fault("transformed code", name, before, lines)
-        return Fault("resume function", name, f"{before}; run as it is written, {where} gives what eager Python gives",
-                     lines)
+                         f"{name} does not do what the function does", lines)
+        return Fault("transformed code", name, before, lines)
 
-    def _culprit(self) -> Served | None:
-        """Return the resume function that is at fault; the function itself where none is."""
-        # The last that helps: its callers are then right.
-        for each in reversed(list(dict.fromkeys(self.ran.served))):
-            if each.resumes_at:
-                forget = functools.partial(_forget, each.function)
-                outcome = self._try(functools.partial(self.call.as_loaded, compiles=False, before=forget))
-                if outcome is not None and not self._wrong(outcome):
-                    return each
-        return next((each for each in self.ran.served if not each.resumes_at), None)
-
-    def _names(self, served: Served | None) -> tuple[str, tuple[UserLine, ...]]:
-        if served is None:
-            return getattr(self.call.function, "__qualname__", type(self.call.function).__qualname__), ()
-        line = served.resumes_at or served.line
-        return f"{served.function} {served.version}", (
-            UserLine(SourceLocation(served.filename, line, "", "")),) if line else ()
-
-    # --- backend ------------------------------------------------------------------------------------
     def _backend_fault(self, fresh: Fresh, name: str) -> Fault:
-        if fresh.kernel is not None:
-            kernel = fresh.kernel
+        kernel, first = fresh.kernel, fresh.graph
+        if kernel is not None:
             return Fault("kernel", kernel.name, f"it computes {', '.join(kernel.nodes)} and gives something else than "
                          f"{kernel.against}; the largest difference is {kernel.max_difference:.3g}",
                          kernel.user_lines)
-        first = fresh.graph
         if first is not None:
             return Fault("graph" if first.name else "backend", first.name or f"{name}, graph {first.graph}",
                          f"what {name} made of graph {first.graph} gives something else than the captured graph with "
@@ -178,12 +141,10 @@ class Diagnosis:
                          f"what {name} made of the captured graphs gives the same results and another gradient: {text}")
         return Fault("backend", name, f"what {name} made of the captured graphs leaves something else than these")
 
-    # --- the version itself -------------------------------------------------------------------------
-    def _version_fault(self, fresh: Fresh, backend: Any) -> Fault:
-        """Return why a version is wrong for the call: compiled afresh by its backend, as ``fresh`` is, it is right."""
-        missing = {each: missing_guards(each.guards, fresh.guards.get(each.function, ())) for each in self.ran.served}
-        at_fault = next((each for each in missing if missing[each]), None) or next(
-            (each for each in self.ran.served if not each.resumes_at), None)
+    def _version_fault(self, fresh: dict[str, tuple[Guard, ...]], backend: Any) -> Fault:
+        """Return why a version is wrong for the call: compiled afresh, with ``fresh`` guards, it is right."""
+        missing = {each: missing_guards(each.guards, fresh.get(each.function, ())) for each in self.ran.served}
+        at_fault = next((each for each in missing if missing[each]), self.own)
         if at_fault is None:
             return Fault("version", "", "compiled afresh it is right")
         free = at_fault.free
@@ -195,11 +156,11 @@ class Diagnosis:
         if free:
             return Fault("guard", ", ".join(value.partition(" = ")[0] for value in free),
                          f"{what}; compiled afresh it is right; its guards allow it")
-        cached = self._try(lambda: self._fresh(backend, caches=True)) if backend is not None else None
-        if cached is not None and self._wrong(cached):
-            return Fault("cache", f"of {at_fault.function} {at_fault.version}", f"{what}; its guards fit, but what it "
-                         "runs came from torch's compile cache, which takes it for the same; without the cache it is "
-                         "right (TORCHINDUCTOR_FX_GRAPH_CACHE=0)")
+        with contextlib.suppress(ChildFailed):
+            if backend is not None and self._is_wrong(self._fresh(backend, caches=True)):
+                return Fault("cache", f"of {at_fault.function} {at_fault.version}", f"{what}; its guards fit, but what "
+                             "it runs came from torch's compile cache, which takes it for the same; without the cache "
+                             "it is right (TORCHINDUCTOR_FX_GRAPH_CACHE=0)")
         return Fault("version", at_fault.version, f"{what}; compiled afresh it is right")
 
 
@@ -212,13 +173,6 @@ def missing_guards(own: Sequence[Guard], fresh: Sequence[Guard]) -> list[Guard]:
     texts = {without_numbers_of_objects(each.expression) for each in own}
     return [each for each in fresh if each.source and key(each) not in known
             and without_numbers_of_objects(each.expression) not in texts]
-
-
-def _forget(name: str) -> None:
-    """Remove the compiled versions of resume functions of that name, in the process of a run."""
-    for code in cache_entries.known_codes():
-        if code.co_name == name:
-            pipeline.forget(code)
 
 
 # --- captured graphs beside what a backend made of them ------------------------------------------------
@@ -264,16 +218,14 @@ def _first_node(number: int, captured: Any, module: Any, inputs: list[Any], sear
     if not isinstance(module, torch.fx.GraphModule):
         return None
     recorder = Recorder(on=True)
-    try:
-        with torch.no_grad():
-            for each in (module, captured):
-                recorder.interpreted(each, number)(*map(snapshot, inputs))
-    except Exception:
-        return None
-    own, of_captured = recorder.runs
-    by_name = {each.name: each.value for each in own.values}
-    return search.node("backend", of_captured, lambda node: (
-        [by_name[node.name]] if node.name in by_name else list(by_name.values())), "")
+    with contextlib.suppress(Exception), torch.no_grad():
+        for each in (module, captured):
+            recorder.interpreted(each, number)(*map(snapshot, inputs))
+        own, of_captured = recorder.runs
+        by_name = {each.name: each.value for each in own.values}
+        return search.node("backend", of_captured, lambda node: (
+            [by_name[node.name]] if node.name in by_name else list(by_name.values())), "")
+    return None
 
 
 def _tensors(values: Sequence[Any]) -> Any:

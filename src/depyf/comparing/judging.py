@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from ..views.markdown import some
 from .diagnosis import Diagnosis
 from .locating import Located
 from .outcome import Outcome, disagreements
-from .recording import STAGE_TITLES, STAGES, Recorder, stage_backend
+from .recording import STAGE_TITLES, STAGES, Recorder
 from .reference import Tolerance
 from .results import Difference, Fault, RunningResult, StageResult
 from .runs import OWN_DRAWS, Findings, JudgedCall, Loaded
@@ -29,19 +28,17 @@ def judge_running(
     ``first`` says of the versions that ran whether to do what takes long: look for the part at fault, and judge what
     follows random numbers that compiled code draws in its own way.
     """
-    begun = time.perf_counter()
     try:
-        result = _judged(call, first)
+        return _judged(call, first)
     except Exception as error:  # (the program goes on)
-        result = RunningResult(failure=str(error).partition("\n")[0] or type(error).__name__)
-    return replace(result, seconds=time.perf_counter() - begun)
+        return RunningResult(failure=str(error).partition("\n")[0] or type(error).__name__)
 
 
 def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> RunningResult:
     actual, remade = call.as_loaded(), ""
     ran: Loaded = actual.extra
     own_random = _own_random(call)
-    result = RunningResult(tuple(dict.fromkeys(each.title for each in ran.served)), ran.missed, ran.nothing_fits)
+    result = RunningResult(tuple(dict.fromkeys(each.title for each in ran.served)), ran.nothing_fits)
     if not ran.served and not ran.missed:
         return replace(result, failure="no compiled version ran: torch runs this call in plain Python")
     if call.here and ran.missed:
@@ -51,16 +48,15 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
         return replace(result, failure=f"torch did not compile it ({actual.raised.type}: "
                        f"{(actual.raised.text.splitlines() or [''])[0]})")
     findings = call.against_eager(actual, own_random)
-    drawn = [each for each, why in findings.not_judged if why == OWN_DRAWS]
+    drawn = [each.place for each in findings.not_judged if each.why_not == OWN_DRAWS]
     searched = first(result.served)
     if drawn and not findings.differing and searched:
         with contextlib.suppress(ChildFailed):
             findings = _with_draws_of_eager(call, actual, findings)
-            remade = (f"{some([each.place for each in drawn], 3)}: compared in a compilation made afresh that draws "
-                      "the random numbers of eager Python (fallback_random), as the versions that exist draw their own")
-    result = replace(result, differing=tuple(map(str, findings.differing)), remade=remade, not_judged=tuple(
-        f"{each.place}: {why}" for each, why in findings.not_judged),
-        max_difference=max((each.distance for each in findings.differing), default=0.0))
+            remade = (f"{some(drawn, 3)}: compared in a compilation made afresh that draws the random numbers of eager "
+                      "Python (fallback_random), as the versions that exist draw their own")
+    result = replace(result, differing=tuple(map(str, findings.differing)), remade=remade,
+                     not_judged=tuple(map(str, findings.not_judged)))
     if not findings.differing or not searched or call.here:  # (parts are tried in processes of their own)
         return result
     try:
@@ -83,8 +79,8 @@ def _with_draws_of_eager(call: JudgedCall, actual: Outcome, findings: Findings) 
     twin = _remade(call, draws_as_eager=False)
     others = {each.place for each in disagreements(actual, twin, Tolerance())}
     unlike = f"{OWN_DRAWS}, and another compilation gives other values from one seed"
-    not_judged = [(each, why if why != OWN_DRAWS else unlike) for each, why in findings.not_judged
-                  if why != OWN_DRAWS or each.place in others]
+    not_judged = [replace(each, why_not=unlike) if each.why_not == OWN_DRAWS else each for each in findings.not_judged
+                  if each.why_not != OWN_DRAWS or each.place in others]
     return Findings((), (*not_judged, *again.not_judged), findings.largest)
 
 
@@ -141,24 +137,20 @@ def judge_afresh(
 
 
 def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) -> StageResult:
-    title, recorder = STAGE_TITLES[name], Recorder()
+    title = STAGE_TITLES[name]
     try:
-        actual = call.afresh(lambda: stage_backend(name, recorder), lambda: (recorder.graphs, recorder.notes),
-                             dynamic=dynamic)
+        actual = call.at_stage(name, Recorder(), dynamic)
+        graphs, said = actual.extra
         if actual.raised is not None and call.in_eager_python().raised is None:
-            return StageResult(name, title, failure=f"{actual.raised.type}: {actual.raised.text}",
-                               graphs=actual.extra[0])
+            return StageResult(name, title, failure=f"{actual.raised.type}: {actual.raised.text}", graphs=graphs)
         findings = call.against_eager(actual, may_ask=False)
     except Exception as error:  # what stops a stage is its result
         return StageResult(name, title, failure=str(error))
-    graphs, said = actual.extra
     notes += said
     if not graphs:
         notes.append(f"{title}: torch compiled nothing")
-    first = None
-    if findings.differing:
-        one = findings.differing[0]
-        first = Difference(name, one.part, one.place, against=f"eager Python ({one.text}); no single node or kernel "
-                           "was found that differs", max_difference=one.distance, backward=one.part == "gradient")
+    first = next((Difference(
+        name, each.part, each.place, 0, each.part == "gradient", (), f"eager Python ({each.text}); no single node or "
+        "kernel was found that differs", each.distance) for each in findings.differing), None)
     return StageResult(name, title, findings.largest, tuple(each.place for each in findings.differing),
-                       tuple(f"{each.place}: {why}" for each, why in findings.not_judged), first, graphs=graphs)
+                       tuple(map(str, findings.not_judged)), first, graphs=graphs)

@@ -9,14 +9,13 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private import hooks, pipeline
+from ..capture.torch_private import pipeline
 from ..model.graph import Node
 from ..model.graph_text import read_graph
 from ..records.model import SourceLocation
 from ..watch.origins import UserLine
-from .outcome import outcome_of
 from .reachable import Reachable
-from .recording import STAGE_TITLES, EagerCalls, GraphRun, Recorder, Value, compiled_copy, stage_backend
+from .recording import STAGE_TITLES, EagerCalls, GraphRun, Recorder, Value
 from .reference import Tolerance, difference, snapshot
 from .results import Difference, StageResult
 from .runs import JudgedCall
@@ -35,17 +34,15 @@ class Located:
         self.notes: list[str] = []
         self._eager: list[Value] | None = None
         self._runs: dict[str, list[GraphRun]] = {}
+        self._search = Search(call.tolerance)
 
     def first(self, wanted: Sequence[StageResult]) -> dict[str, Difference]:
         """Return the first difference of each stage that differs: that of an earlier stage where there is one."""
-        hooks.never_compile()
         found: dict[str, Difference] = {}
-        search = Search(self._call.tolerance)
-        with pipeline.isolated_compile():
-            for each in wanted:
-                own = next(iter(found.values()), None) or self._own(each.stage, search)
-                if own is not None:
-                    found[each.stage] = own
+        for each in wanted:
+            own = next(iter(found.values()), None) or self._own(each.stage)
+            if own is not None:
+                found[each.stage] = own
         return found
 
     def captured_node(self) -> Difference | None:
@@ -53,13 +50,18 @@ class Located:
 
         ``None`` also where an input of the graph has a value that eager Python never had: the fault is before it.
         """
-        hooks.never_compile()
-        with pipeline.isolated_compile():
-            first = self._own("captured", Search(self._call.tolerance))
-        return first if first is not None and not self._begins_with_other_values(first) else None
+        first = self._own("captured")
+        run = next((each for each in self._runs_at("captured") if first and each.number == first.graph), None)
+        if first is None or run is None:
+            return first
+        nodes, values = _nodes(run), {each.name: each.value for each in run.values}
+        known = list(_flat([*(each.value for each in self._eager_calls()), *self._given]))
+        inputs = [nodes[name] for name in nodes[first.name].inputs if name in nodes]
+        return None if any(not node.is_call and isinstance(value := values.get(node.name), torch.Tensor) and not any(
+            difference(value, other, self._call.tolerance)[0] for other in known) for node in inputs) else first
 
-    def _own(self, stage: str, search: Search) -> Difference | None:
-        runs = self._runs_at(stage)
+    def _own(self, stage: str) -> Difference | None:
+        search, runs = self._search, self._runs_at(stage)
         if stage == "captured":
             return search.captured(self._eager_calls(), runs)
         if stage == "inductor":
@@ -89,30 +91,13 @@ class Located:
         """Run the call at a stage, and return what its graphs computed."""
         if stage not in self._runs:
             recorder = Recorder(on=True)
-
-            def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-                with stage_backend(stage, recorder) as backend:
-                    compiled = compiled_copy(self._call.function, backend, self._dynamic)
-                    outcome_of(compiled, {}, args, kwargs, self._call.backward)
-
             try:
-                self._call.run(work)
+                self._call.at_stage(stage, recorder, self._dynamic)
             except Exception as error:
                 self.notes.append(f"{STAGE_TITLES.get(stage, stage)}: no node was looked for: {error}")
             self.notes += recorder.notes
             self._runs[stage] = recorder.runs
         return self._runs[stage]
-
-    def _begins_with_other_values(self, first: Difference) -> bool:
-        run = next((each for each in self._runs_at("captured") if each.number == first.graph), None)
-        if run is None:
-            return False
-        nodes = _nodes(run)
-        values = {each.name: each.value for each in run.values}
-        known = list(_flat([*(each.value for each in self._eager_calls()), *self._given]))
-        inputs = [nodes[name] for name in nodes[first.name].inputs if name in nodes] if first.name in nodes else []
-        return any(not node.is_call and isinstance(value := values.get(node.name), torch.Tensor) and not any(
-            difference(value, other, self._call.tolerance)[0] for other in known) for node in inputs)
 
 
 # --- the first node or kernel that differs -----------------------------------------------------------
@@ -133,12 +118,11 @@ class Search:
         nodes = _nodes(run)
         for value in run.values:
             node = nodes.get(value.name)
-            if node is None or not node.is_call:
-                continue
-            distance = self.distance(value.value, candidates(node))
-            if distance is not None:
-                return Difference(stage, "node", value.name, run.number, run.backward, (), against, distance,
-                                  _lines(_locations(nodes, value.name)))
+            if node is not None and node.is_call:
+                distance = self.distance(value.value, candidates(node))
+                if distance is not None:
+                    return Difference(stage, "node", value.name, run.number, run.backward, (), against, distance,
+                                      _lines(nodes, [value.name]))
         return None
 
     def captured(self, eager: Sequence[Value], runs: Sequence[GraphRun]) -> Difference | None:
@@ -164,7 +148,7 @@ class Search:
         """
         for run in runs:
             other = next((each for each in others if (each.number, each.backward) == (run.number, run.backward)), None)
-            if other is None or self._same_results(run, other):
+            if other is None or difference(_returned(run), _returned(other), self.tolerance)[0]:
                 continue
             if between_lines:
                 run, other = _values_between_lines(run), _values_between_lines(other)
@@ -174,39 +158,24 @@ class Search:
                 return found
         return None
 
-    def _same_results(self, one: GraphRun, other: GraphRun) -> bool:
-        """Return whether two graphs return the same number of values, and the same ones."""
-        first = {value.name: value.value for value in one.values}
-        second = {value.name: value.value for value in other.values}
-        return len(one.results) == len(other.results) and all(
-            difference(first.get(name), second.get(name_there), self.tolerance)[0]
-            for name, name_there in zip(one.results, other.results))
-
     def kernels(self, runs: Sequence[GraphRun]) -> Difference | None:
         """Return the first kernel that writes a value that none of its nodes gives."""
         for run in runs:
             values = {value.name: value.value for value in run.values}
-            if not values:
-                continue
-            nodes = _nodes(run)
-            candidates = list(values.values())
-            for call, writes in run.kernels:
+            for call, writes in run.kernels if values else ():
                 own = [values[name] for name in call.nodes if name in values]
                 for written in writes:
                     distance = self.distance(written.value, own)
-                    if distance is not None and self.distance(written.value, candidates) is not None:
-                        places = [place for name in call.nodes for place in _locations(nodes, name)]
+                    if distance is not None and self.distance(written.value, values.values()) is not None:
                         return Difference(
                             "inductor", "kernel", call.name, run.number, run.backward, call.nodes,
-                            f"its nodes in eager PyTorch, in {written.name}", distance, _lines(places))
+                            f"its nodes in eager PyTorch, in {written.name}", distance, _lines(_nodes(run), call.nodes))
         return None
 
     def distance(self, value: Any, others: Iterable[Any]) -> float | None:
         """Return the smallest difference to tensors of the same shape and dtype; ``None`` where one is equal."""
-        if not isinstance(value, torch.Tensor):
-            return None
         best: float | None = None
-        for other in _flat(others):
+        for other in _flat(others) if isinstance(value, torch.Tensor) else ():
             if isinstance(other, torch.Tensor) and (value.dtype, value.shape) == (other.dtype, other.shape):
                 equal, distance = difference(value, other, self.tolerance)
                 if equal:
@@ -225,19 +194,9 @@ def _nodes(run: GraphRun) -> dict[str, Node]:
     return {node.name: node for node in read_graph(run.text).nodes}
 
 
-def _locations(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
-    """Return the node's line; where torch names none, that of the nearest node that it takes."""
-    pending, seen = [name], set()
-    while pending:
-        current = pending.pop(0)
-        node = nodes.get(current)
-        if node is None or current in seen:
-            continue
-        seen.add(current)
-        if node.location is not None:
-            return [node.location]
-        pending += node.inputs
-    return []
+def _returned(run: GraphRun) -> list[Any]:
+    values = {value.name: value.value for value in run.values}
+    return [values.get(name) for name in run.results]
 
 
 def _values_between_lines(run: GraphRun) -> GraphRun:
@@ -248,5 +207,17 @@ def _values_between_lines(run: GraphRun) -> GraphRun:
     return replace(run, values=[each for each in run.values if each.name in taken or each.name in run.results])
 
 
-def _lines(locations: Iterable[SourceLocation]) -> tuple[UserLine, ...]:
-    return tuple(dict.fromkeys(map(UserLine, locations)))
+def _lines(nodes: dict[str, Node], names: Iterable[str]) -> tuple[UserLine, ...]:
+    """Return the lines of nodes; of one for which torch names none, that of the nearest node that it takes."""
+    found: dict[SourceLocation, None] = {}
+    for name in names:
+        pending, seen = [name], set()
+        while pending:
+            node = nodes.get(current := pending.pop(0))
+            if node is not None and node.location is not None:
+                found[node.location] = None
+                break
+            if node is not None and current not in seen:
+                seen.add(current)
+                pending += node.inputs
+    return tuple(map(UserLine, found))

@@ -18,7 +18,7 @@ from ..capture.forked import caught_text
 from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.private_api import DYNAMO
 from ..values import frozen
-from .reachable import GRADIENT, RESULT, Kind, Plain, Reachable, Same, TensorState
+from .reachable import GRADIENT, MOST, RESULT, Kind, Plain, Reachable, Same, TensorState
 from .reference import Reference, Tolerance, difference, within_rounding
 
 _NUMBER = re.compile(r"\d+\.\d*(?:e[+-]?\d+)?")
@@ -30,17 +30,12 @@ Part = Literal["result", "side effect", "printed text", "exception", "gradient",
 
 @frozen
 class Raised:
-    """An exception that a call raised.
-
-    Attributes:
-        module: of its class.
-        own_words: a statement of the program raised it, or it names a key; else an operation did.
-    """
+    """An exception that a call raised."""
 
     type: str
     text: str
-    module: str
-    own_words: bool = False
+    module: str  # of its class
+    own_words: bool = False  # a statement of the program raised it, or it names a key; else an operation did
 
     @property
     def by_torch(self) -> bool:
@@ -50,51 +45,34 @@ class Raised:
 
 @dataclass
 class Outcome:
-    """The outcome of a call.
+    """The outcome of a call."""
 
-    Attributes:
-        states: of everything that can be reached, by name.
-        printed: to standard output and error.
-        random: checksums of the states of random numbers after the call.
-        drew: those of which the call drew numbers.
-        left_out: there was more than is looked at.
-        scalars: exact and disturbed values of the numbers that were read out of tensors, by number.
-        incomplete: a result may follow from an operation whose rounding could not be measured.
-        extra: further facts of the run.
-    """
-
-    states: dict[str, Any] = field(default_factory=dict)
+    states: dict[str, Any] = field(default_factory=dict)  # of everything that can be reached, by name
     raised: Raised | None = None
     raised_in_backward: Raised | None = None
-    printed: tuple[str, str] = ("", "")
-    random: dict[str, int] = field(default_factory=dict)
-    drew: frozenset[str] = frozenset()
-    left_out: bool = False
+    printed: tuple[str, str] = ("", "")  # to standard output and error
+    random: dict[str, int] = field(default_factory=dict)  # checksums of the states of random numbers after the call
+    drew: frozenset[str] = frozenset()  # those of which the call drew numbers
+    left_out: bool = False  # there was more than is looked at
+    #: exact and disturbed values of the numbers that were read out of tensors, by number
     scalars: dict[float, tuple[float, ...]] = field(default_factory=dict)
-    incomplete: bool = False
-    extra: Any = None
+    incomplete: bool = False  # a result may follow from an operation whose rounding could not be measured
+    extra: Any = None  # further facts of the run
 
 
 @frozen
 class Disagreement:
-    """One place where a run differs from eager Python.
+    """One place where a run differs from eager Python."""
 
-    Attributes:
-        place: ``"result[0]"``, ``"global log"``, ``"args[0].grad"``.
-        part: its kind.
-        text: both states, in words.
-        distance: the largest absolute difference; infinite where it cannot be known.
-        structural: the tensors differ in more than their values: dtype, strides, shared memory.
-    """
-
-    place: str
-    part: Part
-    text: str
-    distance: float = float("inf")
-    structural: bool = False
+    place: str  # `"result[0]"`, `"global log"`, `"args[0].grad"`
+    part: Part  # its kind
+    text: str  # both states, in words
+    distance: float = float("inf")  # the largest absolute difference; infinite where it cannot be known
+    structural: bool = False  # the tensors differ in more than their values: dtype, strides, shared memory
+    why_not: str = ""  # why it is not judged; `""`: it is a difference
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.text}"
+        return f"{self.place}: {self.why_not or self.text}"
 
 
 def outcome_of(
@@ -163,7 +141,7 @@ def _run_backward(value: Any, given: list[torch.Tensor]) -> None:
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
-    found: dict[int, torch.Tensor] = {}
+    found: list[torch.Tensor] = []
     pending: list[Any] = [value]
     seen: set[int] = set()
     while pending:
@@ -172,14 +150,14 @@ def _tensors(value: Any) -> list[torch.Tensor]:
             continue
         seen.add(id(each))
         if isinstance(each, torch.Tensor):
-            found[id(each)] = each
+            found.append(each)
         elif isinstance(each, (list, tuple)):
             pending += each
         elif isinstance(each, Mapping):
             pending += each.values()
         elif hasattr(each, "__dict__") and not isinstance(each, (type, torch.nn.Module)) and not callable(each):
             pending += vars(each).values()
-    return list(found.values())
+    return found
 
 
 def random_states() -> dict[str, int]:
@@ -199,7 +177,7 @@ def disagreements(
     actual: Outcome, expected: Outcome, tolerance: Tolerance, *, own_random: frozenset[str] = frozenset(),
     reference: Outcome | None = None, originals: Mapping[str, Any] | None = None,
 ) -> list[Disagreement]:
-    """Return where one run differs from another.
+    """Return where one run differs from another, and what of them cannot be compared (with ``why_not``).
 
     Args:
         own_random: the random numbers that each draws in its own way (``"torch"``, ``"numpy"``).
@@ -207,42 +185,29 @@ def disagreements(
         originals: states before the call, for large tensors that one of the two did not change.
     """
     found = _exceptions(actual, expected)
-    if found:
+    if any(not each.why_not for each in found):
         return found
-    for number, stream in enumerate(("standard output", "standard error")):
-        if not _same_text(actual.printed[number], expected.printed[number], reference is not None):
-            found.append(Disagreement(stream, "printed text", _texts(actual.printed[number], expected.printed[number])))
+    if actual.left_out or expected.left_out:
+        found.append(Disagreement("objects", "side effect", "", why_not=f"a set has objects in no order, or more than "
+                                  f"{MOST} are reached"))
+    for stream, text, expected_text in zip(("standard output", "standard error"), actual.printed, expected.printed):
+        if not _same_text(text, expected_text, reference is not None):
+            found.append(Disagreement(stream, "printed text", _texts(text, expected_text)))
     for name, state in expected.random.items():
         if actual.random.get(name) != state and name not in own_random:
             found.append(Disagreement(f"random state of {name}", "random state",
                                       "is another one afterwards than after the call in eager Python"))
     for place in dict.fromkeys([*expected.states, *actual.states]):
-        difference_ = _states(actual.states.get(place), expected.states.get(place), tolerance,
-                              reference, place, (originals or {}).get(place))
-        if difference_ is not None:
-            found.append(Disagreement(place, _part(place), *difference_))
+        one, other = actual.states.get(place), expected.states.get(place)
+        if isinstance(one, TensorState) and isinstance(other, TensorState):
+            differs = _tensors_differ(one, other, tolerance, reference, place, (originals or {}).get(place))
+        else:
+            differs = _objects_differ(one, other, tolerance, reference)
+        if differs is not None:
+            is_result = place.startswith(RESULT) and (place == RESULT or place[len(RESULT)] in "[.")
+            part: Part = "result" if is_result else "gradient" if place.startswith(GRADIENT) else "side effect"
+            found.append(Disagreement(place, part, *differs))
     return found
-
-
-def _is_number_rounded(actual: Any, expected: Any, reference: Outcome | None) -> bool:
-    """Return whether rounding alone explains the difference of two numbers."""
-    values = reference.scalars.get(expected) if reference is not None and isinstance(expected, float) else None
-    if values is None or not isinstance(actual, float):
-        return False
-    # (A number that float32 has was read out of such a tensor.)
-    dtype = torch.float32 if torch.tensor(expected, dtype=torch.float32).item() == expected else torch.float64
-    return within_rounding(torch.tensor(actual, dtype=dtype), torch.tensor(expected, dtype=dtype),
-                           tuple(torch.tensor(each, dtype=torch.float64) for each in values))
-
-
-def _is_tensor_rounded(actual: torch.Tensor, expected: torch.Tensor, measured: TensorState) -> bool:
-    """Return whether rounding alone explains the difference of two tensors."""
-    value, reference = measured.value, measured.reference
-    if reference is None or value is None or (reference[0].shape, value.dtype) != (expected.shape, expected.dtype):
-        return False
-    repeats = torch.equal(value, expected) or (
-        expected.is_floating_point() and within_rounding(expected, value, reference))
-    return repeats and within_rounding(actual, expected, reference)  # (else two runs of eager Python differ)
 
 
 def _exceptions(actual: Outcome, expected: Outcome) -> list[Disagreement]:
@@ -254,17 +219,14 @@ def _exceptions(actual: Outcome, expected: Outcome) -> list[Disagreement]:
             continue
         if one is not None and other is not None and (
                 one.type == other.type or (one.type, other.type) == _ASSERTION or one.by_torch):
-            continue  # (torch's tracing raises its own in place of the program's, before anything ran)
+            # (Torch's tracing raises its own in place of the program's, before anything ran, and has its own texts.)
+            if one.type == other.type != "RuntimeError" and one.text != other.text:
+                found.append(Disagreement(name, "exception", "", why_not="its text is another one"))
+            continue
         said = ["none" if each is None else f"{each.type}: {(each.text.splitlines() or [''])[0][:120]}"
                 for each in (one, other)]
         found.append(Disagreement(name, "exception", f"{said[0]}; in eager Python {said[1]}"))
     return found
-
-
-def _part(place: str) -> Part:
-    if place.startswith(RESULT) and (place == RESULT or place[len(RESULT)] in "[."):
-        return "result"
-    return "gradient" if place.startswith(GRADIENT) else "side effect"
 
 
 def _same_text(actual: str, expected: str, up_to_rounding: bool) -> bool:
@@ -283,51 +245,61 @@ def _texts(actual: str, expected: str) -> str:
     return f"{actual[-80:]!r}; in eager Python {expected[-80:]!r}"
 
 
-def _states(
-    actual: Any, expected: Any, tolerance: Tolerance, reference: Outcome | None, place: str, original: Any,
+def _objects_differ(
+    actual: Any, expected: Any, tolerance: Tolerance, reference: Outcome | None,
 ) -> tuple[str, float, bool] | None:
     """Return how two states differ, by how much, and whether in structure; ``None`` where they are equal."""
-    if isinstance(actual, TensorState) and isinstance(expected, TensorState):
-        return _tensor_states(actual, expected, tolerance, reference, place, original)
     equal, distance = actual == expected, float("inf")
     if isinstance(actual, Plain) and isinstance(expected, Plain):
-        equal, distance = difference(actual.value, expected.value, tolerance)
-        equal = equal or _is_number_rounded(actual.value, expected.value, reference)
+        one, other = actual.value, expected.value
+        equal, distance = difference(one, other, tolerance)
+        values = reference.scalars.get(other) if reference is not None and isinstance(other, float) else None
+        if not equal and values is not None and isinstance(one, float):
+            # (A number that float32 has was read out of such a tensor.)
+            dtype = torch.float32 if torch.tensor(other, dtype=torch.float32).item() == other else torch.float64
+            equal = within_rounding(torch.tensor(one, dtype=dtype), torch.tensor(other, dtype=dtype),
+                                    tuple(torch.tensor(each, dtype=torch.float64) for each in values))
     return None if equal else (f"{_in_words(actual)}; in eager Python {_in_words(expected)}", distance, False)
 
 
-def _tensor_states(
+def _tensors_differ(
     actual: TensorState, expected: TensorState, tolerance: Tolerance, reference: Outcome | None, place: str,
     original: Any,
 ) -> tuple[str, float, bool] | None:
-    for (name, one), (_, other) in zip(actual.facts, expected.facts):
-        if one != other:
-            return f"{name} is {one}; in eager Python {other}", float("inf"), name != "shape"
-    if actual.stride != expected.stride:
-        return f"stride is {actual.stride}; in eager Python {expected.stride}", float("inf"), True
-    if (actual.memory, actual.offset) != (expected.memory, expected.offset):
-        return f"it {_memory(actual)}; in eager Python it {_memory(expected)}", float("inf"), True
-    values = [each.value if each.value is not None or original is None else original.value
-              for each in (actual, expected)]
-    if values[0] is None or values[1] is None:
-        return None if values[0] is values[1] else ("it was changed in one of the runs only", float("inf"), False)
-    if torch.equal(*values):
+    """Return how two tensors differ, as :func:`_objects_differ` does."""
+    facts = [{**dict(state.facts), "stride": state.stride, "it": f"shares memory with {state.memory}" if state.memory
+              else "has memory of its own", "its offset": state.offset} for state in (actual, expected)]
+    for name, one in facts[0].items():
+        if one != (other := facts[1].get(name)):
+            here = "in eager Python" + " it" * (name == "it")
+            return f"{name}{' is' * (name != 'it')} {one}; {here} {other}", float("inf"), name != "shape"
+    value, expected_value = (each.value if each.value is not None or original is None else original.value
+                             for each in (actual, expected))
+    if value is None or expected_value is None:
+        return None if value is expected_value else ("it was changed in one of the runs only", float("inf"), False)
+    if torch.equal(value, expected_value):
         return None
-    equal, distance = difference(values[0], values[1], tolerance)
+    equal, distance = difference(value, expected_value, tolerance)
     measured = reference.states.get(place) if reference is not None else None
-    if isinstance(measured, TensorState) and measured.reference is not None:
-        if reference is not None and not reference.incomplete and tolerance == Tolerance():
-            equal = False  # what is measured need not be guessed by the dtype
-        equal = equal or _is_tensor_rounded(values[0], values[1], measured)
+    if reference is not None and isinstance(measured, TensorState) and measured.reference is not None:
+        # (What is measured need not be guessed by the dtype.)
+        equal = equal and (reference.incomplete or tolerance != Tolerance()) or _is_rounded(
+            value, expected_value, measured)
     if equal:
         return None
-    if values[0].numel() == 1:
-        return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", distance, False
+    if value.numel() == 1:
+        return f"{value.item()!r}; in eager Python {expected_value.item()!r}", distance, False
     return f"differs by up to {distance:.3g}", distance, False
 
 
-def _memory(state: TensorState) -> str:
-    return f"shares memory with {state.memory}" if state.memory else "has memory of its own"
+def _is_rounded(actual: torch.Tensor, expected: torch.Tensor, measured: TensorState) -> bool:
+    """Return whether rounding alone explains the difference of two tensors."""
+    value, reference = measured.value, measured.reference
+    if reference is None or value is None or (reference[0].shape, value.dtype) != (expected.shape, expected.dtype):
+        return False
+    repeats = torch.equal(value, expected) or (
+        expected.is_floating_point() and within_rounding(expected, value, reference))
+    return repeats and within_rounding(actual, expected, reference)  # (else two runs of eager Python differ)
 
 
 def _in_words(state: Any) -> str:

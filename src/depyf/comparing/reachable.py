@@ -70,23 +70,14 @@ class Same:
 
 @frozen
 class TensorState:
-    """A tensor.
+    """A tensor."""
 
-    Attributes:
-        value: a copy; ``None`` where it is large and was not changed.
-        facts: type, dtype, shape, device, whether it requires a gradient.
-        stride: of the dimensions that have more than one element.
-        memory: the place of the first tensor with the same memory, unless that is a result; else empty.
-        offset: in that memory.
-        reference: its exact and disturbed values, where the run had a :class:`~.reference.Reference`.
-    """
-
-    value: torch.Tensor | None
-    facts: tuple[tuple[str, str], ...]
-    stride: tuple[int, ...]
-    memory: str
-    offset: int
-    reference: Values | None = None
+    value: torch.Tensor | None  # a copy; `None` where it is large and was not changed
+    facts: tuple[tuple[str, str], ...]  # type, dtype, shape, device, whether it requires a gradient
+    stride: tuple[int, ...]  # of the dimensions that have more than one element
+    memory: str  # the place of the first tensor with the same memory, unless that is a result; else empty
+    offset: int  # in that memory
+    reference: Values | None = None  # its exact and disturbed values, where the run had a `reference.Reference`
 
 
 class Reachable:
@@ -231,7 +222,7 @@ class Reachable:
                 yield f"{place}.__wrapped__", inner
             return
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-            yield f"{name} (captured by {function.__qualname__})", cell
+            yield f"{name} (captured)", cell
         for number, default in enumerate(function.__defaults__ or ()):
             yield f"{place}.__defaults__[{number}]", default
         for name, default in (function.__kwdefaults__ or {}).items():

@@ -44,28 +44,20 @@ class Value:
 
 @dataclass
 class GraphRun:
-    """One run of a graph.
+    """One run of a graph."""
 
-    Attributes:
-        number: of the captured graph, in the order in which they were compiled.
-        backward: it computes gradients.
-        text: as torch prints it.
-        values: of its nodes, in order.
-        results: names of what it returns.
-        kernels: calls of kernels and what each wrote, where it was compiled; ``values`` are then those of the graph
-            after Inductor's passes, computed by eager PyTorch from the same inputs.
-    """
-
-    number: int
-    backward: bool
-    text: str
-    values: list[Value] = field(default_factory=list)
-    results: tuple[str, ...] = ()
+    number: int  # of the captured graph, in the order in which they were compiled
+    backward: bool  # it computes gradients
+    text: str  # as torch prints it
+    values: list[Value] = field(default_factory=list)  # of its nodes, in order
+    results: tuple[str, ...] = ()  # names of what it returns
+    #: calls of kernels and what each wrote, where it was compiled; `values` are then those of the graph after
+    #: Inductor's passes, computed by eager PyTorch from the same inputs
     kernels: list[tuple[KernelCall, list[Value]]] = field(default_factory=list)
 
 
 class Recorder:
-    """Collects the runs of graphs while ``on``."""
+    """Counts the graphs that are compiled; collects their runs if it is ``on``."""
 
     def __init__(self, on: bool = False) -> None:
         self.on = on
@@ -75,14 +67,13 @@ class Recorder:
 
     def interpreted(self, gm: Any, number: int, backward: bool = False) -> Callable[..., Any]:
         """Return what runs a graph node by node."""
-        text = legal_graph(graph_modules.readable(gm))
-        results = _results(gm)
+        text = legal_graph(graph_modules.readable(gm)) if self.on else ""
 
         def run(*args: Any) -> Any:
-            record = GraphRun(number, backward, text, results=results)
-            if self.on:
-                self.runs.append(record)
-            return _Interpreter(gm, record if self.on else None).run(*args)
+            if not self.on:
+                return torch.fx.Interpreter(gm).run(*args)
+            self.runs.append(GraphRun(number, backward, text, results=_results(gm)))
+            return _Interpreter(gm, self.runs[-1]).run(*args)
 
         return run
 
@@ -90,13 +81,13 @@ class Recorder:
 class _Interpreter(torch.fx.Interpreter):
     """Runs a graph node by node, and records the value of each."""
 
-    def __init__(self, gm: Any, record: GraphRun | None) -> None:
+    def __init__(self, gm: Any, record: GraphRun) -> None:
         super().__init__(gm)
         self.record = record
 
     def run_node(self, n: Any) -> Any:
         result = super().run_node(n)
-        if self.record is not None and n.op != "output":
+        if n.op != "output":
             self.record.values.append(Value(n.name, snapshot(result)))
         return result
 
@@ -108,6 +99,11 @@ def _results(gm: Any) -> tuple[str, ...]:
     return tuple(getattr(item, "name", "") for item in items)
 
 
+def copied(gm: Any) -> Any:
+    """Return the module with a copy of the graph's nodes: Inductor changes them while it generates kernels."""
+    return torch.fx.GraphModule(gm, copy.deepcopy(gm.graph))
+
+
 # --- kernels --------------------------------------------------------------------------------------
 class KernelRecorder:
     """Inside, records what the kernels of generated modules write; ``number`` is that of the graph being compiled."""
@@ -116,10 +112,11 @@ class KernelRecorder:
         self.recorder = recorder
         self.number, self.backward = 0, False
         self._stack = contextlib.ExitStack()
+        #: The graph that the next module is generated from.
         self._pending: Any = None
 
     def __enter__(self) -> KernelRecorder:
-        for install in (lambda: pipeline.on_post_grad(self._on_post_grad),
+        for install in (lambda: pipeline.on_post_grad(lambda gm: setattr(self, "_pending", copied(gm))),
                         lambda: hooks.on_kernel_module(self._on_module)):
             try:
                 self._stack.callback(install())
@@ -129,10 +126,6 @@ class KernelRecorder:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
-
-    def _on_post_grad(self, gm: Any) -> None:
-        """Remember the graph that the next module is generated from."""
-        self._pending = copied(gm)
 
     def _on_module(self, module: Any, path: str) -> None:
         gm, self._pending = self._pending, None
@@ -171,41 +164,27 @@ class _GeneratedModule(Observation):
         pass
 
     def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
-        if step.kind != "input":
-            self._record(step, writes)
-        elif len(writes) == sum(node.op == "placeholder" for node in self.gm.graph.nodes):
-            self._begin(writes)  # (a part of ``call`` takes what it needs)
+        if step.kind == "input":
+            if len(writes) == sum(node.op == "placeholder" for node in self.gm.graph.nodes):
+                self._begin(writes)  # (a part of ``call`` takes what it needs)
+        elif self.run is not None and (call := self.calls.get(step.line)) is not None:
+            used = self.used.get(step.line) or itertools.repeat(True)
+            self.run.kernels.append((call, [
+                Value(name, snapshot(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
         return False
 
     def _begin(self, args: Sequence[Any]) -> None:
         """Compute the graph in eager PyTorch, from copies."""
-        self.run = None
-        if not self.recorder.on:
-            return
-        run = GraphRun(self.number, self.backward, self.text, results=_results(self.gm))
+        run = self.run = GraphRun(self.number, self.backward, self.text, results=_results(self.gm))
         self.recorder.runs.append(run)
         try:
             with same_random_numbers(), torch.no_grad():
-                _Interpreter(self.gm, run).run(*[snapshot(each) for each in args])
+                _Interpreter(self.gm, run).run(*map(snapshot, args))
         except Exception as error:  # (it is a graph for kernels; not all of its operations need to run)
             self.recorder.notes.append(
                 f"a graph after Inductor's passes could not be run by itself ({type(error).__name__}: "
                 f"{str(error).splitlines()[0] if str(error) else ''}); its kernels were not compared one by one")
             run.values.clear()
-        self.run = run
-
-    def _record(self, step: Step, writes: Sequence[Any]) -> None:
-        call = self.calls.get(step.line)
-        if self.run is None or call is None:
-            return
-        used = self.used.get(step.line) or itertools.repeat(True)
-        self.run.kernels.append((call, [
-            Value(name, snapshot(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
-
-
-def copied(gm: Any) -> Any:
-    """Return the module with a copy of the graph's nodes: Inductor changes them while it generates kernels."""
-    return torch.fx.GraphModule(gm, copy.deepcopy(gm.graph))
 
 
 # --- eager Python ---------------------------------------------------------------------------------
@@ -240,12 +219,22 @@ def stage_backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]
     """
     kernels = KernelRecorder(recorder)
 
+    def boxed(run: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+        """Make the function take its arguments as one list, which it empties."""
+        def called(args: list[Any]) -> Any:
+            given = list(args)
+            args.clear()
+            return run(*given)
+
+        called._boxed_call = True  # type: ignore[attr-defined]  # torch's own word for it, on any function
+        return called
+
     def compiler(gm: Any, inputs: Any) -> Any:
         recorder.graphs += 1
         number = recorder.graphs
 
         def by_nodes(graph: Any, examples: Any, is_backward: bool = False, **options: Any) -> Any:
-            return _boxed(recorder.interpreted(graph, number, bool(is_backward)))
+            return boxed(recorder.interpreted(graph, number, bool(is_backward)))
 
         def by_kernels(graph: Any, examples: Any, **options: Any) -> Any:
             kernels.number, kernels.backward = number, bool(options.get("is_backward"))
@@ -259,20 +248,8 @@ def stage_backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]
 
     # (torch wraps a backend, and keeps the function's attributes)
     compiler.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
-    with kernels if stage == "inductor" else contextlib.nullcontext():
+    with kernels if stage == "inductor" and recorder.on else contextlib.nullcontext():
         yield compiler
-
-
-def _boxed(run: Callable[..., Any]) -> Callable[[list[Any]], Any]:
-    """Make the function take its arguments as one list, which it empties."""
-
-    def boxed(args: list[Any]) -> Any:
-        given = list(args)
-        args.clear()
-        return run(*given)
-
-    boxed._boxed_call = True  # type: ignore[attr-defined]  # torch's own word for it, on any function
-    return boxed
 
 
 def compiled_copy(function: Any, compiler: Callable[..., Any], dynamic: bool | None) -> Any:
@@ -281,21 +258,21 @@ def compiled_copy(function: Any, compiler: Callable[..., Any], dynamic: bool | N
     A copy of its code object is compiled, as torch stores compiled versions with the code object. A module has a copy
     of its ``forward`` while it is called.
     """
-    if isinstance(function, torch.nn.Module):
-        forward, own = function.forward, vars(function)
-        if not isinstance(forward, MethodType) or "forward" in own:
-            return torch.compile(function, backend=compiler, dynamic=dynamic)
-        module, copied = torch.compile(function, backend=compiler, dynamic=dynamic), _copy(forward)
+    if not isinstance(function, torch.nn.Module):
+        return torch.compile(_copy(function), backend=compiler, dynamic=dynamic)
+    module, forward, own = torch.compile(function, backend=compiler, dynamic=dynamic), function.forward, vars(function)
+    if not isinstance(forward, MethodType) or "forward" in own:
+        return module
+    copied = _copy(forward)
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            own["forward"] = copied
-            try:
-                return module(*args, **kwargs)
-            finally:
-                own.pop("forward", None)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        own["forward"] = copied
+        try:
+            return module(*args, **kwargs)
+        finally:
+            own.pop("forward", None)
 
-        return call
-    return torch.compile(_copy(function), backend=compiler, dynamic=dynamic)
+    return call
 
 
 def _copy(function: Any) -> Any:
@@ -303,9 +280,8 @@ def _copy(function: Any) -> Any:
         return MethodType(_copy(function.__func__), function.__self__)
     if not isinstance(function, FunctionType):
         return function
-    result = FunctionType(
-        function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__,
-        function.__closure__)
+    result = FunctionType(function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__,
+                          function.__closure__)
     result.__kwdefaults__ = function.__kwdefaults__
     result.__qualname__, result.__module__ = function.__qualname__, function.__module__
     result.__dict__.update(function.__dict__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 from ..values import frozen
 from ..watch.origins import UserLine
@@ -49,8 +48,21 @@ class Difference:
         return text + "".join(f"\n    {line}" for line in self.user_lines)
 
 
+class Judged:
+    """What was judged: ``failure``, places that are ``differing`` and ``not_judged``."""
+
+    failure: str
+    differing: tuple[str, ...]
+    not_judged: tuple[str, ...]
+
+    @property
+    def equal(self) -> bool:
+        """It ran, all that the call leaves was compared, and it is what it leaves in eager Python."""
+        return not (self.failure or self.differing or self.not_judged)
+
+
 @frozen
-class StageResult:
+class StageResult(Judged):
     """The result of comparing a stage with eager Python.
 
     Attributes:
@@ -74,11 +86,6 @@ class StageResult:
     graphs: int = 0
 
     @property
-    def equal(self) -> bool:
-        """The stage ran, all results were compared (changed arguments and gradients, too), and all are equal."""
-        return not (self.failure or self.differing or self.not_judged)
-
-    @property
     def verdict(self) -> str:
         """``"equal"``, ``"DIFFERENT"``, ``"partly judged"`` or ``"did not run"``."""
         if self.failure:
@@ -92,8 +99,7 @@ class Fault:
 
     Attributes:
         part: ``"guard"``, ``"graph"``, ``"kernel"``, ``"backward graph"``, ``"backend"``, ``"transformed code"``,
-            ``"resume function"``, ``"side effect"`` or ``"cache"`` (torch's compile cache); ``"version"`` where no part
-            could be named.
+            ``"side effect"`` or ``"cache"`` (torch's compile cache); ``"version"`` where no part could be named.
         name: of the node, kernel, function or effect; for a guard what it should be about.
         text: how that was found, in words.
         user_lines: the user's lines that it comes from.
@@ -109,38 +115,27 @@ class Fault:
 
 
 @frozen
-class RunningResult:
+class RunningResult(Judged):
     """The result of judging the compiled versions that exist, as they are.
 
     Attributes:
         served: the versions that ran: ``"forward [0/1]"``, resume functions with the line that they continue.
-        missed: functions that no version fits. Torch would compile them.
         nothing_fits: no version of the function itself fits the call; what torch would compile was judged, compiled
             separately as the program would do it (with its compile caches).
         differing: each place that is different, and how, in words.
         not_judged: each place that was not compared, and why, in words.
         remade: what was judged in a compilation made afresh, and why; empty where it was the versions that exist.
-        max_difference: the largest absolute difference, rounding included.
         fault: the part at fault; ``None`` where nothing is different, or no part was looked for.
         failure: why the versions could not be judged; empty if they were.
-        seconds: what it took.
     """
 
     served: tuple[str, ...] = ()
-    missed: tuple[str, ...] = ()
     nothing_fits: bool = False
     differing: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
     remade: str = ""
-    max_difference: float = 0.0
     fault: Fault | None = None
     failure: str = ""
-    seconds: float = 0.0
-
-    @property
-    def equal(self) -> bool:
-        """All that the call leaves was compared, and it is what it leaves in eager Python."""
-        return not (self.failure or self.differing or self.not_judged)
 
     def __str__(self) -> str:
         if self.failure:
@@ -149,18 +144,15 @@ class RunningResult:
         if self.nothing_fits:
             ran = f"what torch would compile, as no version fits this call ({', '.join(self.served) or 'nothing'})"
         verdict = "DIFFERENT" if self.differing else "equal where it was compared" if self.not_judged else "equal"
-        lines = [f"{ran}: {verdict}", *_shortened("", self.differing, ""),
-                 *_shortened("not judged: ", self.not_judged, " that are not judged")]
+        lines = [f"{ran}: {verdict}"]
+        for before, items in (("", self.differing), ("not judged: ", self.not_judged)):
+            lines += [f"  {before}{each}" for each in items[:_SHOWN]]
+            lines += [f"  {before}{len(items) - _SHOWN} more"] if len(items) > _SHOWN else []
         if self.remade:
             lines.append(f"  ({self.remade})")
         if self.fault is not None:
             lines.append(textwrap.indent(f"at fault: {self.fault}", "  "))
         return "\n".join(lines)
-
-
-def _shortened(before: str, items: Sequence[str], after: str) -> list[str]:
-    more = [f"  and {len(items) - _SHOWN} more{after}"] if len(items) > _SHOWN else []
-    return [f"  {before}{each}" for each in items[:_SHOWN]] + more
 
 
 @frozen
@@ -205,15 +197,10 @@ class Comparison:
     def __str__(self) -> str:
         lines = [f"{self.function}:"]
         if self.running is not None:
-            lines.append(textwrap.indent(str(self.running), "  "))
-        if self.running is not None and self.stages:
-            lines.append("  compiled afresh:")
-        if self.stages:
-            lines += self._table()
-        for stage in self.stages:
-            if stage.first is not None:
-                lines += [f"first difference, in {stage.title}:", textwrap.indent(str(stage.first), "  ")]
-                break
+            lines += [textwrap.indent(str(self.running), "  "), *(["  compiled afresh:"] if self.stages else [])]
+        lines += self._table() if self.stages else []
+        for stage in [each for each in self.stages if each.first is not None][:1]:
+            lines += [f"first difference, in {stage.title}:", textwrap.indent(str(stage.first), "  ")]
         lines += [f"not judged: {stage.title}: {each}" for stage in self.stages for each in stage.not_judged]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
@@ -221,24 +208,12 @@ class Comparison:
     def _table(self) -> list[str]:
         rows = [("stage", "against eager", "max difference", "first difference")]
         for stage in self.stages:
-            if stage.failure:
-                rows.append((stage.title, stage.verdict, "", _on_one_line(stage.failure)))
-                continue
-            first = ""
-            if stage.first is not None:
-                first = f"{stage.first.kind} {stage.first.name}"
-                if stage.first.user_lines:
-                    line = stage.first.user_lines[0].location
-                    more = len(stage.first.user_lines) - 1
-                    first += f", {line.filename}:{line.line}" + (f" and {more} more" if more else "")
-            rows.append((stage.title, stage.verdict, f"{stage.max_difference:.3g}", first))
+            first = f"{stage.first.kind} {stage.first.name}" if stage.first is not None else ""
+            if stage.first is not None and stage.first.user_lines:
+                line, *more = stage.first.user_lines
+                first += f", {line.location.filename}:{line.location.line}{f' and {len(more)} more' if more else ''}"
+            rows.append((stage.title, stage.verdict, "" if stage.failure else f"{stage.max_difference:.3g}",
+                         " ".join(stage.failure.split())[:200] or first))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         return ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]]).rstrip()
                 for row in rows]
-
-
-def _on_one_line(failure: str) -> str:
-    """Return an error on one line: lines that end in a colon (``backend raised:``) with the next."""
-    lines = [line.strip() for line in failure.splitlines() if line.strip()]
-    first = next((number for number, line in enumerate(lines) if not line.endswith(":")), 0)
-    return " ".join(lines[: first + 1])[:200]

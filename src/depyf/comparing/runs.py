@@ -27,8 +27,8 @@ from ..torch_text.global_names import resumed_function
 from ..torch_text.guards import parse_guards
 from ..values import frozen
 from .outcome import Disagreement, Outcome, disagreements, outcome_of
-from .reachable import MOST, Reachable, TensorState
-from .recording import compiled_copy
+from .reachable import Reachable, TensorState
+from .recording import Recorder, compiled_copy, stage_backend
 from .reference import Tolerance
 from .state import CannotRepeat, repeatable, seed_random_numbers
 
@@ -40,23 +40,15 @@ _EXACT = Tolerance(0.0, 0.0)
 
 @frozen
 class Served:
-    """A compiled version that ran.
+    """A compiled version that ran."""
 
-    Attributes:
-        function: name of the function, or of the resume function.
-        version: ``"[0/1]"``.
-        resumes_at: the line that a resume function begins with; 0 for others.
-        filename, line: where the function begins.
-        guards: its conditions, where facts are asked for.
-        free: numbers of the call of which the guards say nothing: ``"s = 4.0"``; where facts are asked for.
-    """
-
-    function: str
-    version: str
-    resumes_at: int = 0
+    function: str  # name of the function, or of the resume function
+    version: str  # `"[0/1]"`
+    resumes_at: int = 0  # the line that a resume function begins with; 0 for others
     filename: str = ""
-    line: int = 0
-    guards: tuple[Guard, ...] = ()
+    line: int = 0  # where the function begins
+    guards: tuple[Guard, ...] = ()  # its conditions, where facts are asked for
+    #: numbers of the call of which the guards say nothing: `"s = 4.0"`; where facts are asked for
     free: tuple[str, ...] = ()
 
     @property
@@ -68,51 +60,42 @@ class Served:
 
 @frozen
 class Loaded:
-    """The versions that ran, in order; the functions that none fitted; whether the called function is one of these."""
+    """The versions that ran, in order; whether none fitted some function, and the called function among these."""
 
     served: tuple[Served, ...]
-    missed: tuple[str, ...]
+    missed: bool
     nothing_fits: bool
 
 
 @frozen
 class Findings:
-    """The result of a comparison with eager Python.
+    """The places that differ from eager Python, those that are not judged, the largest difference, also by rounding."""
 
-    Attributes:
-        differing: the places with another value.
-        not_judged: places that differ between runs of eager Python, too, with the reason.
-        largest: the largest difference of values, rounding included.
-    """
-
-    differing: tuple[Disagreement, ...] = ()
-    not_judged: tuple[tuple[Disagreement, str], ...] = ()
+    differing: tuple[Disagreement, ...]
+    not_judged: tuple[Disagreement, ...]
     largest: float = 0.0
 
 
 @dataclass
 class JudgedCall:
-    """A call that is judged.
+    """A call that is judged."""
 
-    Attributes:
-        compiled: what is called: as ``torch.compile`` returned it, or not compiled.
-        function: the user's function or module that it runs.
-        args, kwargs: of the call.
-        tolerance: up to which values are equal; by default what rounding can make, measured.
-        backward: run the backward pass, too; ``None``: if results require gradients.
-        limit: seconds for each run.
-        here: run on copies in this process, not in forked ones.
-    """
-
-    compiled: Any
-    function: Any
+    compiled: Any  # what is called: as `torch.compile` returned it, or not compiled
+    function: Any  # the user's function or module that it runs
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    #: up to which values are equal; by default what rounding can make, measured
     tolerance: Tolerance = field(default_factory=Tolerance)
-    backward: bool | None = None
-    limit: float = 600.0
-    here: bool = False
+    backward: bool | None = None  # run the backward pass, too; `None`: if results require gradients
+    limit: float = 600.0  # seconds for each run
+    here: bool = False  # run on copies in this process, not in forked ones
     _eager: dict[Any, Outcome] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the function, or of the module's class."""
+        name: str = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return name
 
     @property
     def roots(self) -> dict[str, Any]:
@@ -149,10 +132,9 @@ class JudgedCall:
         try:
             with forked.judging(), repeatable(self.roots, self.args, self.kwargs) as (args, kwargs):
                 return work(args, kwargs)
-        except CannotRepeat as error:
-            raise forked.ChildFailed(str(error)) from error
         except (Exception, SystemExit) as error:  # as of a child
-            raise forked.ChildFailed(f"{type(error).__name__}: {error}") from error
+            said = "" if isinstance(error, CannotRepeat) else f"{type(error).__name__}: "
+            raise forked.ChildFailed(f"{said}{error}") from error
 
     def in_eager_python(
         self, asks: bool = False, measured: bool = False, nudged: bool = False, seed: int | None = None,
@@ -166,35 +148,30 @@ class JudgedCall:
             nudged: all numbers that the call begins with are changed by about their last digit.
             seed, reseeded: the random numbers that are drawn otherwise, from this seed (``"torch"``, ``"numpy"``).
         """
+        def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+            if nudged:
+                _nudge([args, kwargs, self.function, getattr(self.function, "__self__", None)])
+            if seed is not None:
+                seed_random_numbers(seed, reseeded)
+            with pipeline.all_eager(), contextlib.ExitStack() as stack:
+                for name in ("is_compiling", "is_dynamo_compiling") if asks else ():
+                    stack.enter_context(mock.patch.object(torch.compiler, name, lambda: True))
+                return outcome_of(self.function, self.roots, args, kwargs, self.backward, measured)
+
         key = asks, measured, nudged, seed, reseeded
         if key not in self._eager:
-            def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-                if nudged:
-                    _nudge([args, kwargs, self.function, getattr(self.function, "__self__", None)])
-                if seed is not None:
-                    seed_random_numbers(seed, reseeded)
-                with pipeline.all_eager(), contextlib.ExitStack() as stack:
-                    for name in ("is_compiling", "is_dynamo_compiling"):
-                        if asks and hasattr(torch.compiler, name):
-                            stack.enter_context(mock.patch.object(torch.compiler, name, lambda: True))
-                    return outcome_of(self.function, self.roots, args, kwargs, self.backward, measured)
-
             self._eager[key] = self.run(work)
         return self._eager[key]
 
-    def as_loaded(
-        self, compiles: bool = True, facts: bool = False, before: Callable[[], None] = lambda: None,
-    ) -> Outcome:
+    def as_loaded(self, facts: bool = False) -> Outcome:
         """Run the call as the compiled versions are; ``extra`` of the outcome is :class:`Loaded`.
 
+        What no version fits is compiled, as the program would do it; in this process it runs in plain Python.
+
         Args:
-            compiles: what no version fits is compiled, as the program would do it; else, and in this process, it runs
-                in plain Python.
             facts: also return guards and free numbers of the versions.
-            before: is called first, in the process of the run.
         """
         def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-            before()
             hooks.never_compile()
             missed: list[CodeType] = []
             ran: list[CodeType] = []
@@ -208,10 +185,10 @@ class JudgedCall:
                     sys.setprofile(before)
 
             with contextlib.ExitStack() as stack:
-                if compiles and not self.here:
-                    stack.callback(hooks.on_bytecode(lambda original, transformed: missed.append(original)))
-                else:
+                if self.here:
                     stack.enter_context(no_compilation(missed.append))
+                else:
+                    stack.callback(hooks.on_bytecode(lambda original, transformed: missed.append(original)))
                 result = outcome_of(profiled, self.roots, args, kwargs, self.backward)
             result.extra = self._loaded(ran, missed, facts)
             return result
@@ -232,18 +209,20 @@ class JudgedCall:
         """
         def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
             hooks.never_compile()
+            if self.code is not None and not self.here:
+                pipeline.forget(self.code)
             with settings(), make() as backend:
-                if self.here:
-                    compiled = compiled_copy(self.function, backend, dynamic)
-                else:
-                    if self.code is not None:
-                        pipeline.forget(self.code)
-                    compiled = torch.compile(self.function, backend=backend, dynamic=dynamic)
+                compiled = compiled_copy(self.function, backend, dynamic)
                 result = outcome_of(compiled, self.roots, args, kwargs, self.backward)
-                result.extra = ask()
+                result.extra = ask()  # (what was compiled is still there)
                 return result
 
         return self.run(work)
+
+    def at_stage(self, stage: str, recorder: Recorder, dynamic: bool | None) -> Outcome:
+        """Run the call as a stage of a compilation made afresh; ``extra`` of the outcome: graphs, and notes on them."""
+        return self.afresh(lambda: stage_backend(stage, recorder), lambda: (recorder.graphs, recorder.notes),
+                           dynamic=dynamic)
 
     # --- judging --------------------------------------------------------------------------------------
     def against_eager(
@@ -256,26 +235,22 @@ class JudgedCall:
             may_ask: accept what the program does in eager Python where ``torch.compiler.is_compiling()`` is true.
         """
         findings = self._against(actual, own_random, False)
-        if findings.differing and may_ask:
-            asked = self._against(actual, own_random, True)
-            findings = findings if asked.differing else asked
-        return findings
+        asked = self._against(actual, own_random, True) if findings.differing and may_ask else findings
+        return findings if asked.differing else asked
 
     def _against(self, actual: Outcome, own_random: frozenset[str], asks: bool) -> Findings:
         expected = self.in_eager_python(asks)
-        originals = self._originals(actual, expected)
-        compared = functools.partial(disagreements, expected=expected, own_random=own_random, originals=originals)
-        exact = compared(actual, tolerance=_EXACT)
-        unseen = _unseen(actual, expected)
-        if not exact:
-            return Findings((), unseen)
+        compared = functools.partial(disagreements, actual, expected, own_random=own_random,
+                                     originals=self._originals(actual, expected))
+        exact = compared(tolerance=_EXACT)
+        if all(each.why_not for each in exact):
+            return Findings((), tuple(exact))
         measured = self.in_eager_python(asks, measured=True) if self.tolerance == Tolerance() else None
-        found = compared(actual, tolerance=self.tolerance, reference=measured)
-        differing, not_judged = [], []
-        for each in found:
-            why = self._why_not_judged(each, expected, measured, own_random, asks)
-            not_judged.append((each, why)) if why else differing.append(each)
-        return Findings(tuple(differing), (*not_judged, *unseen), max(each.distance for each in exact))
+        found = [replace(each, why_not=each.why_not or self._why_not_judged(each, expected, measured, own_random, asks))
+                 for each in compared(tolerance=self.tolerance, reference=measured)]
+        differing, not_judged = (tuple(each for each in found if bool(each.why_not) == unknown)
+                                 for unknown in (False, True))
+        return Findings(differing, not_judged, max(each.distance for each in exact if not each.why_not))
 
     def _why_not_judged(
         self, found: Disagreement, expected: Outcome, measured: Outcome | None, own_random: frozenset[str], asks: bool,
@@ -283,12 +258,13 @@ class JudgedCall:
         """Return why a place says nothing about the compiler: runs of eager Python may differ there."""
         if found.structural:
             return ""
+
         def varies(reference: Outcome | None = None, **options: Any) -> dict[str, float]:
             """Return the places where another run of eager Python leaves something else, and by how much."""
             other = self.in_eager_python(asks, **options)
             return {each.place: each.distance for each in disagreements(
                 other, expected, _EXACT, reference=reference or (other if "measured" in options else None))
-                if not each.structural}
+                if not (each.structural or each.why_not)}
 
         if own_random & expected.drew and any(
                 found.place in varies(seed=seed, reseeded=own_random) for seed in (1234567, 77)):
@@ -316,18 +292,14 @@ class JudgedCall:
         versions = {id(entry.code): (code, entry) for code in (*cache_entries.known_codes(), self.code)
                     if code is not None for entry in cache_entries.entries(code)}
         served = tuple(self._served(*versions[id(code)], facts) for code in ran if id(code) in versions)
-        names = tuple(dict.fromkeys(getattr(code, "co_qualname", code.co_name) for code in missed))
-        own = self.code
-        return Loaded(served, names, own is not None and any(code is own for code in missed))
+        return Loaded(served, bool(missed), any(code is self.code for code in missed))
 
     def _served(self, code: CodeType, entry: cache_entries.Entry, facts: bool) -> Served:
         _, resumes_at = resumed_function(code.co_name) or ("", 0)
-        served = Served(code.co_name, entry.name, resumes_at, code.co_filename, code.co_firstlineno)
-        if not facts:
-            return served
-        values = self.values() if self.code is not None and code.co_name == self.code.co_name else None
-        return replace(served, guards=parse_guards(str(entry.guard_manager)),
-                       free=tuple(_free(entry, values)) if values is not None else ())
+        values = self.values() if facts and self.code is not None and code.co_name == self.code.co_name else None
+        return Served(code.co_name, entry.name, resumes_at, code.co_filename, code.co_firstlineno,
+                      parse_guards(str(entry.guard_manager)) if facts else (),
+                      tuple(_free(entry, values)) if values is not None else ())
 
     def values(self) -> dict[str, Any] | None:
         """Return the local variables that the call begins with; ``None`` where it is not of a plain function."""
@@ -345,20 +317,6 @@ class JudgedCall:
             with contextlib.suppress(ValueError):  # empty
                 values[name] = cell.cell_contents
         return values
-
-
-def _unseen(actual: Outcome, expected: Outcome) -> tuple[tuple[Disagreement, str], ...]:
-    """Return what of two outcomes was not compared at all, and why."""
-    found = []
-    if actual.left_out or expected.left_out:
-        found.append((Disagreement("objects", "side effect", ""),
-                      f"a set has objects in no order, or more than {MOST} are reached"))
-    for one, other in ((actual.raised, expected.raised), (actual.raised_in_backward, expected.raised_in_backward)):
-        if one is None or other is None or one.type != other.type or one.type == "RuntimeError":
-            continue  # (of the last torch has its own texts)
-        if one.text != other.text:
-            found.append((Disagreement("exception", "exception", ""), "its text is another one"))
-    return tuple(found)
 
 
 def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:

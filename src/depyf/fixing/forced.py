@@ -25,12 +25,9 @@ def conditions_of(advices: Iterable[Advice]) -> dict[str, list[tuple[str, ...]]]
     found: dict[str, dict[tuple[str, ...], None]] = {}
     for advice in advices:
         for edit in advice.edits if advice.condition else ():
-            found.setdefault(os.path.realpath(edit.filename), {})[tuple(map(_text, advice.condition))] = None
+            texts = tuple(ast.unparse(ast.parse(test, mode="eval")) for test in advice.condition)
+            found.setdefault(os.path.realpath(edit.filename), {})[texts] = None
     return {path: list(tests) for path, tests in sorted(found.items())}
-
-
-def _text(test: str | ast.expr) -> str:
-    return ast.unparse(ast.parse(test, mode="eval") if isinstance(test, str) else test)
 
 
 class Forcing:
@@ -75,10 +72,10 @@ class _Instrumented(ast.NodeTransformer):
         self.numbers = numbers
 
     def _wrapped(self, test: ast.expr) -> ast.expr:
-        number = self.numbers.get(_text(test))
+        number = self.numbers.get(ast.unparse(test))
         match test:
             case _ if number is not None:
-                test = ast.Call(ast.Name(_HELPER, ast.Load()), [ast.Constant(number), test], [])
+                return ast.Call(ast.Name(_HELPER, ast.Load()), [ast.Constant(number), test], [])
             case ast.BoolOp(ast.And(), [first, *rest]):  # (What is asked of Python's values first stays an `if`.)
                 test.values = [first, self._wrapped(ast.BoolOp(ast.And(), rest) if rest[1:] else rest[0])]
         return test

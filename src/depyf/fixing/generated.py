@@ -6,14 +6,11 @@ texts gives outcomes for the same calls.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import inspect
 import itertools
 import logging
 import re
 import time
-import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -21,12 +18,10 @@ from typing import Any
 
 import torch
 
-from ..advice.source import is_own
 from ..capture import forked
 from ..capture.torch_private import pipeline
-from ..capture.torch_private.private_api import LEFT_BY_TORCH
 from ..comparing.outcome import outcome_of
-from ..comparing.reachable import Reachable
+from ..comparing.reachable import Kind, Same
 from ..comparing.state import repeatable, seed_random_numbers
 from .forced import Forcing
 from .outcome import MORE, Call
@@ -39,6 +34,8 @@ MOST_CALLS = 4
 LIMIT = 10.0
 #: Seconds for all generated calls of a run.
 LIMIT_OF_ALL = 90.0
+#: Places of modules and functions, of which one text names more than the other.
+_OF_TEXT = re.compile(r"(global \w+|\w+ \(captured\))(\.__wrapped__)*")
 
 
 class Generator:
@@ -113,26 +110,20 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
          ) -> dict[str, Any]:
     """Run one generated call and return its attributes of :class:`Call`."""
     owner: Any = getattr(function, "__self__", function)
-    with repeatable({"function": function, "self": owner}, variation.args, variation.kwargs) as (args, kwargs):
+    roots = {"function": function} if owner is function and not isinstance(owner, torch.nn.Module) else {
+        "self": owner, "function": function}
+    with repeatable(roots, variation.args, variation.kwargs) as (args, kwargs):
         if variation.training is not None:
             owner.train(variation.training)
-        reached = roots(function, owner)
         forcing.to, forcing.taken = forced, set()
         seed_random_numbers(0)
         with _Messages() as messages, pipeline.all_eager():
-            outcome = outcome_of(function, reached, args, kwargs, None)
-        _add_new_globals(outcome.states, reached, roots(function, owner))
+            outcome = outcome_of(function, roots, args, kwargs, None)
+    states = outcome.states
+    named = {place: states.get(state.place) if isinstance(state, Same) else state for place, state in states.items()}
+    outcome.states = {place: states[place] for place, state in named.items() if not (
+        isinstance(state, Kind) and state.text.startswith(("module ", "function ")) and _OF_TEXT.fullmatch(place))}
     return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": messages.lines}
-
-
-def _add_new_globals(states: dict[str, Any], roots: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Add what a call assigned to a name; remove what only a text names, as the module `torch`."""
-    states.update(Reachable({name: value for name, value in now.items() if roots.get(name) is not value}).states)
-    owners = {name.partition(".")[0] for name in now}
-    for place in list(states):
-        of_global = re.match(r"global \w+", place)
-        if of_global is not None and of_global[0] not in owners:
-            del states[place]
 
 
 class _Messages(logging.Handler):
@@ -157,38 +148,3 @@ class _Messages(logging.Handler):
     def warn(self, message: Any, category: Any = None, *args: Any, **kwargs: Any) -> None:
         category = type(message) if isinstance(message, Warning) else category or UserWarning
         self.lines.append((category.__name__, str(message)))
-
-
-def roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
-    """Return what a call can change by name: its object, if there is one, and what its function can reach."""
-    found: dict[str, Any] = {} if owner is None or isinstance(owner, types.FunctionType) else {"self": owner}
-    plain = function if isinstance(function, types.FunctionType) else getattr(
-        function, "__func__", getattr(type(function), "forward", None))
-    if not isinstance(plain, types.FunctionType):
-        return found
-    functions, captured = [plain], dict[str, Any]()
-    for each in functions:  # (A change may move lines into local functions: these capture what their caller did.)
-        for name, cell in zip(each.__code__.co_freevars, each.__closure__ or ()):
-            inner: Any = None
-            with contextlib.suppress(ValueError):  # (of an empty cell)
-                inner = cell.cell_contents
-            if isinstance(inner, types.FunctionType):
-                inner = inspect.unwrap(inner)
-            if not isinstance(inner, types.FunctionType) or not is_own(inner.__code__.co_filename):
-                is_first = captured.setdefault(f"captured {name}", cell) is cell
-                captured[f"captured {name}" + f" by {each.__qualname__}" * (not is_first)] = cell
-            elif inner not in functions:
-                functions.append(inner)
-    found.update(sorted(captured.items()))
-    if plain.__defaults__:
-        found["default values"] = plain.__defaults__
-    for name, value in list(plain.__globals__.items()):
-        if name.startswith("__") or isinstance(value, types.ModuleType):
-            continue
-        if isinstance(value, (type, types.FunctionType)):
-            found.update((f"global {name}.{attribute}", each) for attribute, each in vars(value).items()
-                         if value.__module__ == plain.__module__ and not attribute.startswith(("__", *LEFT_BY_TORCH))
-                         and not callable(each) and not hasattr(each, "__get__"))
-        elif not isinstance(value, types.BuiltinFunctionType):
-            found[f"global {name}"] = value
-    return found

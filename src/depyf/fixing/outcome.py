@@ -28,51 +28,37 @@ MOST_NAMED = 3
 
 @dataclass
 class Call:
-    """A call of a compiled function.
+    """A call of a compiled function."""
 
-    Attributes:
-        function: its name.
-        number: of the program's call of this function, counted from 1.
-        input: the difference from that call; ``""`` for the program's own, which torch compiled.
-        forced: sides that conditions were forced to, by number.
-        outcome: a ``comparing.outcome.Outcome``; ``None`` where it could not be judged.
-        taken: the sides of conditions that it took.
-        said: log records and warnings, as (level, text).
-        why_not: why it could not be judged.
-    """
-
-    function: str
-    number: int = 1
-    input: str = ""
-    forced: Mapping[int, bool] = field(default_factory=dict)
-    outcome: Any = None
-    taken: frozenset[tuple[int, bool]] = frozenset()
-    said: Sequence[tuple[str, str]] = ()
-    why_not: str = ""
+    function: str  # its name
+    number: int = 1  # of the program's call of this function, counted from 1
+    input: str = ""  # the difference from that call; `""` for the program's own, which torch compiled
+    forced: Mapping[int, bool] = field(default_factory=dict)  # sides that conditions were forced to, by number
+    outcome: Any = None  # a `comparing.outcome.Outcome`; `None` where it could not be judged
+    taken: frozenset[tuple[int, bool]] = frozenset()  # the sides of conditions that it took
+    said: Sequence[tuple[str, str]] = ()  # log records and warnings, as (level, text)
+    why_not: str = ""  # why it could not be judged
 
     @property
     def key(self) -> tuple[object, ...]:
         """Identifies the same call of another run."""
         return self.function, self.number, self.input, *self.forced.items()
 
+    def title(self, tests: Sequence[str]) -> str:
+        """Return its function, input and what is forced: ``"f, x all zeros, `n > 0` forced True"``."""
+        return ", ".join((self.function, *filter(None, [self.input]), *(
+            f"`{tests[number]}` forced {side}" for number, side in self.forced.items())))
+
 
 @frozen
 class Outcome:
-    """One run of a program.
+    """One run of a program."""
 
-    Attributes:
-        capture: its records; ``None`` where there are none.
-        calls: of its compiled functions, or the generated ones.
-        printed: its standard output.
-        status: its exit status; ``None`` where it took too long.
-        error: the end of its standard error.
-    """
-
-    capture: Capture | None
-    calls: Sequence[Call] = ()
-    printed: str = ""
-    status: int | None = 0
-    error: str = ""
+    capture: Capture | None  # its records; `None` where there are none
+    calls: Sequence[Call] = ()  # of its compiled functions, or the generated ones
+    printed: str = ""  # its standard output
+    status: int | None = 0  # its exit status; `None` where it took too long
+    error: str = ""  # the end of its standard error
 
     @cached_property
     def totals(self) -> Totals:
@@ -111,20 +97,13 @@ class Outcome:
 
 @frozen
 class Verdict:
-    """Whether calls are the same with two texts.
+    """Whether calls are the same with two texts."""
 
-    Attributes:
-        calls: the number that were compared.
-        differs: the first that is not the same, in words; ``""``: none.
-        unjudged: what could not be compared, in words.
-        conditions: the number of conditions of the change.
-        one_sided: conditions of which a side was never compared, or that no call ended without an error.
-    """
-
-    calls: int = 0
-    differs: str = ""
-    unjudged: tuple[str, ...] = ()
-    conditions: int = 0
+    calls: int = 0  # the number that were compared
+    differs: str = ""  # the first that is not the same, in words; `""`: none
+    unjudged: tuple[str, ...] = ()  # what could not be compared, in words
+    conditions: int = 0  # the number of conditions of the change
+    #: conditions of which a side was never compared, or that no call ended without an error
     one_sided: tuple[str, ...] = ()
 
     @property
@@ -152,18 +131,18 @@ def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
     from ..comparing.reachable import MOST
 
     tests = [texts[0] for tests in conditions.values() for texts in tests]
-    calls, ended, taken, unjudged = 0, False, set[tuple[int, bool]](), dict[str, None]()
-    in_time = not any(each.input == MORE for each in (*old, *new))
+    calls, ended, taken = 0, False, set[tuple[int, bool]]()
     before, after = ({each.key: each for each in calls_ if each.input != MORE} for calls_ in (old, new))
-    unjudged.update((f"{each.function}, {MORE}: {each.why_not}", None) for each in new if each.input == MORE)
+    late = [f"{each.title(())}: {each.why_not}" for each in new if each.input == MORE]
+    in_time = not late and all(each.input != MORE for each in old)
+    unjudged = dict.fromkeys(late)
     for key in dict.fromkeys((*before, *after)):
         one, other = before.get(key), after.get(key)
         known = one or other or Call("")
         of_input = before.get((known.function, known.number, known.input))
         if known.forced and (of_input is None or of_input.outcome is None or of_input.outcome.raised is not None):
             continue  # (where the unforced call raises, a forced one says nothing)
-        what = ", ".join((known.function, *([known.input] if known.input else []), *(
-            f"`{tests[number]}` forced {side}" for number, side in known.forced.items())))
+        what = known.title(tests)
         if one is None or other is None:
             if in_time and not known.forced:
                 return Verdict(calls, f"{what}: only one of both programs makes this call", tuple(unjudged))
@@ -198,5 +177,5 @@ def _difference(new: Call, old: Call, tolerance: tuple[float, ...]) -> str:
         return f"raises {one.type}: {one.text[:80]}; before {other.type}: {other.text[:80]}"
     if new.said != old.said:
         return f"logs and warns {new.said!r:.80}; before {old.said!r:.80}"
-    found = disagreements(new.outcome, old.outcome, Tolerance(*tolerance))
-    return str(found[0]).replace("in eager Python", "before") if found else ""
+    found = (each for each in disagreements(new.outcome, old.outcome, Tolerance(*tolerance)) if not each.why_not)
+    return next((str(each).replace("in eager Python", "before") for each in found), "")

@@ -29,19 +29,12 @@ from ..views.verdict import why_plain
 
 @frozen
 class Patch:
-    """Changes of a program.
+    """Changes of a program."""
 
-    Attributes:
-        program: its file; settings go there.
-        taken: the changes, in order.
-        texts: the new texts of files, by real path.
-        before: the patch without the last change; ``None`` where there is none.
-    """
-
-    program: str
-    taken: tuple[Advice, ...] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
-    before: Patch | None = None
+    program: str  # its file; settings go there
+    taken: tuple[Advice, ...] = ()  # the changes, in order
+    texts: Mapping[str, str] = field(default_factory=dict)  # the new texts of files, by real path
+    before: Patch | None = None  # the patch without the last change; `None` where there is none
 
     def text(self, path: str) -> str:
         """Return the text of a file with the patch."""

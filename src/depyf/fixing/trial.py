@@ -15,6 +15,7 @@ import importlib.machinery
 import io
 import linecache
 import os
+import pathlib
 import sys
 import tempfile
 import threading
@@ -65,6 +66,9 @@ class Runner:
         gc.freeze()  # (what lives now is not gone through in each fork, which would copy its memory)
         status: int | None
         with tempfile.TemporaryDirectory(prefix="depyf_fix_") as folder:
+            files = [pathlib.Path(folder, name) for name in (PRINTED, ERRORS)]
+            for path in files:
+                path.touch()
             try:
                 status, calls = forked.in_child(lambda: self._run(texts, folder, conditions), self.limit, judging=False)
             except forked.ChildFailed as failed:
@@ -72,7 +76,8 @@ class Runner:
             capture = None
             with contextlib.suppress(RecordsError, OSError, StopIteration):
                 capture = next(iter(captures_of(os.path.join(folder, DUMP)).values()))
-            return Outcome(capture, calls, _text(folder, PRINTED), status, _text(folder, ERRORS)[-_SHOWN:])
+            printed, errors = (path.read_text("utf-8", "replace") for path in files)
+            return Outcome(capture, calls, printed, status, errors[-_SHOWN:])
 
     def _run(self, texts: Mapping[str, str], folder: str, conditions: Conditions | None) -> tuple[int, list[Call]]:
         """Run the program in this process; return its exit status and the calls of its compiled functions."""
@@ -119,14 +124,6 @@ class Runner:
         atexit._run_exitfuncs()
         sys.stdout.flush()
         return status, calls
-
-
-def _text(folder: str, name: str) -> str:
-    try:
-        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
 
 
 def take_texts(texts: Mapping[str, str], forcing: Forcing) -> None:

@@ -9,11 +9,9 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-
-from ..values import frozen
 
 #: Tensors and numbers of one call that are also varied alone, while the others are as recorded.
 MOST_ALONE = 4
@@ -25,15 +23,8 @@ _Change = Callable[[Any], Any]
 _OfTensor = Callable[[torch.Tensor], torch.Tensor]
 
 
-@frozen
-class Variation:
-    """One input.
-
-    Attributes:
-        name: what differs from the recorded call, in words.
-        args, kwargs: of the call.
-        training: the mode to set on the module that is called; ``None``: as it is.
-    """
+class Variation(NamedTuple):
+    """One input: what differs from the recorded call, its arguments, the mode of the module (``None``: as it is)."""
 
     name: str
     args: tuple[Any, ...]
@@ -44,18 +35,17 @@ class Variation:
 def variations(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
                ) -> Iterator[Variation]:
     """Yield the inputs, each once: first the recorded one, then others with new containers and tensors."""
+    def contents(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.numel() > 4096:
+            return value if isinstance(value, (bool, int, float, str, type(None))) else id(value)
+        return value.dtype, value.requires_grad, value.shape, value.detach().tolist()
+
     seen: set[str] = set()
     for name, call, training in _all(function, module, (args, kwargs)):
-        contents = repr((training, [_contents(value) for _, value in _leaves(call)]))
-        if contents not in seen:
-            seen.add(contents)
+        key = repr((training, [contents(value) for _, value in _leaves(call)]))
+        if key not in seen:
+            seen.add(key)
             yield Variation(name, *call, training)
-
-
-def _contents(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor) or value.numel() > 4096:
-        return value if isinstance(value, (bool, int, float, str, type(None))) else id(value)
-    return value.dtype, value.requires_grad, value.shape, value.detach().tolist()
 
 
 def _all(function: Callable[..., Any], module: Any, call: _Call) -> Iterator[tuple[str, _Call, bool | None]]:
@@ -68,12 +58,10 @@ def _all(function: Callable[..., Any], module: Any, call: _Call) -> Iterator[tup
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return
-    args, kwargs = call
     for number, (name, parameter) in enumerate(parameters.items()):
         if parameter.default is None:
-            without = tuple(None if n == number else each for n, each in enumerate(args))
-            yield f"{name} is None", _mapped(
-                (without, kwargs | ({name: None} if name in kwargs else {})), lambda value: value), None
+            for place in (0, number), (1, name):
+                yield f"{name} is None", _mapped(call, lambda value: None, place), None
 
 
 def _changes(leaves: Sequence[tuple[_Place, Any]]) -> Iterator[tuple[str, _Change, _Place | None]]:
@@ -137,22 +125,18 @@ def _resized(shape_of: Callable[[Sequence[int]], list[int]]) -> _Change:
     return _of(lambda value: True, resized)
 
 
+_FLOAT = torch.is_floating_point
 #: Name, the tensors to which it applies, change.
 _ROWS: tuple[tuple[str, Callable[[torch.Tensor], bool], _OfTensor], ...] = (
     ("all zeros", _is_number, torch.zeros_like), ("all negative", _is_number, lambda value: -value.abs() - 1),
     ("all ones", _is_number, torch.ones_like), ("with a zero", _is_number, _with_first(0)),
-    ("random", torch.is_floating_point, _random(0, 1.0)),
-    ("random, wide", torch.is_floating_point, _random(1, 10.0)),
-    ("with NaN", torch.is_floating_point, _with_first(float("nan"))),
-    ("all NaN", torch.is_floating_point, lambda value: torch.full_like(value, float("nan"))),
-    ("with inf", torch.is_floating_point, _with_first(float("inf"))),
-    ("with -inf", torch.is_floating_point, _with_first(float("-inf"))),
-    ("large", torch.is_floating_point, lambda value: value * 1e6),
-    ("tiny", torch.is_floating_point, lambda value: value * 1e-6),
+    ("random", _FLOAT, _random(0, 1.0)), ("random, wide", _FLOAT, _random(1, 10.0)),
+    ("with NaN", _FLOAT, _with_first(float("nan"))), ("with inf", _FLOAT, _with_first(float("inf"))),
+    ("with -inf", _FLOAT, _with_first(float("-inf"))),
+    ("all NaN", _FLOAT, lambda value: torch.full_like(value, float("nan"))),
+    ("large", _FLOAT, lambda value: value * 1e6), ("tiny", _FLOAT, lambda value: value * 1e-6),
     ("large negative", _is_number, lambda value: -value.abs() * 1000 - 1),
-    ("random, narrow", torch.is_floating_point, _random(2, 0.01)),
-    ("whole numbers", torch.is_floating_point, torch.round),
-    ("opposite", _is_number, torch.neg), ("plus one", _is_number, lambda value: value + 1),
+    ("whole numbers", _FLOAT, torch.round), ("opposite", _is_number, torch.neg),
 )
 _VALUES = tuple((name, _of(applies, change)) for name, applies, change in _ROWS)
 # (A tensor of integers cannot require a gradient: that would be another program.)
@@ -179,13 +163,15 @@ def _leaves(value: Any, place: _Place = ()) -> Iterator[tuple[_Place, Any]]:
 
 def _mapped(value: Any, change: _Change, only_at: _Place | None = None, place: _Place = ()) -> Any:
     """Return a copy of containers in which each value, or the one at a place, is changed."""
+    if place and place == only_at:
+        return change(value)
     if isinstance(value, (list, tuple)):
         items = [_mapped(each, change, only_at, (*place, number)) for number, each in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if type(value) is dict:
         return {key: _mapped(each, change, only_at, (*place, key)) for key, each in value.items()}
     value = copy.copy(value) if isinstance(value, set) else value
-    return change(value) if only_at in (None, place) else value
+    return value if only_at else change(value)
 
 
 def _in_words(place: _Place) -> str:
