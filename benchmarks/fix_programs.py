@@ -25,8 +25,7 @@ from collections.abc import Iterator, Mapping
 
 from _shared import dated, table
 
-from depyf.fixing.forced import Conditions
-from depyf.fixing.outcome import Outcome
+from depyf.fixing.outcome import Conditions, Outcome
 from depyf.fixing.search import Search
 from depyf.fixing.trial import DUMP, Runner
 

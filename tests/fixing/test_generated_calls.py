@@ -7,10 +7,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.advice.model import Advice, Edit  # noqa: E402
-from depyf.fixing.forced import Forcing, conditions_of  # noqa: E402
-from depyf.fixing.generated import Generator  # noqa: E402
+from depyf.fixing.generated import Forcing, Generator  # noqa: E402
 from depyf.fixing.outcome import compared  # noqa: E402
 from depyf.fixing.patch import Patch  # noqa: E402
+from depyf.fixing.search import conditions_of  # noqa: E402
 from depyf.fixing.trial import code_of  # noqa: E402
 from depyf.fixing.variations import variations  # noqa: E402
 

@@ -11,9 +11,8 @@ change to apply is given only where records prove it. What they cannot prove, ``
             y = x - 1
 
 ``breaks.py`` is the table of rules for graph breaks, and so for what torch skips, mostly for the same causes;
-``facts.py`` has what its rows require and name. ``branches.py`` (branches) and ``outlines.py`` (code that is moved)
-make changes. ``recompiles.py`` is the table for recompiles, ``recompile_edits.py`` has their changes.
-``source.py`` finds the user's statement; nothing here imports torch.
+``facts.py`` has what its rows require and name. ``branches.py`` and ``outlines.py`` (code that is moved) make changes.
+``recompiles.py`` has the table for recompiles, and their changes. ``source.py`` finds the user's statement.
 """
 
 from .breaks import RULES, candidates, on_break

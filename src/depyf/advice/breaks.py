@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 from string import Formatter
 
 from ..torch_text.met import bound_method, is_step_of_scheduler
@@ -65,8 +66,9 @@ def _print_after_graph(at: Facts) -> Advice | None:
 
     match at.statement:
         case ast.Expr(ast.Call(ast.Name("print"), given, []) as call) if (
-                len(at.met.types) == len(given) and at.broken.depth < 2 and not at.is_generator
-                and not any(isinstance(each, ast.Starred) for each in given)):  # (what is inlined prints nothing then)
+                len(at.met.types) == len(given) and not any(isinstance(each, ast.Starred) for each in given)
+                and at.broken.depth < 2 and not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(
+                    at.function or call))):  # (what is inlined prints nothing then)
             setting = "torch._dynamo.config.reorderable_logging_functions.add(print)"
             changed = list(map(shown, given, at.met.types))
             if changed == given:
@@ -93,11 +95,10 @@ class Rule:
         """Return the advice of the row; ``None`` where a fact of its sentence is not known."""
         if self.edit is not None:
             return self.edit(at)
-        known = {name: getattr(at, name) for _, name, _, _ in Formatter().parse(self.text) if name}
-        if not all(known.values()):
+        if not all(attrgetter(name)(at) for _, name, _, _ in Formatter().parse(self.text) if name):
             return None
-        settings = (self.setting,) if self.setting else ()
-        return Advice(self.name, self.text.format(**known), settings=settings, is_change=False)
+        return Advice(self.name, self.text.format(met=at.met, loop=at.loop, call=at.call), is_change=False,
+                      settings=(self.setting,) if self.setting else ())
 
 
 def _is_in(at: Facts, path: str) -> bool:
@@ -177,8 +178,9 @@ RULES: tuple[Rule, ...] = (
     Rule("text", "exception", "the text needs the value of a number that torch leaves open; that of `.format(...)` "
          "torch makes when the graph is done, which helps only where nothing looks it up before that",
          facts=lambda at: at.met.needs_text and not isinstance(at.statement, (ast.Raise, ast.Assert))),
-    Rule("raise", "exception", "{raised} is raised while torch traces the line, torch finds nothing that catches it, "
-         "and a graph cannot raise; plain Python raises it for such a call, too, where torch traces as Python runs"),
+    Rule("raise", "exception", "{met.raised} is raised while torch traces the line, torch finds nothing that catches "
+         "it, and a graph cannot raise; plain Python raises it for such a call, too, where torch traces as Python "
+         "runs"),
     Rule("assert", "assert", "the condition is false for such a call in plain Python, too"),
     Rule("fails", "fails", "torch ran the line on tensors without values, of the same sizes and dtypes, and met this "
          "error: plain Python meets it for such a call, too, unless what replaces an operator for such tensors, its "

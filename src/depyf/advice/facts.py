@@ -1,7 +1,6 @@
 """The facts at a graph break that the rows of :mod:`.breaks` require, and name in sentences (:class:`Facts`).
 
-They are read from the records: what torch met, what it knew of the variables, the break's stack, and from the statement
-at the break.
+They are read from the records (what torch met and knew of the variables, the stack), and from the statement there.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ import functools
 
 from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.met import is_drawn, met
-from .branches import unparsed
+from .branches import Values, unparsed
 from .source import Loop, Site, called, function_at, loops_around, own_parts, variables
-from .tensor_values import Values
 
 _NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
 
@@ -25,7 +23,7 @@ class Facts:
         self.site, self.broken, self.function, self.where = site, site.broken, site.function, site.where
         self.statement: ast.stmt = site.statement or _NOTHING
         self.met = met(site.broken)
-        self.values = Values(site.values)
+        self.values = Values(site.broken.values)
 
     # --- places -----------------------------------------------------------------------------------------
     @property
@@ -46,11 +44,6 @@ class Facts:
         callers = stack[:len(stack) - depth] if depth > 0 else ()
         return self.where is not None and not any(place is self.where for place in callers)
 
-    @property
-    def is_generator(self) -> bool:
-        """Whether the line is in a generator."""
-        return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or _NOTHING))
-
     @functools.cached_property
     def loops(self) -> list[Loop]:
         """The loops that repeat the line, the outermost first."""
@@ -60,11 +53,6 @@ class Facts:
     def loop(self) -> str:
         """The line of the innermost of them; ``""`` for none."""
         return str(self.loops[-1].lineno) if self.loops else ""
-
-    @property
-    def raised(self) -> str:
-        """The exception that torch met; ``""`` for none."""
-        return self.met.raised
 
     @property
     def ends_turn(self) -> bool:
@@ -89,7 +77,7 @@ class Facts:
     @property
     def needs_drawn(self) -> bool:
         """Whether torch met a random number: of Python's, a tensor to it, or of NumPy's, a number at once."""
-        drawn = {each.name for each in self.site.values if is_drawn(each)}
+        drawn = {each.name for each in self.broken.values if is_drawn(each)}
         return self.met.is_number or any(
             isinstance(each, ast.Name) and each.id in drawn or self.met.name == "_local_scalar_dense"
             and isinstance(each, ast.Call) and ast.unparse(each.func).startswith(("np.random.", "numpy.random."))

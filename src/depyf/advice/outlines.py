@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from .branches import stands_alone
 from .facts import Facts
 from .model import Advice, Edit, indented
-from .recompile_edits import is_compile
+from .recompiles import is_compile
 from .source import Function, names_set, parameters, path_to, stored_names, variables
 
 #: The rules on what torch can compile nowhere, or only with a setting, so that the code around it is to be moved.
@@ -41,8 +41,6 @@ def outlined(at: Facts, rule: str, setting: str, broken: Collection[int] = ()) -
     """Yield the changes by which the code around a break is compiled as functions of its own.
 
     Args:
-        at: the break.
-        rule: of the advice on it.
         setting: by which torch may compile the statement that breaks, too.
         broken: lines of the file with breaks of which the advice is to move code.
     """
@@ -96,7 +94,6 @@ def _runs(at: Facts, block: Sequence[ast.stmt], broken: Collection[int], top: as
     for a statement that computes with tensors and cannot be moved.
 
     Args:
-        at: the break.
         block: of the function, or of a loop or a context in it.
         broken: lines with breaks.
         top: the statement of the function that contains this break.
@@ -135,25 +132,23 @@ def _is_simple(statement: ast.AST) -> bool:
 
 def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) -> tuple[Edit, ...]:
     """Return a new function, and the lines that call it; none where the statements cannot be moved."""
-    if not run:
+    if not run or at.where is None:
         return ()
     nodes = [node for statement in run for node in ast.walk(statement)]
-    names = {node.id for node in nodes if isinstance(node, ast.Name)} | {
-        each for node in nodes if isinstance(node, (ast.Attribute, ast.keyword, ast.alias))
-        for each in (getattr(node, "attr", ""), getattr(node, "arg", "") or "")}
+    names = {each for node in nodes for each in (
+        getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "arg", ""))}
     spans = any(isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno for node in nodes)
     name = _name(function, number)
-    assert at.where is not None
     if (spans or names & _OF_CALLER or any(isinstance(node, _LEFT_ALONE) for node in nodes) or name in at.site.text
             or not all(stands_alone(at.site, each, with_comment=True) for each in run)):
         return ()
-    inputs, outputs = _inputs(function, run), _outputs(function, run)
+    inputs = _inputs(function, run)
     returns = any(isinstance(node, ast.Return) for node in nodes)
-    inner = {id(node): node for each in ast.walk(function) if isinstance(each, _SCOPES) and each is not function
-             for node in ast.walk(each)}
-    stored = {name for statement in run for name in names_set(statement)}
-    if inputs is None or returns and run[-1] is not function.body[-1] or stored & _loaded(list(inner.values())):
+    inner = [node for each in ast.walk(function) if isinstance(each, _SCOPES) and each is not function
+             for node in ast.walk(each)]
+    if inputs is None or returns and run[-1] is not function.body[-1] or stored_names(nodes) & _loaded(inner):
         return ()
+    outputs = _outputs(function, run, inputs)
     first, last = run[0].lineno, run[-1].end_lineno or run[-1].lineno
     lines = at.site.lines[first - 1 : last]
     blanks = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
@@ -169,8 +164,7 @@ def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) 
     decorator = function.decorator_list[0]
     around = " " * function.col_offset
     head = at.site.lines[decorator.lineno - 1 : decorator.end_lineno]
-    new = (*head, *indented((f"def {name}({', '.join(inputs)}):", *indented(body, "    ")), around), "",
-           *([] if around else [""]))
+    new = (*head, *indented((f"def {call}:", *indented(body, "    ")), around), "", *([] if around else [""]))
     return (Edit(at.where.filename, first, last, new), Edit(at.where.filename, first, last, (blanks + called,)))
 
 
@@ -187,35 +181,36 @@ def _loaded(nodes: Sequence[ast.AST]) -> set[str]:
 
 def _inputs(function: Function, run: Sequence[ast.stmt]) -> list[str] | None:
     """Return the variables of a function that statements of it read; ``None`` where one may not be set before them."""
-    known = variables(function)
     bound = set(parameters(function))
     for around, block, statement in path_to(function, run[0].lineno):
         bound |= names_set(around.target) if isinstance(around, ast.For) else set()
         for before in block[: block.index(statement)]:
             bound |= names_set(before) if isinstance(before, (*_ASSIGNING, ast.With)) else set()
-    inputs, made = set[str](), set[str]()
+    inputs, made, inside = set[str](), set[str](), list[ast.AST]()
     for statement in run:
         nodes = list(ast.walk(statement))
+        inside += nodes
         inputs |= _loaded(nodes) - _of_comprehensions(nodes) - made
         made |= names_set(statement) if isinstance(statement, _ASSIGNING) else set()
-    inside = [node for statement in run for node in ast.walk(statement)]
-    ids = set(map(id, inside))
-    outside = stored_names(node for node in ast.walk(function) if id(node) not in ids)
     if not _is_in_loop(function, run):  # (what nothing else sets is a variable of the new function)
-        inputs -= stored_names(inside) - outside - bound
-    found = [each for each in known if each in inputs]
+        inputs -= stored_names(inside) - stored_names(_others(function, inside)) - bound
+    found = [each for each in variables(function) if each in inputs]
     return found if set(found) <= bound and not bound & _of_comprehensions(inside) else None
+
+
+def _others(function: Function, nodes: Iterable[ast.AST]) -> list[ast.AST]:
+    ids = set(map(id, nodes))
+    return [node for node in ast.walk(function) if id(node) not in ids]
 
 
 def _is_in_loop(function: Function, run: Sequence[ast.stmt]) -> bool:
     return any(isinstance(around, (ast.For, ast.While)) for around, *_ in path_to(function, run[0].lineno))
 
 
-def _outputs(function: Function, run: Sequence[ast.stmt]) -> list[str]:
+def _outputs(function: Function, run: Sequence[ast.stmt], inputs: Sequence[str]) -> list[str]:
     """Return the variables that statements set and others of the function, or the next turn of a loop, read."""
     if run[-1] is function.body[-1]:
         return []
-    inside = {id(node) for statement in run for node in ast.walk(statement)}
-    read = _loaded([node for node in ast.walk(function) if id(node) not in inside])
-    read |= set(_inputs(function, run) or ()) if _is_in_loop(function, run) else set()
-    return sorted({each for statement in run for each in names_set(statement)} & read)
+    inside = [node for statement in run for node in ast.walk(statement)]
+    read = _loaded(_others(function, inside)).union(inputs if _is_in_loop(function, run) else ())
+    return sorted(stored_names(inside) & read)

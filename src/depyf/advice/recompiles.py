@@ -13,9 +13,10 @@ may not look at it::
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..model.guards import is_layout
+from ..records.model import SourceLocation
 from ..torch_text.guard_failures import (
     A_FUNCTION,
     MARKED,
@@ -29,9 +30,10 @@ from ..torch_text.guard_failures import (
 )
 from ..torch_text.parsed import literal, parsed_expression
 from ..values import frozen
-from .model import Advice
+from .model import Advice, Edit
+from .source import Sources, called, is_own
 
-#: Rules of what there is to do about a recompile; those that ``depyf fix`` tries are in :mod:`.recompile_edits`.
+#: Rules of what there is to do about a recompile; those that ``depyf fix`` tries are below.
 DYNAMIC, MODULE, PARAMETER, ARGUMENT = "dynamic", "module", "parameter", "argument"
 #: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
 A_VIEW = "a view of another tensor"
@@ -58,50 +60,32 @@ class Facts:
     is_open: bool = False  # a version leaves the size or number open
     dynamic: str = ""  # the argument of `torch.compile`, as Python; `""` where it is not set
     of_parameter: bool = False  # the size is one of an `nn.Parameter`
-    set_at: str = ""  # the places, as Markdown, of calls in the program that set the global state that changed
     numbers: tuple[int, ...] = ()  # the whole numbers or lengths that versions are for, in their order
-    ranges: str = ""  # those that versions leave open, where they are several and each has a greatest value
 
 
-#: Global state of torch's, with the names of what sets it.
-STATES = {
-    "torch.is_grad_enabled()": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"),
-    "allow tf32": ("set_float32_matmul_precision",),
-    "torch.get_default_dtype()": ("set_default_dtype",),
-    "torch.get_num_threads()": ("set_num_threads",),
-    "torch.are_deterministic_algorithms_enabled()": ("use_deterministic_algorithms",),
-    "torch.is_deterministic_algorithms_warn_only_enabled()": ("use_deterministic_algorithms",),
-    "the default device": ("set_default_device",),
-    "the hooks for saved tensors": ("saved_tensors_hooks", "save_on_cpu"),
-    "the level of forward-mode differentiation": ("dual_level",),
-    "the transforms of torch.func that are on": ("vmap", "grad", "vjp", "jvp"),
-    "the modes of __torch_function__ that are on": (),
-}
+#: Global state of torch's.
+STATES = frozenset({
+    "torch.is_grad_enabled()", "allow tf32", "torch.get_default_dtype()", "torch.get_num_threads()",
+    "torch.are_deterministic_algorithms_enabled()", "torch.is_deterministic_algorithms_warn_only_enabled()",
+    "the default device", "the hooks for saved tensors", "the level of forward-mode differentiation",
+    "the transforms of torch.func that are on", "the modes of __torch_function__ that are on"})
 #: Numbers for which torch has no symbol: a version that meets one first is for it alone.
 _NO_SYMBOL = frozenset({"inf", "-inf", "nan"})
 #: What a version expects, and what the call had, of something that torch no longer finds where it was.
 PRESENCE = ("there", "missing")
 
 
-def setters_of(subject: str) -> tuple[str, ...]:
-    """Return the names of torch's functions that set the global state which changed; none for another subject."""
-    return tuple(name for each in subject.split(", ")
-                 for name in (("autocast",) if is_autocast(each) else STATES.get(each, ())))
-
-
 def event_of(change: ValueChange) -> str:
     """Return what kind of thing changed, the name of an event of the table; ``""`` for none of these."""
     values = (object_type(change.now) or change.now, *change.was)
+    is_there = set(values) <= set(PRESENCE)  # (it came, or went)
     first = change.subject.partition(", ")[0]
-    by_name = (("bound-method", not change.lasts), ("marks", first.startswith(MARKED)),
-               ("state", is_autocast(first) or first in STATES), ("keywords", bool(change.keywords)))
-    return next((event for event, holds in by_name if holds), "") or _by_subject(
-        change.subject, set(values) <= set(PRESENCE)) or _by_values(change, values)
-
-
-def _by_subject(subject: str, is_there: bool) -> str:
-    """Return the event for the form of a subject, ``size`` for ``x.shape[0]``; ``is_there``: it came, or went."""
-    match parsed_expression(subject):
+    subject = parsed_expression(change.subject)
+    for event, holds in (("bound-method", not change.lasts), ("marks", first.startswith(MARKED)),
+                         ("state", is_autocast(first) or first in STATES), ("keywords", bool(change.keywords))):
+        if holds:
+            return event
+    match subject:
         case ast.Subscript(ast.Attribute(_, "shape")):
             return "size"
         case ast.Call(ast.Attribute(_, "stride")):
@@ -116,19 +100,13 @@ def _by_subject(subject: str, is_there: bool) -> str:
             return "key"
         case ast.Call(ast.Name("next"), [_]) | ast.Attribute(_, "ndim"):
             return "constant"
-    return ""
-
-
-def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
-    """Return the event for the values: ``number`` where it was 3 and is 4."""
     if not change.was or not change.was[0]:
         return ""
-    subject = parsed_expression(change.subject)
     texts = [parsed_expression(each) for each in values if each]
     events = (
         ("view", A_VIEW in values),
         ("layout", any(map(is_layout, values))),
-        ("key", set(values) <= set(PRESENCE) and isinstance(subject, ast.Name)),
+        ("key", is_there and isinstance(subject, ast.Name)),
         ("none", not {"None", "NoneType"}.isdisjoint(values[:2])),
         ("function", SAME_CODE in values or A_FUNCTION in values),
         ("attribute", PRESENCE[0] in change.was),
@@ -171,7 +149,7 @@ class Row:
     events: str  # what changed (`event_of`), names with a space between
     text: str  # the sentence, with fields of `Facts` in braces
     facts: _Fact = lambda change, at: True  # what has to be known of it
-    tries: str = ""  # the rule of `recompile_edits` that tries what it names; without one it names nothing to do
+    tries: str = ""  # the rule of the changes that try what it names; without one it names nothing to do
 
 
 _LOOKING = "each version that looks at it is for "
@@ -195,8 +173,6 @@ ROWS = (
         "value alone", lambda change, at: bool(at.fixed_at)),
     Row("size", "`dynamic=False` is set, so a version is for one size",
         lambda change, at: at.dynamic == "False" and not at.is_open),
-    Row("size number", "versions that leave it open are for a range of its values each: {ranges}",
-        lambda change, at: _is_opened(change, at) and bool(at.ranges)),
     Row("size number", "a version is for some of its values only, and calls have others",
         lambda change, at: any(map(is_range, change.was[:1]))),
     Row("size number", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows (`depyf "
@@ -224,8 +200,6 @@ ROWS = (
     Row("view", _LOOKING + "views of other tensors, or for tensors that are no views"),
     Row("layout", _LOOKING + "one layout, or for some strides of it"),
     Row("marks", "a version serves calls with the same marks or fewer"),
-    Row("state", "a version is for one state of torch when the function is called; calls of the program that set it: "
-        "{set_at}", lambda change, at: bool(at.set_at)),
     Row("state", "a version is for one state of torch when the function is called"),
 )
 
@@ -239,5 +213,80 @@ def on_change(change: ValueChange, at: Facts) -> Advice | None:
     if row is None:
         return None
     numbers = " → ".join(map(str, at.numbers[:4])) + (" → ..." if len(at.numbers) > 4 else "")
-    text = row.text.format(fixed_at=at.fixed_at, set_at=at.set_at, numbers=numbers, ranges=at.ranges)
+    text = row.text.format(fixed_at=at.fixed_at, numbers=numbers)
     return Advice(row.tries or "recompile", text, is_change=bool(row.tries))
+
+
+# --- the changes ----------------------------------------------------------------------------------------------------
+# @torch.compile                  ->  @torch.compile(dynamic=True)
+# self.step += 1 in a module      ->  torch._dynamo.config.allow_unspec_int_on_nn_module = True
+
+#: The settings by which torch leaves a value open, in the order to be tried, by the kind of its owner.
+_SETTINGS = {
+    MODULE: (("torch._dynamo.config.allow_unspec_int_on_nn_module = True",),),
+    PARAMETER: (("torch._dynamo.config.force_parameter_static_shapes = False",),
+                  ("torch._dynamo.config.force_parameter_static_shapes = False",
+                   "torch._dynamo.config.force_nn_module_property_static_shapes = False")),
+}
+
+
+def proposals(
+    change: ValueChange, location: SourceLocation | None, sources: Sources, program: str = ""
+) -> Iterator[Advice]:
+    """Yield the changes to try for a recompile of the function at a location, the most local first.
+
+    A trial decides which of them help. The ``program`` is the file that may compile a library's function.
+    """
+    if location is None or not change.lasts:
+        return
+    if ".shape[" in change.subject or number(change.now) is not None:
+        yield from _dynamic(location, sources, program)
+    if isinstance(number(change.now), int) and not change.of_global:
+        for settings in _SETTINGS.get(change.owner, ()):
+            yield Advice(change.owner, f"set {' and '.join(f'`{line}`' for line in settings)}",
+                         f"torch fixes such numbers of a {change.owner}; then it opens one that changes",
+                         "what is compiled for all numbers can be slower than for one", settings=settings)
+
+
+def _dynamic(location: SourceLocation, sources: Sources, program: str) -> Iterator[Advice]:
+    """Yield ``dynamic=True`` at the ``torch.compile`` that made a function, or at each that may have."""
+    if not is_own(location.filename):
+        location = SourceLocation(program, 0)
+    tree = sources.tree(location.filename)
+    if tree is None:
+        return
+    text = sources.text(location.filename)
+    for node in _compiled_at(tree, location.line) or [
+            node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_compile(node)]:
+        old = ast.get_source_segment(text, node) or ""
+        match [each for each in getattr(node, "keywords", ()) if each.arg in ("dynamic", None)]:
+            case []:
+                arguments = old[:-1].rstrip().removesuffix(",")
+                new = f"{old}(dynamic=True)" if not isinstance(node, ast.Call) else (
+                    f"{arguments}{', ' if node.args or node.keywords else ''}dynamic=True)")
+            case [ast.keyword("dynamic", ast.Constant(False)) as given]:
+                new = old.replace(ast.get_source_segment(text, given) or "", "dynamic=True")
+            case _:
+                continue
+        last = node.end_lineno or node.lineno
+        lines = "\n".join(text.splitlines()[node.lineno - 1 : last]).replace(old, new, 1).splitlines()
+        yield Advice(DYNAMIC, f"write `{' '.join(new.split())}`",
+                     "the first version then serves many sizes and numbers",
+                     "what is compiled for all sizes can be slower than for one",
+                     (Edit(location.filename, node.lineno, last, tuple(lines)),))
+
+
+def _compiled_at(tree: ast.Module, line: int) -> list[ast.expr]:
+    """Return the decorators by which the function or class at a line is compiled."""
+    return [decorator for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            for decorator in node.decorator_list
+            if is_compile(decorator) and min(node.lineno, decorator.lineno) <= line <= (node.end_lineno or 0)]
+
+
+def is_compile(node: ast.expr) -> bool:
+    """Return whether an expression is a call of ``torch.compile``, or the function itself as a decorator."""
+    if isinstance(node, ast.Call):
+        of = ast.unparse(node.func)
+        of_module = not node.args and bool(node.keywords) and of != "re.compile"  # `model.compile(backend=...)`
+        return called(node) == "compile" and (of == "torch.compile" or "." in of and of_module)
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == "torch.compile"

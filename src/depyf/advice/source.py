@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
+from ..records.model import GraphBreak, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library
 from ..torch_text.met import met
 from ..torch_text.parsed import parsed_file
@@ -29,11 +29,6 @@ class Site:
     module: ast.Module | None = None  # the syntax tree of the file
     editable: bool = False  # the file is the user's own: not installed
     is_tried: bool = True  # `depyf fix` tries changes of it: the break is in a compilation's list, and made none fail
-
-    @property
-    def values(self) -> tuple[NamedValue, ...]:
-        """The local variables at the break, of the function that the statement is in."""
-        return self.broken.values
 
     @cached_property
     def lines(self) -> list[str]:
@@ -60,8 +55,7 @@ class Sources:
     def tree(self, filename: str) -> ast.Module | None:
         """Return the syntax tree of a file; ``None`` where there is none."""
         if filename not in self._trees:
-            text = self.text(filename)
-            self._trees[filename] = parsed_file(text) if text else None
+            self._trees[filename] = parsed_file(self.text(filename)) if self.text(filename) else None
         return self._trees[filename]
 
     def site(self, broken: GraphBreak) -> Site:

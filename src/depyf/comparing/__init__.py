@@ -7,8 +7,8 @@ which stage of a fresh compilation differs, at which node or kernel, from which 
 
 Each run (``runs``) is done in a fork, or, where no process can be forked (CUDA), on copies in this one (``state``); its
 result is an ``outcome`` (``reachable``). Values may be as far apart as rounding can take them, which ``reference``
-measures. ``judging`` judges the versions first and the stages then; ``locating`` finds the first value of a stage that
-differs (``recording``), ``diagnosis`` the part of a version that is at fault.
+measures. ``judging`` judges the versions first, with the part of one that is at fault, and the stages then;
+``locating`` finds the first value of a stage that differs (``recording``).
 """
 
 from __future__ import annotations
@@ -30,15 +30,12 @@ def compare(
     """Judge ``fn(*args, **kwargs)``: the compiled versions that exist, and each stage of torch.compile made afresh.
 
     Each run is compared with eager Python: its result (values, dtypes, strides, memory shared with arguments), what it
-    changed (arguments, attributes, containers, globals, captured variables), what it printed or raised, gradients, and
-    the random numbers it drew. A value is equal if it is as near to that of a float64 run as rounding lets it be. What
-    differs between two runs of eager Python is not judged, and listed. Inductor draws random numbers in its own way:
-    what follows them is judged in a compilation made afresh that draws eager Python's.
+    changed, printed or raised, gradients, and the random numbers it drew. A value is equal if it is as near to that of
+    a float64 run as rounding lets it be. What differs between two runs of eager Python is not judged, and listed.
 
-    Each run is done in a forked process, so this one is unchanged afterwards, including torch's caches and counters.
-    Where that is impossible (CUDA is in use, Windows; a torch built for GPUs after a backward pass) each run is done on
-    copies in this process, and nothing is compiled for the program: for a call that no version fits, a separate
-    compilation is judged. A note says so.
+    Each run is done in a forked process, so this one is unchanged afterwards, including torch's caches and counters;
+    where that is impossible (CUDA is in use, Windows; a torch built for GPUs after a backward pass), on copies in this
+    process, and for a call that no version fits, a separate compilation is judged. A note says so.
 
     Args:
         fn: a function, method or module, compiled or not.

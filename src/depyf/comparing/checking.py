@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 
 class CheckedCalls:
-    """Judges calls from :meth:`start` on.
-
-    Args:
-        every: one in so many calls is judged, the first of them first.
-        limit: seconds for each run of a call.
-    """
+    """Judges one in so many calls from :meth:`start` on, the first of them first; runs may take ``limit`` seconds."""
 
     def __init__(self, every: int = 1, limit: float = 300.0) -> None:
         self.checked = Checked(every)
@@ -43,18 +38,14 @@ class CheckedCalls:
         self._undo: Undo | None = None
 
     def start(self) -> None:
-        """Begin.
-
-        Raises:
-            AttributeError: this torch does not report its calls.
-        """
+        """Begin; raise ``AttributeError`` where this torch does not report its calls."""
         self._undo = on_compiled_call(self._before)
 
     def stop(self) -> Checked:
         """End, and return the report."""
         if self._undo is not None:
             self._undo()
-            self._undo = None
+        self._undo = None
         return self.checked
 
     def _before(self, frame: FrameType) -> None:

@@ -17,15 +17,12 @@ from ..watch.origins import UserLine
 from .reachable import Reachable
 from .recording import STAGE_TITLES, EagerCalls, GraphRun, Recorder, Value
 from .reference import Tolerance, difference, snapshot
-from .results import Difference, StageResult
+from .results import Difference
 from .runs import JudgedCall
 
 
 class Located:
-    """Finds where the stages of one call begin to differ.
-
-    All runs are on copies in this process, so that the values of one can be compared with another's.
-    """
+    """Finds where the stages of a call begin to differ; by runs on copies in this process, to compare their values."""
 
     def __init__(self, call: JudgedCall, dynamic: bool | None) -> None:
         self._call = replace(call, here=True)
@@ -36,14 +33,9 @@ class Located:
         self._runs: dict[str, list[GraphRun]] = {}
         self._search = Search(call.tolerance)
 
-    def first(self, wanted: Sequence[StageResult]) -> dict[str, Difference]:
-        """Return the first difference of each stage that differs: that of an earlier stage where there is one."""
-        found: dict[str, Difference] = {}
-        for each in wanted:
-            own = next(iter(found.values()), None) or self._own(each.stage)
-            if own is not None:
-                found[each.stage] = own
-        return found
+    def first(self, stages: Iterable[str]) -> Difference | None:
+        """Return the difference with which the first of some stages begins that has one."""
+        return next(filter(None, map(self._own, stages)), None)
 
     def captured_node(self) -> Difference | None:
         """Return the first captured node that does not compute what its line computes in eager Python.

@@ -215,7 +215,7 @@ def _exceptions(actual: Outcome, expected: Outcome) -> list[Disagreement]:
     for name, one, other in (
             ("exception", actual.raised, expected.raised),
             ("exception of the backward pass", actual.raised_in_backward, expected.raised_in_backward)):
-        if one is None and other is None:
+        if one is other is None:
             continue
         if one is not None and other is not None and (
                 one.type == other.type or (one.type, other.type) == _ASSERTION or one.by_torch):
@@ -267,10 +267,8 @@ def _tensors_differ(
     original: Any,
 ) -> tuple[str, float, bool] | None:
     """Return how two tensors differ, as :func:`_objects_differ` does."""
-    facts = [{**dict(state.facts), "stride": state.stride, "it": f"shares memory with {state.memory}" if state.memory
-              else "has memory of its own", "its offset": state.offset} for state in (actual, expected)]
-    for name, one in facts[0].items():
-        if one != (other := facts[1].get(name)):
+    for name, one in actual.facts.items():
+        if one != (other := expected.facts.get(name)):
             here = "in eager Python" + " it" * (name == "it")
             return f"{name}{' is' * (name != 'it')} {one}; {here} {other}", float("inf"), name != "shape"
     value, expected_value = (each.value if each.value is not None or original is None else original.value

@@ -43,6 +43,7 @@ _NOT_ENTERED = tuple(f"{name}." for name in (
 _LIBRARIES = tuple({os.path.join(path, "") for path in (
     sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"],
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))})
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, torch.dtype, torch.device,
               torch.layout, torch.memory_format)
 
@@ -73,31 +74,23 @@ class TensorState:
     """A tensor."""
 
     value: torch.Tensor | None  # a copy; `None` where it is large and was not changed
-    facts: tuple[tuple[str, str], ...]  # type, dtype, shape, device, whether it requires a gradient
-    stride: tuple[int, ...]  # of the dimensions that have more than one element
-    memory: str  # the place of the first tensor with the same memory, unless that is a result; else empty
-    offset: int  # in that memory
+    #: Type, dtype, shape, device, ...; the place of the first tensor with the same memory, unless that is a result.
+    facts: dict[str, object]
     reference: Values | None = None  # its exact and disturbed values, where the run had a `reference.Reference`
 
 
 class Reachable:
-    """A walk over objects, from named roots; large tensors with the ``checksums`` of an earlier walk are not copied.
-
-    Attributes:
-        states: what was met, by name.
-        left_out: something could not be described.
-        checksums: of the large tensors that were met, by id.
-    """
+    """A walk over objects, from named roots; large tensors with the ``checksums`` of an earlier walk are not copied."""
 
     def __init__(
         self, roots: Mapping[str, Any] | None = None, checksums: Mapping[int, int] | None = None,
         reference: Reference | None = None,
     ) -> None:
         self._reference = reference
-        self.states: dict[str, Any] = {}
-        self.left_out = False
+        self.states: dict[str, Any] = {}  # by name
+        self.left_out = False  # something could not be described
         self._before = checksums or {}
-        self.checksums: dict[int, int] = {}
+        self.checksums: dict[int, int] = {}  # of the large tensors that were met, by id
         self._places: dict[int, str] = {}
         self._memory: dict[int, str] = {}
         self._alive: list[Any] = []
@@ -165,8 +158,8 @@ class Reachable:
             return self._described(place, value)
         if type(value).__module__ == "numpy" and getattr(getattr(value, "dtype", None), "kind", "") in tuple("biufc"):
             with contextlib.suppress(TypeError, ValueError):  # (torch has no such dtype)
-                facts = {"type": type(value).__name__, "dtype": str(value.dtype), "shape": str(value.shape)}
-                self.states[place] = TensorState(torch.tensor(value), tuple(facts.items()), (), "", 0)
+                self.states[place] = TensorState(torch.tensor(value), {
+                    "type": type(value).__name__, "dtype": str(value.dtype), "shape": value.shape})
                 return ()
         return self._object(place, value)
 
@@ -246,7 +239,7 @@ class Reachable:
             items: list[tuple[str, Any]] = []
             if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad):
                 items.append((f"{GRADIENT}{place}", tensor.grad))
-            if type(tensor) not in (torch.Tensor, torch.nn.Parameter) and len(parts := inner_tensors(tensor)) > 1:
+            if type(tensor) not in _PLAIN and len(parts := inner_tensors(tensor)) > 1:
                 items += [(f"{place}, part {number}", each) for number, each in enumerate(parts)]
         items += [(f"{place}.{name}", value) for name, value in getattr(tensor, "__dict__", {}).items()
                   if not name.startswith("_")]
@@ -254,40 +247,39 @@ class Reachable:
 
     def _tensor_state(self, place: str, tensor: torch.Tensor) -> TensorState | Kind:
         try:
-            facts = {
-                "type": type(tensor).__name__, "dtype": str(tensor.dtype), "shape": str(tuple(tensor.shape)),
-                "device": str(tensor.device), "requires_grad": str(tensor.requires_grad), "layout": str(tensor.layout)}
-            stride: tuple[int, ...] = ()
-            memory, offset = "", 0
-            if tensor.layout is torch.strided and type(tensor) in (torch.Tensor, torch.nn.Parameter):
-                stride = tuple(step for size, step in zip(tensor.shape, tensor.stride()) if size > 1) \
-                    if tensor.numel() else ()
-                if tensor.untyped_storage().nbytes():
-                    first = self._memory.setdefault(tensor.untyped_storage().data_ptr(), place)
-                    if first != place and not first.startswith(RESULT):  # (results may share memory as torch likes)
-                        memory, offset = first, tensor.storage_offset()
+            facts: dict[str, object] = {
+                "type": type(tensor).__name__, "dtype": tensor.dtype, "shape": tuple(tensor.shape),
+                "device": tensor.device, "requires_grad": tensor.requires_grad, "layout": str(tensor.layout)}
+            if tensor.layout is torch.strided and type(tensor) in _PLAIN:
+                # (Of dimensions with one element no stride counts; results may share memory as torch likes.)
+                facts["stride"] = tuple(
+                    step for size, step in zip(tensor.shape, tensor.stride()) if size > 1 and tensor.numel())
+                storage = tensor.untyped_storage()
+                first = self._memory.setdefault(storage.data_ptr(), place) if storage.nbytes() else place
+                is_alone = first == place or first.startswith(RESULT)
+                facts["it"] = "has memory of its own" if is_alone else f"shares memory with {first}"
+                facts["its offset"] = 0 if is_alone else tensor.storage_offset()
             value = self._copied(tensor)
             reference = self._reference.of(tensor) if self._reference is not None and value is not None else None
-            return TensorState(value, tuple(facts.items()), stride, memory, offset, reference)
+            return TensorState(value, facts, reference)
         except (RuntimeError, NotImplementedError, TypeError) as error:
             return Kind(f"{type(tensor).__name__} ({type(error).__name__})")
 
     def _copied(self, tensor: torch.Tensor) -> torch.Tensor | None:
         if tensor.is_meta:
             return None
-        if tensor.numel() > _SMALL and tensor.layout is torch.strided and type(tensor) in (
-                torch.Tensor, torch.nn.Parameter):
-            plain = tensor.detach().cpu().contiguous()
-            sum_ = zlib.adler32(plain.reshape(-1).view(torch.uint8).numpy())
-            self.checksums[id(tensor)] = sum_
+        if type(tensor) not in _PLAIN:
+            parts = inner_tensors(tensor)
+            return parts[0].detach().cpu().clone() if len(parts) == 1 and parts[0] is not tensor else None
+        plain = tensor.detach().cpu()
+        if plain.layout is not torch.strided:
+            return plain.to_dense()
+        if tensor.numel() > _SMALL:
+            sum_ = self.checksums[id(tensor)] = zlib.adler32(
+                plain.contiguous().reshape(-1).view(torch.uint8).numpy())
             if self._before.get(id(tensor)) == sum_:
                 return None
-            return plain.clone()
-        if type(tensor) in (torch.Tensor, torch.nn.Parameter):
-            plain = tensor.detach().cpu()
-            return plain.clone() if plain.layout is torch.strided else plain.to_dense()
-        parts = inner_tensors(tensor)
-        return parts[0].detach().cpu().clone() if len(parts) == 1 and parts[0] is not tensor else None
+        return plain.clone()
 
 
 def _items(place: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -313,23 +305,24 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         for name, item in own.items():
             if not str(name).startswith(LEFT_BY_TORCH):
                 yield str(name), item
-    for cls in type(value).__mro__:
-        if cls.__module__ == "builtins":
-            continue
-        for name, member in vars(cls).items():
-            if isinstance(member, types.MemberDescriptorType):
-                try:
-                    yield name, member.__get__(value, cls)
-                except AttributeError:
-                    continue
+    for name, member in slots_of(type(value)):
+        with contextlib.suppress(AttributeError):
+            yield name, member.__get__(value, type(value))
+
+
+def slots_of(cls: type) -> Iterator[tuple[str, types.MemberDescriptorType]]:
+    """Yield the slots of a class that is none of Python's or torch's own."""
+    for each in cls.__mro__:
+        if each.__module__ not in ("builtins", "torch"):
+            yield from ((name, member) for name, member in vars(each).items()
+                        if isinstance(member, types.MemberDescriptorType))
 
 
 class OwnState(NamedTuple):
     """The state of an object that Python, torch or NumPy hides, as it is now."""
 
     text: Callable[[], str]
-    #: ``None``: the state cannot be restored.
-    put_back: Callable[[], object] | None = None
+    put_back: Callable[[], object] | None = None  # `None`: the state cannot be restored
 
 
 def own_state(value: Any) -> OwnState | None:

@@ -63,6 +63,7 @@ class Recorder:
         self.on = on
         self.runs: list[GraphRun] = []
         self.graphs = 0
+        self.number, self.backward = 0, False  # of the graph that is being compiled
         self.notes: list[str] = []
 
     def interpreted(self, gm: Any, number: int, backward: bool = False) -> Callable[..., Any]:
@@ -105,50 +106,43 @@ def copied(gm: Any) -> Any:
 
 
 # --- kernels --------------------------------------------------------------------------------------
-class KernelRecorder:
-    """Inside, records what the kernels of generated modules write; ``number`` is that of the graph being compiled."""
+@contextlib.contextmanager
+def kernels_recorded(recorder: Recorder) -> Iterator[None]:
+    """Inside, record what the kernels of generated modules write; they are of the graph ``recorder.number``."""
+    pending: list[Any] = []  # the graph that the next module is generated from
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
-        self.number, self.backward = 0, False
-        self._stack = contextlib.ExitStack()
-        #: The graph that the next module is generated from.
-        self._pending: Any = None
-
-    def __enter__(self) -> KernelRecorder:
-        for install in (lambda: pipeline.on_post_grad(lambda gm: setattr(self, "_pending", copied(gm))),
-                        lambda: hooks.on_kernel_module(self._on_module)):
-            try:
-                self._stack.callback(install())
-            except AttributeError as error:  # this torch lacks it
-                self.recorder.notes.append(f"kernels were not looked at one by one ({error})")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
-
-    def _on_module(self, module: Any, path: str) -> None:
-        gm, self._pending = self._pending, None
-        if gm is None:
-            self.recorder.notes.append("a generated module was not looked at: it is not known what it was made from")
+    def on_module(module: Any, path: str) -> None:
+        if not pending:
+            recorder.notes.append("a generated module was not looked at: it is not known what it was made from")
             return
         source = reading.text(path, budgets.CODE)
-        generated = _GeneratedModule(self.recorder, gm, source, self.number, self.backward)
+        generated = _GeneratedModule(recorder, pending.pop(), source)
         groups_of = kernel_groups(source)
         tree = ast.parse(source)
         for function in functions_of(module):
             if groups_of(tree, function.__code__.co_firstlineno):
                 try:
-                    self._stack.callback(observe(function, source, groups_of, lambda: generated))
+                    stack.callback(observe(function, source, groups_of, lambda: generated))
                 except CannotWatch as why:
-                    self.recorder.notes.append(f"a generated module was not looked at: {why}")
+                    recorder.notes.append(f"a generated module was not looked at: {why}")
+
+    def on_graph(gm: Any) -> None:
+        pending[:] = [copied(gm)]
+
+    with contextlib.ExitStack() as stack:
+        for install in (lambda: pipeline.on_post_grad(on_graph), lambda: hooks.on_kernel_module(on_module)):
+            try:
+                stack.callback(install())
+            except AttributeError as error:  # this torch lacks it
+                recorder.notes.append(f"kernels were not looked at one by one ({error})")
+        yield
 
 
 class _GeneratedModule(Observation):
     """A generated module, the graph that it was generated from, and its run that is observed."""
 
-    def __init__(self, recorder: Recorder, gm: Any, source: str, number: int, backward: bool) -> None:
-        self.recorder, self.gm, self.number, self.backward = recorder, gm, number, backward
+    def __init__(self, recorder: Recorder, gm: Any, source: str) -> None:
+        self.recorder, self.gm, self.number, self.backward = recorder, gm, recorder.number, recorder.backward
         self.text = legal_graph(graph_modules.readable(gm))
         module = read_module(source)
         graph = CompiledGraph(
@@ -213,12 +207,7 @@ STAGE_TITLES = {"eager": "eager Python", "captured": "captured graph", "aot": "A
 
 @contextlib.contextmanager
 def stage_backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]]:
-    """Make the backend that runs graphs as they are at a stage: of ``STAGES``, or ``"plain"``.
-
-    (The latter has AOT graphs without decompositions.)
-    """
-    kernels = KernelRecorder(recorder)
-
+    """Make the backend that runs graphs as they are at a stage: of ``STAGES``, or ``"plain"`` (no decompositions)."""
     def boxed(run: Callable[..., Any]) -> Callable[[list[Any]], Any]:
         """Make the function take its arguments as one list, which it empties."""
         def called(args: list[Any]) -> Any:
@@ -237,7 +226,7 @@ def stage_backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]
             return boxed(recorder.interpreted(graph, number, bool(is_backward)))
 
         def by_kernels(graph: Any, examples: Any, **options: Any) -> Any:
-            kernels.number, kernels.backward = number, bool(options.get("is_backward"))
+            recorder.number, recorder.backward = number, bool(options.get("is_backward"))
             return pipeline.inductor_inner()(graph, examples, **options)
 
         if stage == "captured":
@@ -248,7 +237,7 @@ def stage_backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]
 
     # (torch wraps a backend, and keeps the function's attributes)
     compiler.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
-    with kernels if stage == "inductor" and recorder.on else contextlib.nullcontext():
+    with kernels_recorded(recorder) if stage == "inductor" and recorder.on else contextlib.nullcontext():
         yield compiler
 
 

@@ -4,8 +4,6 @@ In ``with Reference() as reference:`` each torch operation runs as usual, so tha
 the program's, and again in float64 throughout (``exact``), and in float64 with an error on each result as large as
 rounding in the result's own dtype (``disturbed``). The distance of a value from its exact one, and of the exact one
 from the disturbed ones, is what a correct compiler's other order of operations may change.
-
-Before it: copies of values to compare later, and by how much two of them differ.
 """
 
 from __future__ import annotations
@@ -43,10 +41,7 @@ def snapshot(value: Any) -> Any:
 
 
 def difference(actual: Any, expected: Any, tolerance: Tolerance) -> tuple[bool, float]:
-    """Return whether two values are equal within the tolerance, and their largest absolute difference.
-
-    It is infinite where they cannot be subtracted.
-    """
+    """Return whether two values are equal within the tolerance, and their largest difference, which may be infinite."""
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         with without_side_effects():
             return _tensors(actual, expected, tolerance)
@@ -64,28 +59,20 @@ def _tensors(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance)
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return False, float("inf")
     compare: Callable[..., None] = torch.testing.assert_close
-    try:
+    equal, distance = False, float("nan")
+    with contextlib.suppress(AssertionError):
         compare(actual, expected, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=True, check_stride=False,
                 check_layout=False)
         equal = True
-    except AssertionError:
-        equal = False
-    return equal, _largest(actual, expected)
-
-
-def _largest(actual: torch.Tensor, expected: torch.Tensor) -> float:
-    try:
-        if not actual.numel():
-            return 0.0
-        if actual.dtype == torch.bool:
-            return float((actual != expected).any())
+    with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
+        if actual.dtype == torch.bool or not actual.numel():
+            return equal, float((actual != expected).any())
         wide = torch.complex128 if actual.is_complex() else torch.float64
         one, other = actual.to(wide), expected.to(wide)
         same = (one == other) | (torch.isnan(one) & torch.isnan(other))
-        distance = torch.where(same, torch.zeros_like(one), one - other).abs()
-        return float(torch.nan_to_num(distance, nan=float("inf"), posinf=float("inf")).max())
-    except (RuntimeError, NotImplementedError, TypeError):
-        return float("nan")
+        off = torch.where(same, torch.zeros_like(one), one - other).abs()
+        distance = float(torch.nan_to_num(off, nan=float("inf"), posinf=float("inf")).max())
+    return equal, distance
 
 
 # --- The reference run -------------------------------------------------------------------------------
@@ -108,15 +95,12 @@ class _Shadow:
 
 
 class Reference:
-    """Inside, runs each operation in float64, too.
-
-    Attributes:
-        scalars: the exact and the disturbed values of each number that the program read out of a tensor.
-        incomplete: operations that could not be repeated in float64; what follows from them has no measured error.
-    """
+    """Inside, runs each operation in float64, too."""
 
     def __init__(self) -> None:
+        #: The exact and the disturbed values of each number that the program read out of a tensor.
         self.scalars: dict[float, tuple[float, ...]] = {}
+        #: Operations that could not be repeated in float64; what follows from them has no measured error.
         self.incomplete: set[str] = set()
         self._shadows: dict[int, _Shadow] = {}
         self._swept = 1000
@@ -158,10 +142,9 @@ class Reference:
     def _follow(
         self, func: Any, args: Any, kwargs: Any, given: list[torch.Tensor], outputs: list[torch.Tensor], before: Any,
     ) -> None:
-        """Store the exact and disturbed values of what an operation wrote or returned.
+        """Store the exact and disturbed values of what an operation, which has run, wrote or returned.
 
         Args:
-            func, args, kwargs: the operation, which has run.
             given, outputs: tensors among its arguments and results.
             before: the state of random numbers before; ``None``: it draws none.
         """
@@ -174,8 +157,9 @@ class Reference:
             each.is_floating_point() and each.device.type == "cpu" for each in given))
         wide = [[operations.tensors(each)[number] for number in new]
                 for each in (self._repeated(func, args, kwargs, before) if depends else ())]
-        if before is not None and wide and not _same_draws(outputs, wide[0]):
-            wide = []
+        masks = [(one, other) for one, other in zip(outputs, wide[0] if wide else ()) if not one.is_floating_point()]
+        if before is not None and not (masks and all(torch.equal(one, other) for one, other in masks)):
+            wide = []  # (it is not known to have drawn in float64 what it drew before)
         if not wide:
             if before is None:
                 self.incomplete.add(str(func))
@@ -218,12 +202,9 @@ class Reference:
                 torch.set_rng_state(after)
 
     def _disturbed(self, values: Sequence[torch.Tensor], dtype: torch.dtype, terms: float) -> Values:
-        """Put a rounding error on an operation's results, but the exact one.
+        """Put a rounding error on an operation's results, exact and disturbed so far, but the exact one.
 
-        Args:
-            values: the results, exact and disturbed so far.
-            dtype: of the program's result.
-            terms: the number of terms in the sum for one element; halves are added up in float32.
+        Each element is a sum of so many terms; halves are added up in float32.
         """
         if not dtype.is_floating_point:
             return tuple(values)
@@ -266,12 +247,6 @@ def _is_plain(tensor: torch.Tensor) -> bool:
         and not tensor.is_meta and not tensor.is_quantized
 
 
-def _same_draws(outputs: list[torch.Tensor], wide: list[torch.Tensor]) -> bool:
-    """Return whether a random operation drew in float64 what it drew before: its mask is the same."""
-    pairs = [(one, other) for one, other in zip(outputs, wide) if not one.is_floating_point()]
-    return bool(pairs) and all(torch.equal(one, other) for one, other in pairs)
-
-
 def _terms(func: Any, given: list[torch.Tensor], outputs: list[torch.Tensor]) -> float:
     """Return the approximate number of terms that an operation adds up for one element of its result."""
     sizes = sorted((each.numel() for each in given if each.is_floating_point()), reverse=True)
@@ -289,11 +264,6 @@ def within_rounding(actual: torch.Tensor, expected: torch.Tensor, reference: Val
     a factor of eight). An element may be off by eight times the largest (four times, where numbers have 16 bits), and
     all of them on average by three times the average (more where they are few, as one may be small by chance); and each
     by a few units of its last digit, and of the last digit of numbers as large as the tensor's on average (at most 1).
-
-    Args:
-        actual: of the run that is judged.
-        expected: of eager Python, of the same shape and dtype.
-        reference: the exact and the disturbed values.
     """
     exact, *disturbed = (each.reshape(-1) for each in reference)
     actual, expected = actual.detach().cpu().reshape(-1), expected.detach().cpu().reshape(-1)

@@ -13,39 +13,24 @@ _SHOWN = 8
 
 @frozen
 class Difference:
-    """The first place where a stage differs.
+    """The first place where a stage differs."""
 
-    Attributes:
-        stage: ``"captured"``, ``"aot"`` or ``"inductor"``.
-        kind: ``"node"``, ``"kernel"``, or ``"result"`` where no single node or kernel was found.
-        name: of the node or kernel; of the result, ``"result[0]"``.
-        graph: number of the captured graph, from 1; 0 where it is not known.
-        backward: it is in a backward graph.
-        nodes: those that a kernel computes.
-        against: what it was compared with, in words.
-        max_difference: the largest absolute difference; infinite where the values cannot be subtracted.
-        user_lines: the user's lines that it comes from.
-    """
-
-    stage: str
-    kind: str
-    name: str
-    graph: int = 0
-    backward: bool = False
-    nodes: tuple[str, ...] = ()
-    against: str = ""
-    max_difference: float = 0.0
-    user_lines: tuple[UserLine, ...] = ()
+    stage: str  # `"captured"`, `"aot"` or `"inductor"`
+    kind: str  # `"node"`, `"kernel"`, or `"result"` where no single node or kernel was found
+    name: str  # of the node or kernel; of the result, `"result[0]"`
+    graph: int = 0  # number of the captured graph, from 1; 0 where it is not known
+    backward: bool = False  # it is in a backward graph
+    nodes: tuple[str, ...] = ()  # those that a kernel computes
+    against: str = ""  # what it was compared with, in words
+    max_difference: float = 0.0  # the largest absolute difference; infinite where the values cannot be subtracted
+    user_lines: tuple[UserLine, ...] = ()  # the user's lines that it comes from
 
     def __str__(self) -> str:
-        where = f" of graph {self.graph}" if self.graph else ""
-        where += ", backward" if self.backward else ""
-        text = f"{self.kind} {self.name}{where}: differs by {self.max_difference:.3g}"
-        if self.against:
-            text += f" from {self.against}"
-        if self.nodes:
-            text += f"\n    it computes {', '.join(self.nodes)}"
-        return text + "".join(f"\n    {line}" for line in self.user_lines)
+        where = f" of graph {self.graph}" * bool(self.graph) + ", backward" * self.backward
+        return "\n    ".join((
+            f"{self.kind} {self.name}{where}: differs by {self.max_difference:.3g}" + f" from {self.against}" * bool(
+                self.against), *([f"it computes {', '.join(self.nodes)}"] if self.nodes else []),
+            *map(str, self.user_lines)))
 
 
 class Judged:
@@ -63,27 +48,16 @@ class Judged:
 
 @frozen
 class StageResult(Judged):
-    """The result of comparing a stage with eager Python.
+    """The result of comparing a stage with eager Python."""
 
-    Attributes:
-        stage: ``"captured"``, ``"aot"`` or ``"inductor"``.
-        title: in words.
-        max_difference: the largest absolute difference of all results, rounding included.
-        differing: names of the results that differ.
-        not_judged: names of the results that differ between runs of eager Python, with the reason.
-        first: where the difference begins; ``None`` where nothing differs.
-        failure: why the stage could not run; empty if it ran.
-        graphs: the number of graphs that ran.
-    """
-
-    stage: str
-    title: str
-    max_difference: float = 0.0
-    differing: tuple[str, ...] = ()
-    not_judged: tuple[str, ...] = ()
-    first: Difference | None = None
-    failure: str = ""
-    graphs: int = 0
+    stage: str  # `"captured"`, `"aot"` or `"inductor"`
+    title: str  # in words
+    max_difference: float = 0.0  # the largest absolute difference of all results, rounding included
+    differing: tuple[str, ...] = ()  # names of the results that differ
+    not_judged: tuple[str, ...] = ()  # names of the results that differ between runs of eager Python, with the reason
+    first: Difference | None = None  # where the difference begins; `None` where nothing differs
+    failure: str = ""  # why the stage could not run; empty if it ran
+    graphs: int = 0  # the number of graphs that ran
 
     @property
     def verdict(self) -> str:
@@ -95,20 +69,14 @@ class StageResult(Judged):
 
 @frozen
 class Fault:
-    """The part of a compiled version that is at fault, as far as that can be derived by running parts of it.
+    """The part of a compiled version that is at fault, as far as that can be derived by running parts of it."""
 
-    Attributes:
-        part: ``"guard"``, ``"graph"``, ``"kernel"``, ``"backward graph"``, ``"backend"``, ``"transformed code"``,
-            ``"side effect"`` or ``"cache"`` (torch's compile cache); ``"version"`` where no part could be named.
-        name: of the node, kernel, function or effect; for a guard what it should be about.
-        text: how that was found, in words.
-        user_lines: the user's lines that it comes from.
-    """
-
+    #: `"guard"`, `"graph"`, `"kernel"`, `"backward graph"`, `"backend"`, `"transformed code"`, `"side effect"` or
+    #: `"cache"` (torch's compile cache); `"version"` where no part could be named
     part: str
-    name: str
-    text: str
-    user_lines: tuple[UserLine, ...] = ()
+    name: str  # of the node, kernel, function or effect; for a guard what it should be about
+    text: str  # how that was found, in words
+    user_lines: tuple[UserLine, ...] = ()  # the user's lines that it comes from
 
     def __str__(self) -> str:
         return f"{self.part} {self.name}: {self.text}" + "".join(f"\n    {line}" for line in self.user_lines)
@@ -116,26 +84,19 @@ class Fault:
 
 @frozen
 class RunningResult(Judged):
-    """The result of judging the compiled versions that exist, as they are.
+    """The result of judging the compiled versions that exist, as they are."""
 
-    Attributes:
-        served: the versions that ran: ``"forward [0/1]"``, resume functions with the line that they continue.
-        nothing_fits: no version of the function itself fits the call; what torch would compile was judged, compiled
-            separately as the program would do it (with its compile caches).
-        differing: each place that is different, and how, in words.
-        not_judged: each place that was not compared, and why, in words.
-        remade: what was judged in a compilation made afresh, and why; empty where it was the versions that exist.
-        fault: the part at fault; ``None`` where nothing is different, or no part was looked for.
-        failure: why the versions could not be judged; empty if they were.
-    """
-
+    #: the versions that ran: `"forward [0/1]"`, resume functions with the line that they continue
     served: tuple[str, ...] = ()
+    #: no version of the function itself fits the call; what torch would compile was judged, compiled separately as the
+    #: program would do it (with its compile caches)
     nothing_fits: bool = False
-    differing: tuple[str, ...] = ()
-    not_judged: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()  # each place that is different, and how, in words
+    not_judged: tuple[str, ...] = ()  # each place that was not compared, and why, in words
+    #: what was judged in a compilation made afresh, and why; empty where it was the versions that exist
     remade: str = ""
-    fault: Fault | None = None
-    failure: str = ""
+    fault: Fault | None = None  # the part at fault; `None` where nothing is different, or no part was looked for
+    failure: str = ""  # why the versions could not be judged; empty if they were
 
     def __str__(self) -> str:
         if self.failure:
@@ -157,18 +118,12 @@ class RunningResult(Judged):
 
 @frozen
 class Comparison:
-    """The result of :func:`depyf.compare`; ``print`` it.
+    """The result of :func:`depyf.compare`; ``print`` it."""
 
-    Attributes:
-        function: its name.
-        stages: compiled afresh, in the order in which torch makes them.
-        notes: what was not looked at, and why.
-        running: the versions that exist, as they are; ``None`` where the function is not compiled.
-    """
-
-    function: str
-    stages: tuple[StageResult, ...]
-    notes: tuple[str, ...] = ()
+    function: str  # its name
+    stages: tuple[StageResult, ...]  # compiled afresh, in the order in which torch makes them
+    notes: tuple[str, ...] = ()  # what was not looked at, and why
+    #: the versions that exist, as they are; `None` where the function is not compiled
     running: RunningResult | None = None
 
     @property
@@ -187,11 +142,7 @@ class Comparison:
         return next((stage.first for stage in self.stages if stage.first is not None), None)
 
     def stage(self, name: str) -> StageResult:
-        """Return a stage by its name.
-
-        Raises:
-            KeyError: it was not compared.
-        """
+        """Return a stage by its name; raise ``KeyError`` where it was not compared."""
         return {stage.stage: stage for stage in self.stages}[name]
 
     def __str__(self) -> str:

@@ -291,15 +291,14 @@ class JudgedCall:
     def _loaded(self, ran: list[CodeType], missed: list[CodeType], facts: bool) -> Loaded:
         versions = {id(entry.code): (code, entry) for code in (*cache_entries.known_codes(), self.code)
                     if code is not None for entry in cache_entries.entries(code)}
-        served = tuple(self._served(*versions[id(code)], facts) for code in ran if id(code) in versions)
-        return Loaded(served, bool(missed), any(code is self.code for code in missed))
-
-    def _served(self, code: CodeType, entry: cache_entries.Entry, facts: bool) -> Served:
-        _, resumes_at = resumed_function(code.co_name) or ("", 0)
-        values = self.values() if facts and self.code is not None and code.co_name == self.code.co_name else None
-        return Served(code.co_name, entry.name, resumes_at, code.co_filename, code.co_firstlineno,
-                      parse_guards(str(entry.guard_manager)) if facts else (),
-                      tuple(_free(entry, values)) if values is not None else ())
+        served = []
+        for code, entry in (versions[id(code)] for code in ran if id(code) in versions):
+            _, resumes_at = resumed_function(code.co_name) or ("", 0)
+            values = self.values() if facts and self.code is not None and code.co_name == self.code.co_name else None
+            served.append(Served(code.co_name, entry.name, resumes_at, code.co_filename, code.co_firstlineno,
+                                 parse_guards(str(entry.guard_manager)) if facts else (),
+                                 tuple(_free(entry, values)) if values is not None else ()))
+        return Loaded(tuple(served), bool(missed), any(code is self.code for code in missed))
 
     def values(self) -> dict[str, Any] | None:
         """Return the local variables that the call begins with; ``None`` where it is not of a plain function."""

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ..capture.torch_private.operations import without_side_effects
-from .reachable import Reachable, is_library, is_users, names_read, own_state
+from .reachable import Reachable, is_library, is_users, names_read, own_state, slots_of
 
 _ABSENT = object()
 
@@ -31,10 +31,6 @@ def repeatable(roots: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, A
     Tensors are replaced by copies wherever an object holds them, with their strides and shared memory, so that no
     operation of the run sees one of the program's. Other objects are the program's own: guards ask for their identity.
 
-    Args:
-        roots: what is called, by name.
-        args, kwargs: of the call.
-
     Raises:
         CannotRepeat: an iterator is among the objects, or a set of tensors.
         RuntimeError: something could not be put back; all else was.
@@ -48,25 +44,25 @@ def repeatable(roots: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, A
                 put()
             yield start.copied(args), start.copied(kwargs)
         finally:
-            start.undo()
+            try:
+                start.undo.close()
+            except Exception as error:
+                raise RuntimeError(f"something that the call changed could not be put back: {error}") from error
 
 
 @contextlib.contextmanager
 def same_random_numbers() -> Iterator[None]:
     """Restore the states of torch's, Python's and NumPy's random numbers at the end."""
-    state, own = torch.get_rng_state(), random.getstate()
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
-    numpy = sys.modules.get("numpy")
-    of_numpy = numpy.random.get_state() if numpy is not None else None
+    states: list[tuple[Any, Any]] = [(torch.set_rng_state, torch.get_rng_state()), (random.setstate, random.getstate())]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+    if (numpy := sys.modules.get("numpy")) is not None:
+        states.append((numpy.random.set_state, numpy.random.get_state()))
     try:
         yield
     finally:
-        torch.set_rng_state(state)
-        if cuda is not None:
-            torch.cuda.set_rng_state_all(cuda)
-        random.setstate(own)
-        if numpy is not None:
-            numpy.random.set_state(of_numpy)
+        for put, state in states:
+            put(state)
 
 
 def seed_random_numbers(seed: int, names: Collection[str] = ("torch", "python", "numpy")) -> None:
@@ -88,17 +84,7 @@ class _Start(Reachable):
         self._copies: dict[int, Any] = {}
         self._memory: dict[int, Any] = {}
         self.put: list[Callable[[], object]] = []
-        self._undo: list[Callable[[], object]] = []
-
-    def undo(self) -> None:
-        failed: Exception | None = None
-        for undo in reversed(self._undo):
-            try:
-                undo()
-            except Exception as error:
-                failed = error
-        if failed is not None:
-            raise RuntimeError(f"something that the call changed could not be put back: {failed}") from failed
+        self.undo = contextlib.ExitStack()
 
     def _note(self, before: Any, write: Callable[[Any], object]) -> None:
         """Note a value, or the items of a container as a tuple, and what writes another in its place."""
@@ -107,7 +93,7 @@ class _Start(Reachable):
                 write(new)
 
         self.put.append(put)
-        self._undo.append(lambda: write(before))
+        self.undo.callback(write, before)
 
     def _met(self, place: str, value: Any) -> None:
         kind = type(value)
@@ -116,7 +102,7 @@ class _Start(Reachable):
             raise CannotRepeat(f"{place} is an iterator ({kind.__name__}), which one run uses up")
         own = own_state(value)
         if own is not None and own.put_back is not None:
-            self._undo.append(own.put_back)
+            self.undo.callback(own.put_back)
         elif own is not None or kind.__module__ == "weakref" and hasattr(kind, "__len__") and len(value):
             raise CannotRepeat(f"{place} is of the type {kind.__name__}, which cannot be put back")
         if isinstance(value, (set, frozenset, types.MappingProxyType)) and any(
@@ -132,11 +118,15 @@ class _Start(Reachable):
         attributes = getattr(value, "__dict__", None)
         if type(attributes) is dict:
             self._mapping(attributes)
-        for cls in kind.__mro__:
-            if cls.__module__ not in ("builtins", "torch"):
-                for member in vars(cls).values():
-                    if isinstance(member, types.MemberDescriptorType):
-                        self._slot(value, member)
+        for _, member in slots_of(kind):
+            try:
+                before = member.__get__(value, kind)
+            except AttributeError:
+                self.undo.callback(_empty, value, member)
+                continue
+            with contextlib.suppress(AttributeError, TypeError):  # read-only
+                member.__set__(value, before)
+                self._note(before, functools.partial(member.__set__, value))
         if isinstance(value, dict):
             self._mapping(value)
         elif isinstance(value, (list, collections.deque, set)):
@@ -145,7 +135,7 @@ class _Start(Reachable):
             try:
                 self._note(value.cell_contents, functools.partial(setattr, value, "cell_contents"))
             except ValueError:  # (empty)
-                self._undo.append(functools.partial(delattr, value, "cell_contents"))
+                self.undo.callback(delattr, value, "cell_contents")
         elif isinstance(value, type):
             if is_users(value):
                 self._note(tuple(vars(value).items()), functools.partial(_write_attributes, value))
@@ -179,16 +169,6 @@ class _Start(Reachable):
                     base.__setitem__(value, key, item)
 
         self._note(tuple(before), write)
-
-    def _slot(self, owner: Any, member: types.MemberDescriptorType) -> None:
-        try:
-            before = member.__get__(owner, type(owner))
-        except AttributeError:
-            self._undo.append(functools.partial(_empty, owner, member))
-            return
-        with contextlib.suppress(AttributeError, TypeError):  # read-only
-            member.__set__(owner, before)
-            self._note(before, functools.partial(member.__set__, owner))
 
     def copied(self, value: Any) -> Any:
         """Return the copy of a tensor, a tuple with such copies in it, else the value."""

@@ -6,5 +6,5 @@
 
 ``trial.py`` runs a program with other texts in the place of its files, which stay as they are. ``search.py`` decides
 which changes to take; ``patch.py`` makes the texts; ``outcome.py`` compares two runs, ``generated.py`` calls with
-generated inputs (``variations.py``) and forced conditions (``forced.py``).
+generated inputs (``variations.py``) and forced conditions.
 """

@@ -1,11 +1,14 @@
 """Generated calls: each call that the program made, and variations of it, in plain Python, in a child process.
 
 A process with the old texts gives outcomes for ``f``, ``x all zeros``, ``n > 0 forced True`` ...; one with the new
-texts gives outcomes for the same calls.
+texts gives outcomes for the same calls. To force it, `if n > 0:` of a file becomes `if __depyf_force__(0, n > 0):`, and
+`torch.where(n > 0, a, b)` becomes `torch.where(__depyf_force__(0, n > 0), a, b)`. Compiled code is not changed.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import dataclasses
 import itertools
 import logging
@@ -23,10 +26,10 @@ from ..capture.torch_private import pipeline
 from ..comparing.outcome import outcome_of
 from ..comparing.reachable import Kind, Same
 from ..comparing.state import repeatable, seed_random_numbers
-from .forced import Forcing
-from .outcome import MORE, Call
+from .outcome import MORE, Call, Conditions
 from .variations import Variation, variations
 
+_HELPER = "__depyf_force__"
 _Work = list[tuple[Variation, Call]]
 #: Of each function so many calls are repeated; the first with all variations, the others as recorded.
 MOST_CALLS = 4
@@ -39,13 +42,10 @@ _OF_TEXT = re.compile(r"(global \w+|\w+ \(captured\))(\.__wrapped__)*")
 
 
 class Generator:
-    """Repeats the calls of a trial with other inputs.
+    """Repeats the calls of a trial with other inputs, and with conditions of the change forced.
 
     They run in a child of this process, or where none can be forked (CUDA is in use) in this one. What a call changes
     is put back before the next.
-
-    Args:
-        forcing: forces conditions of the change.
     """
 
     def __init__(self, forcing: Forcing) -> None:
@@ -69,16 +69,12 @@ class Generator:
         owner = getattr(function, "__self__", function)
         inputs = itertools.islice(variations(function, owner, args, kwargs), None if number == 1 else 1)
         work = [(each, Call(name, number, each.name, forced)) for each in inputs for forced in self.forcing.choices]
-        self._run(function, work)
-        self._spent += time.monotonic() - began
-
-    def _run(self, function: Callable[..., Any], work: _Work) -> None:
-        start, alone, until = 0, False, time.monotonic() + LIMIT_OF_ALL - self._spent
+        start, alone, until = 0, False, began + LIMIT_OF_ALL - self._spent
         while start < len(work):
             call = work[start][1]
             if start and time.monotonic() > until:
                 self.calls.append(dataclasses.replace(call, input=MORE, forced={}, why_not="no time was left"))
-                return
+                break
             rest, calls = work[start : start + 1 if alone else None], list[Call]()
             try:
                 calls = self._some(function, rest) if forked.why_not() else forked.in_child(
@@ -89,6 +85,7 @@ class Generator:
                 alone = not alone  # (by itself, to know which fails)
             start += len(calls)
             self.calls += calls
+        self._spent += time.monotonic() - began
 
     def _some(self, function: Callable[..., Any], work: _Work) -> list[Call]:
         """Run calls in this process, for half of the time that one may take."""
@@ -148,3 +145,56 @@ class _Messages(logging.Handler):
     def warn(self, message: Any, category: Any = None, *args: Any, **kwargs: Any) -> None:
         category = type(message) if isinstance(message, Warning) else category or UserWarning
         self.lines.append((category.__name__, str(message)))
+
+
+# --- conditions of a change ---------------------------------------------------------------------------
+class Forcing:
+    """Forces conditions to a side, in this process."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        count = itertools.count()
+        self._numbers = {path: {text: number for texts, number in zip(tests, count) for text in texts}
+                         for path, tests in conditions.items()}
+        #: The ways to force the conditions: none, then each by itself, as sides by number.
+        self.choices: list[Mapping[int, bool]] = [{}, *(
+            {number: side} for number in range(next(count)) for side in (True, False))]
+        self.to: Mapping[int, bool] = {}  # the current choice
+        self.taken: set[tuple[int, bool]] = set()  # the sides that were taken, as (number, side)
+        setattr(builtins, _HELPER, self)
+
+    def put_into(self, tree: ast.Module, path: str) -> None:
+        """Wrap the conditions of a file in calls of this object."""
+        ast.fix_missing_locations(_Instrumented(self._numbers.get(path, {})).visit(tree))
+
+    def __call__(self, number: int, test: Any) -> Any:
+        """Return the test, or the side to which it is forced."""
+        side = self.to.get(number)
+        is_tensor = isinstance(test, torch.Tensor)
+        if side is None:
+            sides = set(test.detach().bool().flatten().tolist()) if is_tensor else {bool(test)}
+            self.taken |= {(number, each) for each in sides}
+            return test
+        self.taken.add((number, side))
+        return torch.full_like(test, side, dtype=torch.bool) if is_tensor else side
+
+
+class _Instrumented(ast.NodeTransformer):
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self.numbers = numbers
+
+    def _wrapped(self, test: ast.expr) -> ast.expr:
+        number = self.numbers.get(ast.unparse(test))
+        match test:
+            case _ if number is not None:
+                return ast.Call(ast.Name(_HELPER, ast.Load()), [ast.Constant(number), test], [])
+            case ast.BoolOp(ast.And(), [first, *rest]):  # (What is asked of Python's values first stays an `if`.)
+                test.values = [first, self._wrapped(ast.BoolOp(ast.And(), rest) if rest[1:] else rest[0])]
+        return test
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, (ast.If, ast.IfExp)):
+            node.test = self._wrapped(node.test)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute) and (
+                node.func.attr in ("where", "cond")):
+            node.args[0] = self._wrapped(node.args[0])
+        return self.generic_visit(node)

@@ -16,8 +16,9 @@ from ..values import frozen
 from ..views.findings import Totals
 from ..views.markdown import count
 from ..views.run_index import RunIndex
-from .forced import Conditions
 
+#: By file, the tests that choose between two sides, each as the old and the new text of a change have it.
+Conditions = Mapping[str, Sequence[tuple[str, ...]]]
 #: The autograd function that a tensor prints: another one may compute the same.
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
 #: The name of the inputs for which no time was left.
@@ -124,10 +125,7 @@ class Verdict:
 
 def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
              tolerance: tuple[float, ...] = ()) -> Verdict:
-    """Return the verdict on the calls of two runs, where a change has these conditions.
-
-    ``tolerance`` is relative and absolute; ``()``: that of rounding.
-    """
+    """Return the verdict on the calls of two runs; the tolerance is relative and absolute, ``()``: that of rounding."""
     from ..comparing.reachable import MOST
 
     tests = [texts[0] for tests in conditions.values() for texts in tests]

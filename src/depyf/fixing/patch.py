@@ -88,24 +88,31 @@ def unified_diff(texts: Mapping[str, str], folder: str) -> str:
     """Return the patch as a unified diff, with paths relative to a folder."""
     parts: list[str] = []
     for path, new in sorted(texts.items()):
-        old, name = _written(path), os.path.relpath(path, folder)
-        parts += difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{name}", f"b/{name}")
+        old, name = _written(path).splitlines(True), os.path.relpath(path, folder)
+        parts += difflib.unified_diff(old, new.splitlines(True), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in parts)
 
 
 # --- what remains after a patch ----------------------------------------------------------------------
 def remaining_problems(capture: Capture, rejected: Mapping[Advice, str] | None = None) -> list[str]:
-    """Return lines on the remaining breaks, skipped functions and recompiles; advice is indented.
+    """Return lines on the breaks, skipped functions and recompiles of the last run; advice is indented.
 
-    Args:
-        capture: the last run.
-        rejected: changes that were tried and not taken, with the reason; they are no advice.
+    What was tried and rejected, with the reason, is no advice.
     """
     run, refused = RunIndex(capture), rejected or {}
     # (What was tried at a line says nothing of other lines.)
     others = Adviser(run, {each.rule for each in refused if each.rule == DYNAMIC or not each.edits})
-    return [*_breaks(run, Adviser(run), {each.change: why for each, why in refused.items()}),
-            *_skips(run, others), *_recompiles(run, others)]
+    lines = list(_breaks(run, Adviser(run), {each.change: why for each, why in refused.items()}))
+    for each in lost_functions(run.capture.compilations):
+        lines.append(unmarked(why_plain(run, each)))
+        if not any(broken.skips_function for broken in each.breaks):  # (what to do about these is there)
+            lines += [f"  advice: {unmarked(text)}" for text in others.on_lost(each)]
+    for summary in run.summaries:
+        again = summary.recompiles
+        lines += [f"recompile of {plain(run.name_of(each))}: {unmarked(row(run.changes(each)))}" for each in again[:3]]
+        lines += [f"and {len(again) - 3} more of {summary.title}"] if len(again) > 3 else []
+        lines += [f"  {unmarked(text)}" for text in others.on(again)[:2]]
+    return lines
 
 
 def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Iterator[str]:
@@ -127,20 +134,3 @@ def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Ite
     for (at, why, said), count in times.items():
         yield f"graph break at {at}{f', {count} times' if count > 1 else ''}: {why}"
         yield from (f"  {line}" for line in said)
-
-
-def _skips(run: RunIndex, adviser: Adviser) -> Iterator[str]:
-    for each in lost_functions(run.capture.compilations):
-        yield unmarked(why_plain(run, each))
-        if not any(broken.skips_function for broken in each.breaks):  # (what to do about these is there)
-            yield from (f"  advice: {unmarked(text)}" for text in adviser.on_lost(each))
-
-
-def _recompiles(run: RunIndex, adviser: Adviser) -> Iterator[str]:
-    for summary in run.summaries:
-        again = summary.recompiles
-        for each in again[:3]:
-            yield f"recompile of {plain(run.name_of(each))}: {unmarked(row(run.changes(each)))}"
-        if len(again) > 3:
-            yield f"and {len(again) - 3} more of {summary.title}"
-        yield from (f"  {unmarked(text)}" for text in adviser.on(again)[:2])

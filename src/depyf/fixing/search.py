@@ -6,26 +6,24 @@ functions, and go with the break. Rounds end when nothing is left, nothing new i
 
 from __future__ import annotations
 
+import ast
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 from ..advice import Advice, Sources, candidates
-from ..advice.recompile_edits import proposals
-from ..records.model import Capture, SourceFile
+from ..advice.recompiles import proposals
+from ..records.model import SourceFile
 from ..values import frozen
 from ..views.circumstances import value_change
 from ..views.run_index import RunIndex
-from .forced import Conditions, conditions_of
-from .outcome import Outcome, Verdict, compared
+from .outcome import Conditions, Outcome, Verdict, compared
 from .patch import Patch
 
 #: Changes that repair a break and reveal others, taken in the hope of repairing those, too; and the weight that these
 #: may add (:attr:`Outcome.weight`). Torch may give a function up at its first break: the others show after that.
 MOST_AHEAD = 2
 MOST_SHOWN = 8
-
-#: Runs a program with texts in the place of files, and with conditions whose sides generated calls are forced to.
-Trial = Callable[..., Outcome]
 
 
 @frozen
@@ -38,23 +36,16 @@ class Step:
 
 
 class Search:
-    """A search for a patch of one program.
-
-    Args:
-        program: its file.
-        trial: runs it.
-        most_runs: the search ends after so many.
-        on_run: called before each run with its number and what is tried.
+    """A search for a patch of one program, at most so many runs of it; ``on_run`` is called before each.
 
     Attributes:
         before: the run without a patch.
         best: the patch that was found, which may have no changes.
-        runs: the number of runs of the program.
         refused: why nothing was tried, or ``""``.
-        rejected: what was tried and is no part of the patch, in words, with the reason.
+        rejected: what was tried and is no part of the patch, with the reason.
     """
 
-    def __init__(self, program: str, trial: Trial, most_runs: int = 20,
+    def __init__(self, program: str, trial: Callable[..., Outcome], most_runs: int = 20,
                  on_run: Callable[[int, str], object] = lambda number, what: None) -> None:
         self.program = os.path.realpath(program)
         self.trial, self.most_runs, self.on_run = trial, most_runs, on_run
@@ -174,17 +165,26 @@ class Search:
         sources = Sources(
             SourceFile(path, step.patch.texts.get(os.path.realpath(path), text)) for path, text in files.items())
         sites = [sources.site(broken) for each in capture.compilations for broken in each.breaks]
-        fresh = dict.fromkeys(advice for advice in candidates(*sites) if advice not in self.tried)
-        if not fresh:
-            fresh = dict.fromkeys(self._for_recompiles(capture, sources))
-            self.on_recompiles.update(fresh)
-        return list(fresh)
-
-    def _for_recompiles(self, capture: Capture, sources: Sources) -> Iterator[Advice]:
-        run = RunIndex(capture)
+        fresh = list(dict.fromkeys(advice for advice in candidates(*sites) if advice not in self.tried))
+        if fresh:
+            return fresh
+        run, found = RunIndex(capture), dict[Advice, None]()
         for compilation in capture.compilations:
             meant = compilation.user_function
             location = meant.location if meant is not None and meant.location is not None else compilation.location
             for change in run.changes(compilation):
-                yield from [each for each in proposals(value_change(change), location, sources, self.program)
-                            if each not in self.tried][:1]
+                untried = (each for each in proposals(value_change(change), location, sources, self.program)
+                           if each not in self.tried)
+                found.update((each, None) for each in itertools.islice(untried, 1))
+        self.on_recompiles.update(found)
+        return list(found)
+
+
+def conditions_of(advices: Iterable[Advice]) -> dict[str, list[tuple[str, ...]]]:
+    """Return the conditions of changes by the real path of their files."""
+    found: dict[str, dict[tuple[str, ...], None]] = {}
+    for advice in advices:
+        for edit in advice.edits if advice.condition else ():
+            texts = tuple(ast.unparse(ast.parse(test, mode="eval")) for test in advice.condition)
+            found.setdefault(os.path.realpath(edit.filename), {})[texts] = None
+    return {path: list(tests) for path, tests in sorted(found.items())}

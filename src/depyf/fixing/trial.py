@@ -22,15 +22,17 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import budgets, reading
-from ..advice.recompile_edits import is_compile
+from ..advice.recompiles import is_compile
 from ..recorded_runs import captures_of
 from ..records.store import RecordsError
 from ..torch_text.parsed import parsed_file
-from .forced import Conditions, Forcing
-from .outcome import Call, Outcome
+from .outcome import Call, Conditions, Outcome
+
+if TYPE_CHECKING:
+    from .generated import Forcing
 
 DUMP, PRINTED, ERRORS = "dump", "stdout", "stderr"
 _WATCHED = "__depyf_watched__"
@@ -39,24 +41,16 @@ _SHOWN = 2000
 
 
 class Runner:
-    """Runs a program, each time in a fork.
-
-    Args:
-        program: its file.
-        arguments: its arguments.
-        limit: seconds that a run may take.
-    """
+    """Runs a program, each time in a fork, for at most ``limit`` seconds."""
 
     def __init__(self, program: str, arguments: Sequence[str] = (), limit: float = 600) -> None:
         self.program, self.arguments, self.limit = program, tuple(arguments), limit
 
     def __call__(self, texts: Mapping[str, str], conditions: Conditions | None = None) -> Outcome:
-        """Run the program with these texts in the place of its files.
+        """Run the program with texts, by real path, in the place of its files.
 
-        Args:
-            texts: by real path.
-            conditions: of a change that is judged by generated calls: nothing is compiled, and calls of compiled
-                functions are repeated with other inputs; ``None``: the program runs as it is.
+        With the ``conditions`` of a change nothing is compiled, and calls of compiled functions are repeated with other
+        inputs, by which it is judged; ``None``: the program runs as it is.
         """
         from .. import link, prepare  # noqa: F401
         from ..capture import forked
@@ -85,7 +79,7 @@ class Runner:
 
         from ..comparing.state import seed_random_numbers
         from ..prepare import prepare_debug
-        from .generated import Generator
+        from .generated import Forcing, Generator
 
         def text(path: str) -> str:
             return texts[path] if path in texts else reading.text(path, budgets.CODE)

@@ -8,20 +8,13 @@ They come from all versions of a function, once for each function::
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
-
-from ..advice.recompiles import Facts, ValueChange, setters_of
-from ..advice.source import is_own, last_name
-from ..model.arithmetic import Interval
-from ..records.model import Compilation, SourceLocation
-from ..torch_text.size_names import symbols_in
+from ..advice.recompiles import Facts, ValueChange
+from ..records.model import Compilation
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
-from .dump.guards.versions import MOST
-from .markdown import code, some
+from .markdown import code
 from .run_index import RunIndex
-from .size_conditions import condition_in_words, fixed_symbols, holds_at
+from .size_conditions import fixed_symbols
 
 
 class Circumstances:
@@ -40,15 +33,14 @@ class Circumstances:
         fixed = [places[subject] for _, places, _ in versions if subject in places]
         place = fixed[-1] if fixed else None
         # (What was compiled with other arguments of torch.compile says nothing of this one's sizes.)
-        opened = [(each, there[subject]) for each, _, there in versions
-                  if subject in there and each.arguments == compilation.arguments]
+        opened = any(subject in there and each.arguments == compilation.arguments for each, _, there in versions)
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
-            is_open=bool(opened) and (place is not None or not fixed),
+            is_open=opened and (place is not None or not fixed),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
-            set_at=self._set_at(setters_of(subject)), numbers=self._numbers(compilation, subject),
-            ranges=self._ranges(opened))
+            numbers=tuple(int(fact.text) for version in self.run.versions_beside(compilation)
+                          if (fact := version.facts.get(subject)) is not None and fact.text.isdigit()))
 
     def constraint(self, compilation: Compilation) -> str:
         """Return a sentence on sizes marked dynamic that have one value, or some only, as Markdown; ``""`` for none."""
@@ -59,41 +51,7 @@ class Circumstances:
                 said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
                             f"{decision.value}")
         return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
-                "a size that is fixed has a version of its own") if said else self._narrowed(compilation)
-
-    def _narrowed(self, compilation: Compilation) -> str:
-        """Return a sentence on a condition that excludes sizes from those of a mark with ``min`` and ``max``."""
-        for name, created in self.run.with_names(compilation, (
-                each for each in compilation.symbols if each.kind == "created")):
-            marked = Interval.read(created.range) or Interval()
-            sizes = (marked.low, marked.low + 1, marked.high) if marked.low and marked.high else ()
-            for each in compilation.symbols:
-                if each.kind == "guarded" and created.symbol in symbols_in(each.symbol) and any(
-                        holds_at(each.symbol, str(size)) is False for size in sizes):
-                    at = f" at {code(self.run.short_place(each.location))}" if each.location is not None else ""
-                    condition = condition_in_words(each, compilation, self.run.values_on_stack(compilation))
-                    return (f"{code(name)} is marked as dynamic {marked.in_sentence()}, and {code(condition)}{at} is "
-                            "not true of all of these: without `min` and `max` in `mark_dynamic` a version may be for "
-                            "some sizes only")
-        return ""
-
-    def _numbers(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
-        facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
-        return tuple(int(fact.text) for fact in facts if fact is not None and fact.text.isdigit())
-
-    def _ranges(self, opened: Sequence[tuple[Compilation, str]]) -> str:
-        """Return the ranges that versions leave open, as text; ``""`` for one, or where one has no greatest value."""
-        ranges = [self.run.range_of(compilation, source) for compilation, source in opened]
-        texts = list(dict.fromkeys(each.in_words() for each in ranges))
-        return some(texts, MOST) if len(texts) > 1 and all(each.high is not None for each in ranges) else ""
-
-    def _set_at(self, setters: tuple[str, ...]) -> str:
-        """Return the places of the program that call one of some functions, as Markdown."""
-        places = [code(self.run.short_place(SourceLocation(path, node.lineno)))
-                  for path in ([file.path for file in self.run.capture.sources] if setters else ()) if is_own(path)
-                  for node in ast.walk(self.run.source.tree(path) or ast.Module([], []))
-                  if isinstance(node, ast.Call) and last_name(node.func) in setters]
-        return some(list(dict.fromkeys(places)), MOST) if places else ""
+                "a size that is fixed has a version of its own") if said else ""
 
 
 def value_change(change: Change) -> ValueChange:
