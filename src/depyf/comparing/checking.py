@@ -45,7 +45,6 @@ class CheckedCalls:
         """End, and return the report."""
         if self._undo is not None:
             self._undo()
-        self._undo = None
         return self.checked
 
     def _before(self, frame: FrameType) -> None:

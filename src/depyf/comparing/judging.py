@@ -19,14 +19,7 @@ from typing import Any
 import torch
 
 from ..capture.forked import ChildFailed, in_child
-from ..capture.torch_private import (
-    cache_entries,
-    compiled_callables,
-    graph_modules,
-    hooks,
-    pipeline,
-    private_api,
-)
+from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline, private_api
 from ..records.model import Guard, SourceLocation
 from ..torch_text.global_names import is_resume
 from ..torch_text.guards import parse_guards

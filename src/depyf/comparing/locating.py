@@ -25,8 +25,7 @@ class Located:
     """Finds where the stages of a call begin to differ; by runs on copies in this process, to compare their values."""
 
     def __init__(self, call: JudgedCall, dynamic: bool | None) -> None:
-        self._call = replace(call, here=True)
-        self._dynamic = dynamic
+        self._call, self._dynamic = replace(call, here=True), dynamic
         self._given: list[Any] = []
         self.notes: list[str] = []
         self._eager: list[Value] | None = None
