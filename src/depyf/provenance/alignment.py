@@ -15,6 +15,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..model.folding import fold
 from ..model.graph import Graph, Node, argument_index, is_gradient, plain_name
 from .branches import Pieces, PossiblePieces, united
 from .decompositions import BACKWARD, FORWARD
@@ -151,13 +152,11 @@ def align(runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN) -> Ali
     Args:
         forward: for a backward graph: the alignment of the forward graph, which names saved values as this one does.
     """
-    saved = forward.captured
     placed = _Placement(runs, forward, graph)
     shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
     result: dict[str, str] = {}
     for (place, backward, _), nodes in placed.groups.items():
-        fit = _Fit(runs, backward, shapes, placed.possible, prepares=bool(saved) and not backward)
-        result |= _align_run(runs, place, nodes, fit, saved, result)
+        result |= _align_run(place, nodes, _Fit(runs, backward, shapes, placed.possible, forward.captured), result)
     within = {}
     for name, possible in placed.possible.items():
         if name in placed.gradients and name in result:
@@ -173,22 +172,17 @@ def align(runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN) -> Ali
     return Alignment(result, within, placed.takers)
 
 
-def _align_run(
-    runs: CapturedRuns, place: int, nodes: Sequence[Node], fit: _Fit, saved: Mapping[str, str],
-    aligned: Mapping[str, str],
-) -> dict[str, str]:
+def _align_run(place: int, nodes: Sequence[Node], fit: _Fit, aligned: Mapping[str, str]) -> dict[str, str]:
     """Align nodes that belong to one run; of parallel parts, those of each in order."""
-    parts, of = runs.pieces.parts[place], runs.pieces.of
+    run, pieces = fit.runs.runs[place], fit.runs.pieces
+    parts = pieces.parts[place]
     if len(parts) < 2:
-        return _align_group(runs, runs.runs[place], nodes, fit, saved, aligned)
-    groups: dict[int, list[Node]] = {}
-    for node in nodes:
-        possible = fit.possible.get(node.name, -1)
-        groups.setdefault(sum(part for part in parts if part & possible), []).append(node)
+        return _align_group(run, nodes, fit, aligned)
     found: dict[str, str] = {}
-    for mask, group in groups.items():
-        positions = [position for position in runs.runs[place] if of[position] & mask]
-        found |= _align_group(runs, positions or runs.runs[place], group, fit, saved, aligned)
+    for mask, group in fold(nodes, lambda node: sum(
+            part for part in parts if part & fit.possible.get(node.name, -1))).items():
+        positions = [position for position in run if pieces.of[position] & mask]
+        found |= _align_group(positions or run, group, fit, aligned)
     return found
 
 
@@ -287,11 +281,10 @@ class _Placement:
 
 
 def _align_group(
-    runs: CapturedRuns, positions: Sequence[int], nodes: Sequence[Node], fit: _Fit, saved: Mapping[str, str],
-    aligned: Mapping[str, str],
+    positions: Sequence[int], nodes: Sequence[Node], fit: _Fit, aligned: Mapping[str, str]
 ) -> dict[str, str]:
     """Align nodes of one run, or of parts of it; ``aligned`` are nodes of other runs."""
-    backward, shapes = fit.backward, fit.shapes
+    runs, saved, backward, shapes = fit.runs, fit.saved, fit.backward, fit.shapes
     result: dict[str, str] = {}
     chosen = {name: runs.positions[known[name]] for known in (saved, aligned) for node in nodes for name in node.inputs
               if name in known and runs.positions[known[name]] in positions}
@@ -417,14 +410,15 @@ class _Fit(NamedTuple):
         backward: the nodes compute gradients.
         shapes: of the nodes of the later stage, by name.
         possible: for a node, the pieces that it may be of, where something is known.
-        prepares: they compute no gradient, but are in a graph of gradients: recomputed, or factors of gradients.
+        saved: for a backward graph, the captured nodes of the values that it is given. Its nodes that compute no
+            gradient are recomputed, or factors of gradients.
     """
 
     runs: CapturedRuns
     backward: bool
     shapes: Mapping[str, tuple[str, ...] | None]
     possible: Mapping[str, int]
-    prepares: bool
+    saved: Mapping[str, str]
 
     def of(self, node: Node, positions: Sequence[int]) -> list[float]:
         """Return the scores of a node at positions of captured nodes."""
@@ -441,7 +435,7 @@ class _Fit(NamedTuple):
                     runs.nodes[position].inputs):
                 ours = ""  # (`exp + 1`, of an activation, is no sum of two tensors)
             score = _likeness(ours, operation, self.backward, same_shape, rank)
-            if self.prepares:
+            if self.saved and not self.backward:
                 score = max(score, _likeness(ours, operation, True, same_shape, rank))
             if parameters and not parameters.isdisjoint(runs.nodes[position].inputs):
                 score += 3.0
