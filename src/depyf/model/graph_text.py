@@ -374,16 +374,18 @@ class _Graph:
 
     def _operation(self, value: ast.expr) -> tuple[str, str]:
         """Return ``(op, target)`` of an expression that torch prints for a node; empty texts for another."""
-        attribute = _attribute(value)
-        if attribute is not None:
-            return attribute
+        if path := _attribute(value):
+            return "get_attr", path.removeprefix("self.")
         match value:
+            case ast.Call(function) if path := _attribute(function):
+                return "call_module", path.removeprefix("self.")
             case ast.Call(function):
-                name = dotted_name(function) or ast.unparse(function)
+                name = dotted_name(function)
                 root = name.partition(".")[0]
-                is_global = root.isidentifier() and root not in self.names and root not in self.arguments
-                return ("call_function", name) if is_global or not isinstance(function, ast.Attribute) else (
-                    "call_method", function.attr)
+                is_global = name and root not in self.names and root not in self.arguments
+                if isinstance(function, ast.Attribute) and not is_global:
+                    return "call_method", function.attr
+                return "call_function", name or ast.unparse(function)
             case ast.Subscript():
                 return "call_function", "operator.getitem"
             case ast.Attribute():
@@ -431,25 +433,13 @@ def _with_lines_of_items(nodes: Sequence[Node]) -> tuple[Node, ...]:
                   if node.location is None and node.name in lines and node.is_call else node for node in nodes])
 
 
-def _attribute(value: ast.expr) -> tuple[str, str] | None:
-    """Return ``("get_attr", path)`` for ``self.a.b`` and ``getattr(self, "0").b``.
-
-    ``("call_module", path)`` where that is called; ``None`` for anything else.
-    """
-    op = "get_attr"
-    parts: list[str] = []
-    while True:
-        match value:
-            case ast.Attribute(value, name):
-                parts.append(name)
-            case ast.Call(ast.Name("getattr"), [value, ast.Constant(name)]):
-                parts.append(str(name))
-            case ast.Call(value) if not parts and op == "get_attr":
-                op = "call_module"
-            case ast.Name("self") if parts:
-                return op, ".".join(reversed(parts))
-            case _:
-                return None
+def _attribute(value: ast.expr) -> str:
+    """Return ``"self.a.b"`` also for ``getattr(self, "a").b``; ``""`` for what is no attribute of the module."""
+    match value:
+        case ast.Attribute(inner, name) | ast.Call(ast.Name("getattr"), [inner, ast.Constant(str(name))]):
+            owner = "self" if isinstance(inner, ast.Name) and inner.id == "self" else _attribute(inner)
+            return f"{owner}.{name}" if owner else ""
+    return ""
 
 
 @functools.lru_cache(65536)
