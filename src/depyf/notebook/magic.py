@@ -14,7 +14,7 @@ import re
 import shlex
 import traceback
 from collections.abc import Iterable, Mapping
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
@@ -52,11 +52,7 @@ def options_of(line: str) -> argparse.Namespace:
         UsageError: they are wrong.
     """
     try:
-        words = shlex.split(line, comments=True)
-    except ValueError as error:
-        _PARSER.error(str(error))
-    options = _PARSER.parse_args(words)
-    try:
+        options = _PARSER.parse_args(shlex.split(line, comments=True))
         View("", height=options.height)
     except ValueError as error:
         _PARSER.error(str(error))
@@ -110,19 +106,16 @@ class Magic:
 
     def without_first_line(self, lines: list[str]) -> list[str]:
         """Empty the first line of a watched cell. IPython calls this for other cells, too."""
-        if options_line("".join(lines[:1])) is None:
-            return lines
-        return ["\n", *lines[1:]]
+        return lines if first_options("".join(lines[:1])) is None else ["\n", *lines[1:]]
 
     def before(self, info: Any) -> None:
         """Start watching a cell that IPython is about to run."""
-        cell = info.raw_cell.lstrip("\n")
-        first, _, rest = cell.partition("\n")
-        line = options_line(first)
-        if line is None or self.running is not None:  # (a cell that a watched cell runs belongs to it)
+        first, _, rest = info.raw_cell.lstrip("\n").partition("\n")
+        options = first_options(first)
+        if options is None or self.running is not None:  # (a cell that a watched cell runs belongs to it)
             return
         try:
-            self.running = info, Watched(options_of(line), self._plain(rest), self.shell.user_ns)
+            self.running = info, Watched(options, self._plain(rest), self.shell.user_ns)
         except Exception as error:  # the cell runs all the same
             _say(error, "this cell is not watched")
 
@@ -154,8 +147,7 @@ class Magic:
         All files of the dump go to DIR, else to a temporary directory. What was compiled before is not compiled again.
         """
         # Called with wrong options, or from code: as a first line, without_first_line() has removed it.
-        options = options_of(line)
-        watched = Watched(options, self._plain(cell or ""), self.shell.user_ns)
+        watched = Watched(options_of(line), self._plain(cell or ""), self.shell.user_ns)
         try:
             result = self.shell.run_cell(cell or "")
         finally:
@@ -163,17 +155,15 @@ class Magic:
         result.raise_error()
 
 
-def options_line(first: str) -> str | None:
+def first_options(first: str) -> argparse.Namespace | None:
     """Return the options after ``%%depyf`` in a cell's first line; ``None`` without it or with a wrong option."""
     words = first.strip()
     if words != _MARK and not words.startswith((f"{_MARK} ", f"{_MARK}\t")):
         return None
-    line = words[len(_MARK):]
     try:
-        options_of(line)
+        return options_of(words[len(_MARK):])
     except UsageError:
         return None
-    return line
 
 
 def _say(error: Exception, consequence: str) -> None:
@@ -189,20 +179,12 @@ _MAGICS = ("run_line_magic", "run_cell_magic")
 
 @frozen
 class Compiled:
-    """A function with compiled versions.
-
-    Attributes:
-        name: in the notebook.
-        namespace: the globals with its graphs and resume functions.
-        versions: their number.
-        meant: the user's function, not its wrapper.
-    """
+    """A function with compiled versions: its name in the notebook, and the number of versions."""
 
     name: str
-    code: CodeType
-    namespace: dict[str, Any]
+    function: FunctionType
     versions: int
-    meant: Meant
+    meant: Meant  # the user's function, not its wrapper
 
 
 def names_in(cell: str) -> list[str]:
@@ -211,14 +193,15 @@ def names_in(cell: str) -> list[str]:
         tree = ast.parse(cell)
     except (SyntaxError, ValueError):
         return []
-    result: dict[str, None] = {}
+    result: list[str] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            result[node.id] = None
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAGICS:
-            result |= dict.fromkeys(word for text in node.args if isinstance(text, ast.Constant)
-                                   for word in re.findall(r"\w+", str(text.value)))
-    return list(result)
+        match node:
+            case ast.Name(name):
+                result.append(name)
+            case ast.Call(ast.Attribute(attr=name), args) if name in _MAGICS:
+                result += (word for text in args if isinstance(text, ast.Constant)
+                           for word in re.findall(r"\w+", str(text.value)))
+    return result
 
 
 def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compiled]:
@@ -235,8 +218,7 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
             if function.__globals__ is namespace:
                 pending += code.co_names
             if (versions := len(cache_entries.cache_entries(code))) and id(code) not in result:
-                result[id(code)] = Compiled(
-                    name, code, function.__globals__, versions, meant_by_function(function, this))
+                result[id(code)] = Compiled(name, function, versions, meant_by_function(function, this))
     return list(result.values())
 
 
@@ -266,7 +248,7 @@ def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
 
 def merged(functions: Iterable[Compiled]) -> Capture:
     """Return the records of these functions, as far as torch has them."""
-    captures = [capture_of(one.code, one.namespace, one.meant) for one in functions]
+    captures = [capture_of(one.function.__code__, one.function.__globals__, one.meant) for one in functions]
     return Capture(
         tuple(function for capture in captures for function in capture.functions),
         tuple({graph.name: graph for capture in captures for graph in capture.graphs}.values()),

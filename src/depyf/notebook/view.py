@@ -17,6 +17,7 @@ from .. import page as pages
 from ..provenance import sources
 from ..records.model import Capture
 from ..views.markdown import count, one_line
+from ..views.page.run import place_of
 from ..views.ranks import RankClass
 
 #: The largest page, in characters, that is put into the notebook itself. Jupyter's server drops outputs of more than
@@ -104,7 +105,7 @@ class View:
         if self.words == (_NOTHING,):
             return f"{_text(self.words)}{notes}"
         if len(self.page) > INLINE:
-            return f"{_text(self.words)}{notes}{self._large()}"
+            return f"{_text(self.words)}{notes}<p>{self._large()}</p>"
         # The frame has an origin of its own (no allow-same-origin): nothing of the page reaches the notebook. The
         # page's own policy stands in it. A front end that does not trust a notebook removes the frame, not the text.
         page = self.page.replace("&", "&amp;").replace('"', "&quot;")
@@ -115,13 +116,12 @@ class View:
     def _large(self) -> str:
         why = f"The page has {len(self.page) / 1e6:.1f} MB, too much for a notebook."
         if not self.file:
-            return f"<p>{why} Write the dump to a directory, and open the <code>{pages.FILE}</code> there.</p>"
-        shown = f"<code>{html.escape(self.file)}</code>"
+            return f"{why} Write the dump to a directory, and open the <code>{pages.FILE}</code> there."
         relative = os.path.relpath(self.file)
-        if not relative.startswith(os.pardir) and not os.path.isabs(relative):  # a front end serves what lies beside it
-            address = urllib.parse.quote(relative.replace(os.sep, "/"))
-            shown = f'<a href="{address}" target="_blank">{html.escape(relative)}</a>'
-        return f"<p>{why} It is in a file: {shown}</p>"
+        if relative.startswith(os.pardir) or os.path.isabs(relative):  # a front end serves what lies beside it
+            return f"{why} It is in a file: <code>{html.escape(self.file)}</code>"
+        address = urllib.parse.quote(relative.replace(os.sep, "/"))
+        return f'{why} It is in a file: <a href="{address}" target="_blank">{html.escape(relative)}</a>'
 
 
 def _text(lines: Sequence[str]) -> str:
@@ -144,28 +144,19 @@ def _outline(run: dict[str, Any]) -> list[str]:
     lines = [f"{name}{', '.join(numbers)}; {summary['seconds']:.1f} s compiling."]
     lines += [_sentence(sentence) for sentence in run["verdict"]]
     for reason in run["breaks"][:_NAMED]:
-        lines.append(f"graph break at {_place(run, reason['places'][0]['place'])}: {reason['title']}")
+        where = place_of(run, reason["places"][0]["place"]) or "a place that torch does not name"
+        lines.append(f"graph break at {where}: {reason['title']}")
     for group in run["recompiles"][:_NAMED]:
         why = _sentence(group["rows"][0]["text"]) or "no compiled version matched a call"
         lines.append(f"recompiled {group['subject']}: {why}")
+    losses = (_sentence(lost["text"]) or f"{lost['outcome']}: {lost['subject']}" for lost in run["lost"][:_NAMED])
     text = "\n".join(lines)
-    for lost in run["lost"][:_NAMED]:
-        why = _sentence(lost["text"]) or f"{lost['outcome']}: {lost['subject']}"
-        if why not in text:
-            lines.append(why)
-    return [one_line(line) for line in lines]
+    return [one_line(line) for line in (*lines, *(why for why in losses if why not in text))]
 
 
 def _sentence(pieces: list[list[str]]) -> str:
     """Return a sentence of the page as plain text."""
     return "".join(text for _, text in pieces)
-
-
-def _place(run: dict[str, Any], place: int) -> str:
-    if place < 0:
-        return "a place that torch does not name"
-    file, line = run["places"][2 * place : 2 * place + 2]
-    return f"{run['files'][file]['short']}:{line}"
 
 
 # --- temporary directories ---------------------------------------------------------------------------

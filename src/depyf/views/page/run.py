@@ -22,6 +22,7 @@ from ..user_source import definitions
 
 #: What can be said of a line, the weightiest first; docs/page.md says what each means.
 BREAK, GRAPH, PYTHON, FOLDED, UNREACHED, UNKNOWN = "break", "graph", "python", "folded", "unreached", "unknown"
+_WEIGHT = {status: weight for weight, status in enumerate((BREAK, GRAPH, PYTHON, FOLDED, UNREACHED, UNKNOWN))}
 
 
 @dataclass
@@ -43,48 +44,39 @@ class FileLines:
         rows: dict[int, list[Any]] = {}
 
         def say(line: int, status: str, why: str = "") -> None:
-            if line not in rows or _weight(status) < _weight(rows[line][1]):
+            if line not in rows or _WEIGHT[status] < _WEIGHT[rows[line][1]]:
                 rows[line] = [line, status, sorted(self.graphs.get(line, ())), why]
 
         for line, reasons in self.breaks.items():
             say(line, BREAK, reasons[0])
         for line in self.graphs:
             say(line, GRAPH)
-        functions = [(range(each.first, each.node.body[0].lineno), list(_statements(each.node.body)))
-                     for each in definitions(parsed_file(text))]
+        functions = [(range(each.first, each.node.body[0].lineno), [
+            range(first, end + 1) for first, end in _statements(each.node.body)])
+            for each in definitions(parsed_file(text))]
         heads = {line for head, _ in functions for line in head}
+        known = self.graphs.keys() | self.traced | self.breaks.keys()
         for head, statements in functions:
-            self._function(head, statements, say)
-        for line in self.traced:
-            if line not in heads:
-                say(line, FOLDED)
-        last = text.count("\n") + 1
-        for first, end in (lines for _, statements in functions for lines in statements):
-            own = [rows[line] for line in range(first, end + 1) if line in rows]
-            if own:
-                best = min(own, key=lambda item: _weight(item[1]))
-                for line in range(first, end + 1):
-                    rows.setdefault(line, [line, best[1], best[2], best[3]])
-        return [rows[line] for line in sorted(rows) if 0 < line <= last]
-
-    def _function(self, head: range, statements: list[tuple[int, int]], say: Any) -> None:
-        why = next((self.python[line] for line in head if line in self.python), "")
-        compiled = not self.compiled.isdisjoint(head)
-        lines = {line for first, end in statements for line in range(first, end + 1)}
-        for first, end in statements:
-            if any(line in self.graphs or line in self.traced or line in self.breaks
-                   for line in range(first, end + 1)):
-                continue
-            if why and not compiled:
-                say(first, PYTHON, why)
-            elif lines & self.traced:
-                say(first, UNREACHED)
-            elif compiled or lines & self.graphs.keys():  # (nothing says which lines were traced)
-                say(first, UNKNOWN)
-
-
-def _weight(status: str) -> int:
-    return (BREAK, GRAPH, PYTHON, FOLDED, UNREACHED, UNKNOWN).index(status)
+            why = next((self.python[line] for line in head if line in self.python), "")
+            compiled = not self.compiled.isdisjoint(head)
+            lines = {line for statement in statements for line in statement}
+            for statement in statements:
+                if not known.isdisjoint(statement):
+                    continue
+                if why and not compiled:
+                    say(statement[0], PYTHON, why)
+                elif lines & self.traced:
+                    say(statement[0], UNREACHED)
+                elif compiled or lines & self.graphs.keys():  # (nothing says which lines were traced)
+                    say(statement[0], UNKNOWN)
+        for line in self.traced - heads:
+            say(line, FOLDED)
+        for statement in (each for _, statements in functions for each in statements):
+            if own := [rows[line] for line in statement if line in rows]:
+                best = min(own, key=lambda item: _WEIGHT[item[1]])
+                for line in statement:
+                    rows.setdefault(line, [line, *best[1:]])
+        return [rows[line] for line in sorted(rows) if 0 < line <= text.count("\n") + 1]
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
@@ -224,13 +216,14 @@ def _functions(run: Json) -> list[Json]:
         for at in reason["places"]:
             title = at["of"] if at["of"] in result else at["of"].partition(",")[0]
             if title in result:
-                result[title]["at"].append(f"{_place(run, at['place'])} {reason['title']}")
+                result[title]["at"].append(f"{place_of(run, at['place']) or '?'} {reason['title']}")
     return list(result.values())
 
 
-def _place(run: Json, place: int) -> str:
+def place_of(run: Json, place: int) -> str:
+    """Return a place of a run's data: ``model.py:12``; ``""`` for none."""
     if place < 0:
-        return "?"
+        return ""
     file, line = run["places"][2 * place : 2 * place + 2]
     return f"{run['files'][file]['short']}:{line}"
 
