@@ -182,7 +182,7 @@ class Compiled:
     """A function with compiled versions: its name in the notebook, and the number of versions."""
 
     name: str
-    function: FunctionType
+    function: Any  # (a function)
     versions: int
     meant: Meant  # the user's function, not its wrapper
 

@@ -80,7 +80,7 @@ class View:
         text = pages.build(capture, names=cell_names(path for run in runs for path in sources.files_named(run)))
         view = cls(text, path, **options)
         if len(text) > INLINE and os.path.isdir(path) and not view.file:
-            pages.write_text(os.path.join(path, pages.FILE), text)
+            pages.write_text(os.path.join(path, pages.FILE), [text])
         return view
 
     @functools.cached_property

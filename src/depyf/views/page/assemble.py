@@ -61,7 +61,13 @@ def _pieces(
     provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """Yield the text of :func:`build`: a part of the data for each run, then the head of the data."""
-    shown = list(_shown(capture))
+    shown: list[tuple[str, RankClass | None, Capture]]
+    if isinstance(capture, Capture):
+        shown = [("", None, capture)]
+    elif isinstance(capture, Mapping):
+        shown = [(name, None, run) for name, run in capture.items()]
+    else:
+        shown = [(each.name, each, each.capture) for each in capture if each.capture is not None]
     captures = [run for _, _, run in shown]
     begin, between, end = _shell(title or _title(captures))
     yield begin
@@ -79,20 +85,10 @@ def _pieces(
     environment = captures[0].environment if captures else {}
     head = {
         "format": FORMAT, "title": title, "environment": dict(environment), "runs": runs,
-        "backends": sorted({graph.backend for run in captures for graph in run.graphs if graph.backend}),
+        "backends": _backends(captures),
         "left_out": [name for name, _, _ in shown[len(runs) :]],
         **(ranks_head(capture) if not isinstance(capture, (Capture, Mapping)) else {})}
     yield f"{between}{packed(head)}{end}"
-
-
-def _shown(capture: Recorded) -> Iterator[tuple[str, RankClass | None, Capture]]:
-    """Yield the runs of a page: the name of each, the ranks, the records."""
-    if isinstance(capture, Capture):
-        yield "", None, capture
-    elif isinstance(capture, Mapping):
-        yield from ((name, None, run) for name, run in capture.items())
-    else:
-        yield from ((each.name, each, each.capture) for each in capture if each.capture is not None)
 
 
 def is_large(capture: Capture) -> bool:
@@ -115,21 +111,15 @@ def write(path: str, capture: Recorded, **options: Any) -> str:
     Raises:
         OSError: it cannot be written.
     """
-    if os.path.isdir(path):
-        path = os.path.join(path, FILE)
-    return _write(path, _pieces(capture, **options))
+    return write_text(os.path.join(path, FILE) if os.path.isdir(path) else path, _pieces(capture, **options))
 
 
-def write_text(path: str, text: str) -> str:
-    """Write the text of a page; a concurrent reader of the file sees the old one.
+def write_text(path: str, pieces: Iterable[str]) -> str:
+    """Write the pieces of a page; a concurrent reader of the file sees the old one.
 
     Raises:
         OSError: it cannot be written.
     """
-    return _write(path, [text])
-
-
-def _write(path: str, pieces: Iterable[str]) -> str:
     partial = f"{path}.{os.getpid()}.partial"
     with open(partial, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.writelines(pieces)
@@ -172,14 +162,15 @@ def _title(runs: Sequence[Capture]) -> str:
     """Return the title: the command, its backends and the date; the compiled functions, where these are unknown."""
     environment = next((run.environment for run in runs), {})
     if environment.get("command"):
-        backends = sorted({graph.backend for run in runs for graph in run.graphs if graph.backend})
         return " \u00b7 ".join(filter(None, (
-            environment["command"].removeprefix("python "), ", ".join(backends), environment.get("date", ""))))
-    names = dict.fromkeys(
-        function.frames[0].title or function.name if function.frames else function.name
-        for run in runs for function in run.functions)
-    shown = ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")
-    return f"torch.compile: {shown}" if names else "torch.compile"
+            environment["command"].removeprefix("python "), ", ".join(_backends(runs)), environment.get("date", ""))))
+    names = list(dict.fromkeys(function.frames[0].title or function.name if function.frames else function.name
+                               for run in runs for function in run.functions))
+    return ": ".join(filter(None, ("torch.compile", ", ".join(names[:3] + ["..."] * (len(names) > 3)))))
+
+
+def _backends(runs: Sequence[Capture]) -> list[str]:
+    return sorted({graph.backend for run in runs for graph in run.graphs if graph.backend})
 
 
 @functools.cache

@@ -14,9 +14,11 @@ Lines count from 1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...model.folding import fold
 from ...provenance import sources
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, Compilation, GraphBreak, GuardFailure, SourceFile
@@ -65,8 +67,7 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
         places.append({
             "place": run.place(where), "text": where.text if where else "",
             "function": run.function_at(where) if where else "",
-            "path": [[run.place(step), run.function_at(step)]
-                     for step in path_to(broken, compilation)[:-1]],
+            "path": [[run.place(step), run.function_at(step)] for step in path_to(broken, compilation)[:-1]],
             "skips": broken.skips_function, "of": run.subject(compilation),
             "advice": [spans(text) for text in run.index.advice.lines_on(broken)],
             "resumes": [[name, branch_data(run.index.frames.get(name))] for name in resumes],
@@ -94,11 +95,8 @@ def recompile_data(run: Run, summary: FunctionSummary) -> Json:
 
 
 def _failure(run: Run, failures: list[GuardFailure]) -> Json:
-    causes: dict[int, str] = {}
-    for failure in failures:
-        place = run.index.line_guarded_for(failure)
-        if place is not None:
-            causes.setdefault(run.place(place), place.text)
+    places = filter(None, map(run.index.line_guarded_for, failures))
+    causes = {number: same[0].text for number, same in fold(places, run.place).items()}
     return {
         "texts": list(dict.fromkeys(without_addresses(failure.text) for failure in failures)),
         "entries": list(dict.fromkeys(str(failure.entry) for failure in failures if failure.entry)),
@@ -150,11 +148,8 @@ def symbols_data(run: Run) -> list[Json]:
 
 def caches_data(run: Run) -> list[list[Any]]:
     """Return ``[cache, outcome, reason, times]`` of the lookups in torch's caches."""
-    counts: dict[tuple[str, str, str], int] = {}
-    for compilation in run.capture.compilations:
-        for lookup in compilation.caches:
-            key = lookup.cache, lookup.outcome, without_addresses(lookup.reason)
-            counts[key] = counts.get(key, 0) + 1
+    counts = Counter((lookup.cache, lookup.outcome, without_addresses(lookup.reason))
+                     for compilation in run.capture.compilations for lookup in compilation.caches)
     return [[*key, times] for key, times in counts.items()]
 
 
@@ -162,8 +157,7 @@ def summary_data(run: Run) -> Json:
     """Return the totals of the run."""
     totals = Totals.of(run.index)
     return {
-        "functions": totals.functions,
-        "versions": totals.versions or len(run.capture.entries),
+        "functions": totals.functions, "versions": totals.versions or len(run.capture.entries),
         "graphs": totals.graphs, "seconds": totals.seconds, "breaks": totals.breaks, "places": totals.places,
         "recompiles": totals.recompiles, "saved": is_from_file(run.capture),
         **{outcome: totals.outcomes.get(outcome, 0) for outcome in ("limit", "failed", "skipped", "unknown")}}
@@ -199,8 +193,13 @@ def run_data(
     symbols = symbols_data(run)
     first, _ = first_changes(run.index, run.index.advice, lambda place: code(run.index.short_place(place)))
     _traced(run)
-    documents = _sources(run)
     short = run.short_names()
+    documents = {}
+    for file in run.files:
+        text = plain_lines(file.text)
+        documents[file.path] = run.document(
+            "source", short[file.path], short[file.path], text, path=file.path,
+            file=run.file_numbers[file.path], status=run.lines[file.path].statuses(text))
     return {
         "environment": dict(capture.environment), "notes": list(capture.notes), "summary": summary_data(run),
         "verdict": [spans(sentence) for sentence in verdict(run.index)], "first": list(map(spans, first)),
@@ -223,14 +222,3 @@ def _traced(run: Run) -> None:
         if frame.location is not None and frame.entries:
             for place in (frame.location, *frame.wrappers):
                 run.lines[place.filename].compiled.add(place.line)
-
-
-def _sources(run: Run) -> dict[str, int]:
-    documents = {}
-    short = run.short_names()
-    for file in run.files:
-        text = plain_lines(file.text)
-        documents[file.path] = run.document(
-            "source", short[file.path], short[file.path], text, path=file.path,
-            file=run.file_numbers[file.path], status=run.lines[file.path].statuses(text))
-    return documents

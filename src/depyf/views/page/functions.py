@@ -7,7 +7,7 @@ from typing import Any
 
 from ...model.reading import typed
 from ...provenance.graph_provenance import Provenance, StageNodes
-from ...records.model import CompiledGraph, Frame, GraphStage, GuardFailure, SourceLocation
+from ...records.model import CompiledGraph, Frame, GraphStage, GuardFailure
 from ...records.naming import ADJECTIVES, direction, title
 from ...torch_text.global_names import resumed_function
 from ...torch_text.guard_failures import is_of_tensor
@@ -104,16 +104,12 @@ def _guards(run: Run, version: Version, document: int) -> Json:
     others = list(dict.fromkeys(without_addresses(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
               if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
-    return {"id": str(entry.compile_id), "frame": _frame_title(version.frame), "doc": document,
-            "count": len(version.conditions), "groups": groups, "failed": others,
-            "microseconds": looked[0] if looked else 0}
-
-
-def _frame_title(frame: Frame) -> str:
-    """Return ``f``; of a resume function ``f from line 9 on, where x.sum() > 0 is true``."""
-    resumed = resumed_function(frame.code_name)
-    title = frame.title or frame.name
-    return f"{title} from line {resumed[1]} on{on_branch(frame.branch, str)}" if resumed else title
+    resumed = resumed_function(version.frame.code_name)
+    # (``f``; of a resume function ``f from line 9 on, where x.sum() > 0 is true``)
+    frame = (version.frame.title or version.frame.name) + (
+        f" from line {resumed[1]} on{on_branch(version.frame.branch, str)}" if resumed else "")
+    return {"id": str(entry.compile_id), "frame": frame, "doc": document, "count": len(version.conditions),
+            "groups": groups, "failed": others, "microseconds": looked[0] if looked else 0}
 
 
 def _differences(failures: Sequence[GuardFailure]) -> list[str]:
@@ -151,9 +147,11 @@ def failed(
         hits = [] if is_of_tensor(failure) else [
             (group, at) for group, (_, conditions) in enumerate(groups) for at, condition in enumerate(conditions)
             if plain(condition) == text]
-        if not hits and source:
-            hits = [(group, condition_of(failure, conditions)) for group, (subject, conditions) in enumerate(groups)
-                    if plain(subject) == source and conditions]
+        if not hits and source:  # that on the tensor, else that with the expected value, else the first
+            hits = [(group, min(range(len(conditions)), key=lambda at: (
+                0 if is_of_tensor(failure) and "tensor" in conditions[at].lower() else
+                1 if failure.expected and failure.expected in conditions[at] else 2)))
+                for group, (subject, conditions) in enumerate(groups) if plain(subject) == source and conditions]
         for group, at in hits:
             result[group].setdefault(at, []).append(failure)
         if not hits:
@@ -161,28 +159,16 @@ def failed(
     return result, rest
 
 
-def condition_of(failure: GuardFailure, conditions: Sequence[str]) -> int:
-    """Return which condition failed: that on the tensor, else that with the expected value, else the first."""
-    tests: tuple[Callable[[str], bool], ...] = (
-        lambda text: is_of_tensor(failure) and "tensor" in text.lower(),
-        lambda text: bool(failure.expected) and failure.expected in text)
-    return next((at for test in tests for at, text in enumerate(conditions) if test(text)), 0)
-
-
 # --- Graphs ------------------------------------------------------------------------------------------
 def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) -> Json:
     """Return a graph with its stages and kernels; ``known`` is its provenance, where that exists already."""
     provenance = known if known is not None else Provenance(graph)
     number = run.graph_numbers[graph.name]
-    captured: dict[str, int] = {}
-    if provenance.captured is not None:
-        captured = {name: index for index, (name, _) in enumerate(provenance.captured.nodes())}
-    indices: dict[str, dict[str, int]] = {}
-    stages: dict[str, int] = {}
-    for stage in provenance.stages:
-        if not stage.record.internal:
-            stages[stage.key] = _stage(run, number, graph, provenance, stage, captured)
-            indices[stage.key] = {name: index for index, (name, _) in enumerate(stage.nodes())}
+    indices = {stage.key: {name: index for index, (name, _) in enumerate(stage.nodes())}
+               for stage in provenance.stages if not stage.record.internal or stage is provenance.captured}
+    captured = indices[provenance.captured.key] if provenance.captured is not None else {}
+    stages = {stage.key: _stage(run, number, graph, provenance, stage, captured)
+              for stage in provenance.stages if not stage.record.internal}
     records = {stage.key: stage.record for stage in provenance.stages}
     kernels = []
     for kernel in provenance.kernels:
@@ -212,22 +198,17 @@ def _stage(
     view = stage_view(record, graph.inputs)
     names: list[str] = []
     flat: list[int] = []
-    places: dict[int, int] = {id(None): -1}  # by the identity of the location, which nodes share
-    computed: dict[int, SourceLocation | None] = {}
+    places: dict[int, int] = {}  # by the identity of the location, which nodes share
     for name, node in stage.nodes():
         origin, is_call = stage.origins[name], node.is_call
-        key = id(origin.location)
-        place = places.get(key)
-        if place is None:
-            place = places[key] = run.place(origin.location)
-        if is_call:
-            computed[key] = origin.location
+        where = origin.location
+        if id(where) not in places:
+            places[id(where)] = run.place(where)
         names.append(view.names.get(name, name))
-        flat += (view.line(node.line), place, captured.get(origin.captured, -1), origin.module if is_call else -1,
-                 int(is_call))
-    for key, location in computed.items():
-        if location is not None and places[key] >= 0:
-            run.lines[location.filename].graphs[location.line].add(number)
+        flat += (view.line(node.line), places[id(where)], captured.get(origin.captured, -1),
+                 origin.module if is_call else -1, int(is_call))
+        if is_call and where is not None and places[id(where)] >= 0:
+            run.lines[where.filename].graphs[where.line].add(number)
     shown = title(record)
     lines = outline.outline_lines(provenance, stage, view.line)
     return run.document(
@@ -249,9 +230,6 @@ def direction_of(stage: GraphStage) -> str:
 
 def _end(lines: Sequence[str], first: int) -> int:
     """Return the last line of a kernel's definition, whose text is a string of many lines."""
-    if not 0 < first <= len(lines):
-        return first
-    for quotes in ("'''", '"""'):
-        if lines[first - 1].count(quotes) == 1:
-            return next((at for at in range(first + 1, len(lines) + 1) if quotes in lines[at - 1]), first)
-    return first
+    head = lines[first - 1] if 0 < first <= len(lines) else ""
+    quotes = next((each for each in ("'''", '"""') if head.count(each) == 1), "")
+    return next((at for at in range(first + 1, len(lines) + 1) if quotes in lines[at - 1]), first) if quotes else first
