@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ..advice import Advice, on_break
 from ..advice.breaks import OPTIMIZER
 from ..advice.recompiles import on_change
-from ..records.model import Compilation, GraphBreak, SourceLocation
+from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
 from ..torch_text.met import in_order, is_fundamental, met
@@ -102,19 +102,16 @@ class Adviser:
 
     def on_outer_break(self, compilation: Compilation) -> str:
         """Return the break since which something is compiled by itself; ``""`` if not known."""
-        begin = self._break_before(compilation)
-        return f"it is compiled by itself since {begin}" if begin else ""
-
-    def _break_before(self, compilation: Compilation) -> str:
-        """Return the break before what is compiled by itself, as a clause in Markdown; ``""`` for none."""
+        summary, of, breaks = self.run.summary_of[compilation.compile_id.key], "of its caller", []
         if resumed_function(compilation.function):
-            of, breaks = "before it", [broken for each in self._leading_to(compilation) for broken in each.breaks]
-        elif not is_outermost(self.run.summary_of[compilation.compile_id.key]):
-            of, breaks = "of its caller", self._breaks_of_call(compilation)
-        else:
-            return ""
+            frame, of = self.run.frame_of(compilation), "before it"
+            breaks = [broken for each in summary.compilations if frame and frame.name in self.run.resume_names(each)
+                      for broken in each.breaks]
+        elif not is_outermost(summary):
+            breaks = self._breaks_of_call(compilation)
         where = next(filter(None, (self.run.source.site(broken).where or broken.location for broken in breaks)), None)
-        return f"the graph {of} breaks at {code(self.run.short_place(where))}" if where is not None else ""
+        return f"it is compiled by itself since the graph {of} breaks at {code(self.run.short_place(where))}" \
+            if where is not None else ""
 
     def _breaks_of_call(self, called: Compilation) -> list[GraphBreak]:
         """Return the breaks for which a compiled function calls another in plain Python; none where torch always does.
@@ -125,23 +122,12 @@ class Adviser:
             of_step = [each for each in self.run.capture.compilations if each.function == step.function
                        and each.location is not None and self.run.source.are_in_one_function(step, each.location)]
             if of_step:
-                breaks = [broken for each in of_step for broken in each.breaks
-                          if broken.skips_function or self._is_at(path_from_frame(broken, each), step)]
+                end = self.run.source.end_of_statement(step)  # (a path that begins in the statement of the step)
+                breaks = [broken for each in of_step for broken in each.breaks if broken.skips_function or [
+                    self.run.source.end_of_statement(first) for first in path_from_frame(broken, each)[:1]] == [end]]
                 rules = [advice.rule for advice in map(self.on_break, breaks) if advice is not None]
                 return breaks if OPTIMIZER not in rules else []
         return []
-
-    def _leading_to(self, resumed: Compilation) -> list[Compilation]:
-        """Return the compilations whose break a resume function continues after."""
-        frame = self.run.frame_of(resumed)
-        return [] if frame is None else [
-            each for each in self.run.summary_of[resumed.compile_id.key].compilations
-            if frame.name in self.run.resume_names(each)]
-
-    def _is_at(self, path: Sequence[SourceLocation], step: SourceLocation) -> bool:
-        """Return whether a path begins in the statement that a function is at."""
-        ends = [self.run.source.end_of_statement(each) for each in (*path[:1], step)]
-        return len(ends) == 2 and ends[0] == ends[1]
 
     def on(self, compilations: Iterable[Compilation], is_action: bool | None = None) -> list[str]:
         """Return what is true of recompiles as Markdown, what there is to do first; each sentence once.

@@ -74,9 +74,8 @@ def numbers_for_text(entry: CacheEntry, compilation: Compilation, source: UserSo
     for statement in body:
         match statement:
             case ast.Assign([target], value) if (number := _place(value)) in numbers:
-                where = _attribute(target)
-                text = traced.only_text_set_to(where.rpartition(".")[2]) if where else None
-                found += [NumberForText(where, number, *text)] if text is not None else []
+                if (where := _attribute(target)) and (text := traced.only_text_set_to(where.rpartition(".")[2])):
+                    found.append(NumberForText(where, number, *text))
             case ast.Return(value) if value is not None:
                 found += [NumberForText("", *each) for each in traced.returned_text(value, numbers)]
     return found + traced.handed_on(body, numbers.difference(*map(names_set, body)))
@@ -114,11 +113,10 @@ class _Traced:
 
     def only_text_set_to(self, attribute: str) -> tuple[str, SourceLocation] | None:
         """Return the text that these lines set an attribute to, of whatever object; ``None`` if not that alone."""
-        texts: dict[int, tuple[str, SourceLocation]] = {}
+        texts: dict[ast.AST, tuple[str, SourceLocation]] = {}
         sets: list[ast.Attribute] = []
         for filename, lines in self._lines.items():
-            tree = self.source.tree(filename)
-            if tree is None:
+            if (tree := self.source.tree(filename)) is None:
                 return None
             for node in ast.walk(tree):
                 if getattr(node, "lineno", 0) not in lines:
@@ -128,9 +126,8 @@ class _Traced:
                 if isinstance(node, ast.Attribute) and node.attr == attribute and not isinstance(node.ctx, ast.Load):
                     sets.append(node)
                 if isinstance(node, ast.Assign) and _is_number_as_text(node.value):
-                    text = self._text(filename, node.value)
-                    texts.update((id(target), text) for target in node.targets)
-        return texts[id(sets[0])] if sets and all(id(each) in texts for each in sets) else None
+                    texts |= dict.fromkeys(node.targets, self._text(filename, node.value))
+        return texts[sets[0]] if sets and all(each in texts for each in sets) else None
 
     def returned_text(self, value: ast.expr, numbers: Collection[str]) -> list[tuple[str, str, SourceLocation]]:
         """Return the numbers of what transformed code returns for which the one ``return`` of the function has text."""
@@ -143,7 +140,7 @@ class _Traced:
                    if isinstance(each, ast.Return) and each.lineno in lines]
         if len(returns) != 1 or returns[0] is None:
             return []
-        found, written = _items(value), _items(returns[0])
+        found, written = (each.elts if isinstance(each, ast.Tuple) else [each] for each in (value, returns[0]))
         return [(number, *self._text(where.filename, text)) for one, text in zip(found, written)
                 if len(found) == len(written) and _is_number_as_text(text) and (number := _place(one)) in numbers]
 
@@ -196,7 +193,3 @@ def _handed_on(
 def _is_number_as_text(node: ast.expr) -> bool:
     """Return whether an expression is an f-string of one value and nothing else."""
     return isinstance(node, ast.JoinedStr) and len(node.values) == 1 and isinstance(node.values[0], ast.FormattedValue)
-
-
-def _items(node: ast.expr) -> list[ast.expr]:
-    return node.elts if isinstance(node, ast.Tuple) else [node]

@@ -89,7 +89,10 @@ class RunIndex:
             pairs = (of_compilation.get(compilation.compile_id.key),
                      *of_frame.get(compilation.compile_id.frame_key, ()),
                      place and of_code.get((compilation.function, place.filename, place.line)))
-            pair = next((pair for pair in pairs if pair and _same_function(pair[1], compilation)), None)
+            meant = compilation.user_function  # (several functions can share a wrapper)
+            pair = next((pair for pair in pairs if pair and (
+                meant is None or not (meant.wrappers or pair[1].wrappers)
+                or (meant.name, meant.location) == (pair[1].title, pair[1].location))), None)
             if pair:
                 summary = summaries.setdefault(id(pair[0]), FunctionSummary.from_function(pair[0]))
             else:
@@ -128,8 +131,7 @@ class RunIndex:
 
     def entry(self, compilation: Compilation) -> CacheEntry | None:
         """Return the cache entry that a compilation made."""
-        pair = self.entries.get(compilation.compile_id.key)
-        return pair[1] if pair else None
+        return self.entries.get(compilation.compile_id.key, (None, None))[1]
 
     def resume_names(self, compilation: Compilation) -> tuple[str, ...]:
         """Return the names of resume functions that the code of a compilation calls."""
@@ -174,19 +176,17 @@ class RunIndex:
         """Return the branch that a resume function continues; ``None`` where it continues none, and of a function."""
         if not resumed_function(compilation.function):
             return None
-        frame = self.frame_of(compilation) or self._frame_without_code(compilation)
-        return frame.branch if frame is not None else None
+        if (frame := self.frame_of(compilation)) is not None:
+            return frame.branch
+        # (Of one that was given up: where only one frame can be meant, of two branches.)
+        frames = _only_asked([each for each in self.frames.values() if not each.entries and each.may_be_of(
+            compilation.function, compilation.location)])
+        return frames[0].branch if len(frames) == 1 else None
 
     def frame_of(self, compilation: Compilation) -> Frame | None:
         """Return the frame that it compiled, as far as any compilation of it gave code."""
         known = self.entries.get(compilation.compile_id.key)
         return known[0] if known else self._frames_by_number.get(compilation.compile_id.frame_key)
-
-    def _frame_without_code(self, compilation: Compilation) -> Frame | None:
-        """Return the frame of a resume function that was given up, where only one can be meant (of two branches)."""
-        frames = _only_asked([frame for frame in self.frames.values() if not frame.entries and frame.may_be_of(
-            compilation.function, compilation.location)])
-        return frames[0] if len(frames) == 1 else None
 
     @cached_property
     def _frames_by_number(self) -> dict[tuple[int, int], Frame]:
@@ -256,7 +256,11 @@ class RunIndex:
         elif "there" in change.was:
             change = replace(change, was=self._expected(change))
         if not change.now and change.before and is_literal(change.before):
-            now = self._value(compilation.compile_id, change.subject) or self._opened_at(compilation, change.subject)
+            names = self.stack_names(compilation)
+            # (else the number that it was when the compilation left it open)
+            now = self._value(compilation.compile_id, change.subject) or next((
+                each.value for each in compilation.symbols if each.kind == "created" and is_literal(each.value)
+                and change.subject in sources_in_words(each.source, names)), "")
             if now not in ("", change.before):
                 change = replace(change, now=now)
         if change.subject != "len(kwargs)" or not (change.now.isdigit() and change.was[0].isdigit()):
@@ -301,12 +305,6 @@ class RunIndex:
         fact = version.facts.get(subject) if version is not None else None
         return fact.text if fact is not None and fact.kind == "value" else ""
 
-    def _opened_at(self, compilation: Compilation, subject: str) -> str:
-        """Return the number that something was when a compilation left it open; ``""`` where it did not."""
-        names = self.stack_names(compilation)
-        return next((each.value for each in compilation.symbols if each.kind == "created" and is_literal(each.value)
-                     and subject in sources_in_words(each.source, names)), "")
-
     # --- versions ---------------------------------------------------------------------------------
     def version(self, compilation: Compilation) -> Version | None:
         """Return the version that was compiled, with its guards; ``None`` where none was."""
@@ -319,8 +317,7 @@ class RunIndex:
 
     def versions_beside(self, compilation: Compilation) -> Sequence[Version]:
         """Return all versions of the frame that was compiled, in the order in which they were compiled."""
-        frame = self.frame_of(compilation)
-        return self._versions_of(frame) if frame is not None else ()
+        return self._versions_of(frame) if (frame := self.frame_of(compilation)) is not None else ()
 
     def _versions_of(self, frame: Frame) -> Sequence[Version]:
         if id(frame) not in self._versions:
@@ -353,14 +350,15 @@ class RunIndex:
 
     def new_in_each(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return what each of several versions wants another value of than all before it, besides what failed."""
-        found = [[other.subject for other in self._others(each) if self._is_new(new, other.subject)]
+        def is_new(new: Version, subject: str) -> bool:
+            known = [each.facts.get(subject) for each in self._versions_of(new.frame)[: new.number + 1]
+                     if not each.failed]
+            texts = [each.text for each in known if each is not None and each.kind == "value"]
+            return len(texts) == len(known) and texts.index(texts[-1]) == len(texts) - 1
+
+        found = [[other.subject for other in self._others(each) if is_new(new, other.subject)]
                  for each in compilations if (new := self.version(each)) is not None]
         return [each for each in found[0] if all(each in others for others in found)] if len(found) > 1 else []
-
-    def _is_new(self, new: Version, subject: str) -> bool:
-        known = [each.facts.get(subject) for each in self._versions_of(new.frame)[: new.number + 1] if not each.failed]
-        texts = [each.text for each in known if each is not None and each.kind == "value"]
-        return len(texts) == len(known) and texts.index(texts[-1]) == len(texts) - 1
 
     def range_of(self, compilation: Compilation, source: str) -> Interval:
         """Return the range that the guards of the compiled code leave for something open."""
@@ -450,10 +448,3 @@ class RunIndex:
 def _only_asked(frames: list[Frame]) -> list[Frame]:
     """Return those of the frames that torch was asked to compile; all where it is not known of any."""
     return [frame for frame in frames if frame.asked] or frames
-
-
-def _same_function(frame: Frame, compilation: Compilation) -> bool:
-    """Return whether a compilation is of what the user means by a frame: several functions can share a wrapper."""
-    meant = compilation.user_function
-    return meant is None or not (meant.wrappers or frame.wrappers) or (meant.name, meant.location) == (
-        frame.title, frame.location)

@@ -30,32 +30,25 @@ MOST = 3
 def verdict(run: RunIndex) -> list[str]:
     """Return the sentences, the weightiest first; none where all that was requested was compiled."""
     wrapped = _wrapped(run)
-    lines = list(wrapped)
     units = [_without_wrapper(run, summary) for summary in run.summaries if is_outermost(summary)]
     units += [summary for summary in run.inner
               if not summary.done and any(map(break_given_up_at, summary.compilations))]
-    for summary in {id(summary): summary for summary in units}.values():
-        lines += _unit_lines(run, summary)
+    of_units = [line for summary in {id(summary): summary for summary in units}.values()
+                for line in _unit_lines(run, summary)]
     rests = {f"{why_plain(run, each)}.": each for summary in run.summaries for each in _lost_rests(summary)}
     failed = [line for line, each in rests.items() if each.outcome == "failed"]
-    failed += _failed_exports(run)
-    lines = list(dict.fromkeys([*failed, *lines, *rests]))  # (A failed compilation mostly ends the call.)
+    failed += (f"{code(graph.name)} at {code(run.short_place(graph.call))} was not exported: {code(issue.subject)}: "
+               f"{prose(issue.outcome, 300)}" + "." * (not issue.outcome.endswith((".", "!")))
+               for graph in run.capture.graphs if graph.call is not None
+               for issue in graph.issues if issue.kind == "failed")
+    lines = list(dict.fromkeys([*failed, *wrapped, *of_units, *rests]))  # (A failed compilation mostly ends the call.)
     if _made_nothing(run) and not wrapped:
-        lines = [f"Nothing of your program was compiled. {line}" if not number else line
-                 for number, line in enumerate(lines)] or [
+        lines[:1] = [f"Nothing of your program was compiled. {lines[0]}" if lines else
                      "Torch compiled no function in this run." if run.graphs else "Torch made no graph in this run."]
-    if len(lines) > MOST:
-        rest = len(lines) - MOST
-        lines = [*lines[:MOST], f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, "
-                                "too."]
+    rest = len(lines) - MOST
+    if rest > 0:
+        lines[MOST:] = [f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, too."]
     return [*wrong_results(run.capture.notes), *_numbers_for_text(run), *lines]
-
-
-def _failed_exports(run: RunIndex) -> list[str]:
-    return [f"{code(graph.name)} at {code(run.short_place(graph.call))} was not exported: {code(issue.subject)}: "
-            f"{prose(issue.outcome, 300)}" + "." * (not issue.outcome.endswith((".", "!")))
-            for graph in run.capture.graphs if graph.call is not None
-            for issue in graph.issues if issue.kind == "failed"]
 
 
 def _numbers_for_text(run: RunIndex) -> list[str]:
@@ -85,16 +78,12 @@ def _made_nothing(run: RunIndex) -> bool:
 
 def is_outermost(summary: FunctionSummary) -> bool:
     """Return whether the program requested a summary's compilation, rather than that a compiled function calls it."""
-    return any(_is_asked_for(compilation) for compilation in summary.compilations)
-
-
-def _is_asked_for(compilation: Compilation) -> bool:
-    if resumed_function(compilation.function):
-        return False
-    files = [place.filename for place in reversed(compilation.stack)]
-    if not knows_callers(files):
-        return compilation.compile_id.frame == 0
-    return enters_compiled_code(files)
+    for compilation in summary.compilations:
+        files = [place.filename for place in reversed(compilation.stack)]
+        if not resumed_function(compilation.function) and (
+                enters_compiled_code(files) if knows_callers(files) else compilation.compile_id.frame == 0):
+            return True
+    return False
 
 
 def break_given_up_at(compilation: Compilation) -> GraphBreak | None:
@@ -104,24 +93,24 @@ def break_given_up_at(compilation: Compilation) -> GraphBreak | None:
 
 def _lost(compilations: Iterable[Compilation]) -> list[Compilation]:
     lost = [c for c in compilations if c.outcome in LOST]
-    return [] if lost and is_library(lost[0].location.filename if lost[0].location else "") else lost
+    return [] if lost and lost[0].location and is_library(lost[0].location.filename) else lost
 
 
 # --- one function -------------------------------------------------------------------------------------
 def _unit_lines(run: RunIndex, summary: FunctionSummary) -> list[str]:
     from_beginning = [c for c in summary.compilations if not resumed_function(c.function)]
-    lost = _lost(from_beginning)
     below = compiled_below(run, summary)
     compiled = f" What it calls is compiled by itself: {below}." if below else ""
-    if lost:
+    if lost := _lost(from_beginning):
         compiled *= lost[0].outcome != "limit"
         return [f"{why_plain(run, lost[0])}.{compiled}{since_then(run, lost[0])}"]
-    if summary.done and not any(run.graph_names(c) for c in summary.compilations) and not wrappers_of(run, summary):
-        broken = next(((b, c) for c in from_beginning for b in c.breaks), None)
-        if broken is not None and run.knows_code(broken[1]):
-            where = _at(run, broken[0].location, broken[1])
-            return [f"No graph was made of {code(summary.title)}: {where} breaks the graph.{compiled}"]
-    return []
+    breaks = [(broken, c) for c in from_beginning for broken in c.breaks]
+    if not breaks or not summary.done or any(run.graph_names(c) for c in summary.compilations) or all(
+            wrapper_of(c, broken) for c in summary.compilations for broken in c.breaks):
+        return []
+    broken, compilation = breaks[0]
+    return [f"No graph was made of {code(summary.title)}: {_at(run, broken.location, compilation)} breaks the graph."
+            f"{compiled}"] if run.knows_code(compilation) else []
 
 
 def _without_wrapper(run: RunIndex, summary: FunctionSummary) -> FunctionSummary:
@@ -256,9 +245,7 @@ def compiled_below(run: RunIndex, summary: FunctionSummary, lost: Compilation | 
     return ", ".join(names[:3]) + (f" and {count(len(names) - 3, 'other')}" if len(names) > 3 else "")
 
 
-def _is_called_by(
-    run: RunIndex, summary: FunctionSummary, compilation: Compilation, lost: Compilation | None = None,
-) -> bool:
+def _is_called_by(run: RunIndex, summary: FunctionSummary, compilation: Compilation, lost: Compilation | None) -> bool:
     """Return whether what was compiled was called by a function, or by what that calls.
 
     Where ``lost`` is of a resume function of it, what was called before the break does not count.
@@ -296,12 +283,6 @@ def compiled_in(run: RunIndex, wrapper: str) -> list[FunctionSummary]:
     """Return the functions with graphs that torch's wrapper around a user's module calls."""
     return [summary for summary in run.summaries if any(run.graph_names(c) for c in summary.done)
             and any(wrapper_class(place.filename) == wrapper for c in summary.done for place in c.stack)]
-
-
-def wrappers_of(run: RunIndex, summary: FunctionSummary) -> list[str]:
-    """Return the wrappers that all breaks of a function are in."""
-    names = [wrapper_of(c, broken) for c in summary.compilations for broken in c.breaks]
-    return list(dict.fromkeys(names)) if all(names) else []
 
 
 def _wrapped(run: RunIndex) -> list[str]:

@@ -20,8 +20,8 @@ from ...records.model import Capture, Compilation, CompiledGraph, SourceLocation
 from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
 from ...torch_text.met import in_order
-from ..budgets import Budget, Judgement, Result, sentences
-from ..diff.difference import Difference, FunctionDifference, Number, items
+from ..budgets import Budget, Judgement, sentences
+from ..diff.difference import Difference, Number, items
 from ..findings import Finding, Totals, findings, is_lost, seconds_by_phase
 from ..formatting import NOT_LOST, is_from_file, without_frame
 from ..function_summary import arguments_of
@@ -73,21 +73,17 @@ def seconds(value: float) -> float:
 # --- ``depyf check --json`` --------------------------------------------------------------------------
 def check_document(judgement: Judgement, path: str) -> dict[str, Any]:
     """Return the judgement, budget by budget."""
+    by_budget = fold(judgement.results, lambda each: each.budget)
     return {
         **head("check"), "path": path, "within": judgement.within,
-        "budgets": [_budget(budget, results)
-                    for budget, results in fold(judgement.results, lambda each: each.budget).items()],
+        "budgets": [{
+            "kind": budget.kind, "limit": _number(budget, budget.limit), "function": budget.function or None,
+            "within": all(result.within for result in results), "results": [
+                {"rank": rank_of(result.folder), "function": result.function or None,
+                 "amount": _number(budget, result.amount), "within": result.within,
+                 "findings": [{**finding(each), "amount": _number(budget, each.amount)} for each in result.findings]}
+                for result in results]} for budget, results in by_budget.items()],
         "sentences": sentences(judgement), "notes": list(judgement.notes)}
-
-
-def _budget(budget: Budget, results: list[Result]) -> dict[str, Any]:
-    return {
-        "kind": budget.kind, "limit": _number(budget, budget.limit), "function": budget.function or None,
-        "within": all(result.within for result in results), "results": [
-            {"rank": rank_of(result.folder), "function": result.function or None,
-             "amount": _number(budget, result.amount), "within": result.within,
-             "findings": [{**finding(each), "amount": _number(budget, each.amount)} for each in result.findings]}
-            for result in results]}
 
 
 def _number(budget: Budget, value: float) -> float:
@@ -102,20 +98,14 @@ def diff_document(differences: Mapping[str, Difference], paths: tuple[str, str],
         **head("diff"), "before": paths[0], "after": paths[1],
         "different": any(differences.values()) or any(alone),
         "only_before": [rank_of(folder) for folder in alone[0]], "only_after": [rank_of(folder) for folder in alone[1]],
-        "runs": [_run_of_diff(folder, each) for folder, each in differences.items()]}
-
-
-def _run_of_diff(folder: str, result: Difference) -> dict[str, Any]:
-    return {
-        "rank": rank_of(folder), "different": bool(result), "remarks": [unmarked(line) for line in result.head],
-        "numbers": _numbers(result.numbers), "functions": [_function(each) for each in result.changed],
-        "times": [{"part": name, "before": seconds(before), "after": seconds(after)}
-                  for name, before, after in result.times]}
-
-
-def _function(changed: FunctionDifference) -> dict[str, Any]:
-    return {"name": changed.name, "place": place(changed.location), "state": changed.state,
-            "numbers": _numbers(changed.numbers), "changes": [_change(item) for item in items(changed.lines)]}
+        "runs": [{
+            "rank": rank_of(folder), "different": bool(result), "remarks": [unmarked(line) for line in result.head],
+            "numbers": _numbers(result.numbers), "functions": [{
+                "name": changed.name, "place": place(changed.location), "state": changed.state,
+                "numbers": _numbers(changed.numbers), "changes": [_change(item) for item in items(changed.lines)]}
+                for changed in result.changed],
+            "times": [{"part": name, "before": seconds(before), "after": seconds(after)}
+                      for name, before, after in result.times]} for folder, result in differences.items()]}
 
 
 def _change(item: Sequence[str]) -> dict[str, Any]:
