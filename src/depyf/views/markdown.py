@@ -173,10 +173,9 @@ def each_once(texts: Iterable[str]) -> list[str]:
 
 
 # --- Blocks ------------------------------------------------------------------------------------------
-_HEADING = re.compile(r"(#{1,6}) +(.*)")
-_FENCE = re.compile(r"(`{3,})[^`]*$")
-_RULE = re.compile(r"\|(?:---\|)+$")
-_BULLET = "* "
+#: What the first line of a block is, else a paragraph's: a table has a second line, ``|---|---|``.
+_BEGINS = re.compile(
+    r"(?P<level>#{1,6}) +(?P<title>.*)|(?P<fence>`{3,})[^`]*$|(?P<bullet>\* )|(?P<table>\|.*\n\|(---\|)+$)")
 _CELL_ENDS = re.compile(r"(?<!\\)\|")
 
 
@@ -224,42 +223,35 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
     """Yield the blocks of a text."""
     at = 0
     while at < len(lines):
-        line = lines[at]
-        heading, fence = _HEADING.match(line), _FENCE.match(line)
-        end = at + 1
-        if heading is not None:
-            yield Heading(len(heading[1]), heading[2].strip())
-        elif fence is not None:
-            while end < len(lines) and lines[end].rstrip() != fence[1]:
+        begin, end = _beginning(lines, at), at + 1
+        if begin is not None and begin["level"]:
+            yield Heading(len(begin["level"]), begin["title"].strip())
+        elif begin is not None and begin["fence"]:
+            while end < len(lines) and lines[end].rstrip() != begin["fence"]:
                 end += 1
             yield CodeBlock(tuple(lines[at + 1 : end]))
             end += 1
-        elif _begins_table(lines, at):
+        elif begin is not None and begin["table"]:
             end += 1
             while end < len(lines) and lines[end].startswith("|"):
                 end += 1
-            yield Table(_cells(line), tuple(map(_cells, lines[at + 2 : end])))
-        elif line.startswith(_BULLET):
+            yield Table(_cells(lines[at]), tuple(map(_cells, lines[at + 2 : end])))
+        elif begin is not None:
             items: list[tuple[Block, ...]] = []
-            while at < len(lines) and lines[at].startswith(_BULLET):
+            while at < len(lines) and lines[at].startswith("* "):
                 end = _end_of_item(lines, at)
-                items.append(tuple(blocks([lines[at][2:], *(inner[2:] for inner in lines[at + 1 : end])])))
+                items.append(tuple(blocks([inner[2:] for inner in lines[at:end]])))
                 at = end
             yield Bullets(tuple(items))
-        elif line.strip():
-            while end < len(lines) and lines[end].strip() and not _begins_block(lines, end):
+        elif lines[at].strip():
+            while end < len(lines) and lines[end].strip() and not _beginning(lines, end):
                 end += 1
             yield Paragraph(" ".join(part.strip() for part in lines[at:end]))
         at = end
 
 
-def _begins_block(lines: Sequence[str], at: int) -> bool:
-    line = lines[at]
-    return line.startswith(_BULLET) or bool(_HEADING.match(line) or _FENCE.match(line)) or _begins_table(lines, at)
-
-
-def _begins_table(lines: Sequence[str], at: int) -> bool:
-    return lines[at].startswith("|") and at + 1 < len(lines) and bool(_RULE.match(lines[at + 1]))
+def _beginning(lines: Sequence[str], at: int) -> re.Match[str] | None:
+    return _BEGINS.match("\n".join(lines[at : at + 2 if lines[at].startswith("|") else at + 1]))
 
 
 def _end_of_item(lines: Sequence[str], at: int) -> int:
@@ -268,11 +260,9 @@ def _end_of_item(lines: Sequence[str], at: int) -> int:
     while end < len(lines) and (lines[end].startswith("  ") or not lines[end].strip()):
         end += 1
         last = end if lines[end - 1].strip() else last
-    following = end < len(lines) and lines[end].startswith(_BULLET)
-    return end if following else last
+    return end if end < len(lines) and lines[end].startswith("* ") else last
 
 
 def _cells(line: str) -> tuple[str, ...]:
-    inner = line.strip().removeprefix("|")
-    parts = _CELL_ENDS.split(inner)
+    parts = _CELL_ENDS.split(line.strip().removeprefix("|"))
     return tuple(part.strip().replace("\\|", "|") for part in parts[:-1])
