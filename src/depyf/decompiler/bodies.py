@@ -7,7 +7,7 @@ Names and cells of a class and the stores of annotations go; docstrings, ``from 
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -47,15 +47,20 @@ class Unfinished:
 def drop_annotation_stores(body: Unfinished) -> None:
     """Drop the statements by which 3.14 stores annotations."""
     if body.scope.annotates and body.scope.code.version >= (3, 14):
-        body.statements = [stmt for stmt in body.statements if not _makes_annotations(stmt)]
+        named = [(stmt, *deferred.assignment(stmt)) for stmt in body.statements]
+        body.statements = [stmt for stmt, name, value in named if not isinstance(stmt, AnnotateDefinition) and not (
+            name == deferred.CONDITIONAL and isinstance(value, ast.Set) and not value.elts)]  # (no source says that)
 
 
 def strip_preamble(body: Unfinished) -> None:
     """Drop the names and cells that the compiler stores in a class; make an expression of the docstring's store."""
+    statements = body.statements
     if body.scope.kind == "class":
-        body.statements = _class_body(body.scope, body.statements)
-    elif body.scope.kind == "module":
-        _show_docstring(body.statements)
+        body.statements = _class_body(body.scope, statements)
+    elif body.scope.kind == "module" and statements:
+        name, value = deferred.assignment(statements[0])
+        if name == "__doc__" and _is_text(value):
+            statements[0] = ast.Expr(value)
 
 
 def place_annotations(body: Unfinished) -> None:
@@ -69,19 +74,19 @@ def declare(body: Unfinished) -> None:
     """Put the docstring and the declarations at the beginning, after the docstring and future imports of a module."""
     scope, statements = body.scope, body.statements
     head: list[ast.stmt] = []
-    is_shown = scope.kind == "function" and not scope.options.is_readable(scope.code)
-    if is_shown and scope.code.docstring is not None:
-        head.append(ast.Expr(ast.Constant(scope.code.docstring)))
+    docstring = scope.code.docstring if scope.kind == "function" else None
+    if docstring is not None and not scope.options.is_readable(scope.code):
+        head.append(ast.Expr(ast.Constant(docstring)))
     head += declarations(scope) + _dead_annotation(scope, statements)
     at = 0
-    while scope.kind in ("class", "module") and at < len(statements) and _comes_first(statements[at]):
-        at += 1
+    if scope.kind in ("class", "module"):
+        while at < len(statements):
+            match statements[at]:
+                case ast.Expr(ast.Constant()) | ast.ImportFrom(module="__future__"):
+                    at += 1
+                case _:
+                    break
     statements[at:at] = head
-
-
-def _comes_first(stmt: ast.stmt) -> bool:
-    return (isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant)
-            or isinstance(stmt, ast.ImportFrom) and stmt.module == "__future__")
 
 
 def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -123,26 +128,11 @@ def _stored_by_compiler(code: Code, name: str, value: ast.expr | None, index: in
     return name == "__classcell__" and isinstance(value, ast.Name) and is_last
 
 
-def _show_docstring(body: list[ast.stmt]) -> None:
-    """Write ``__doc__ = "..."`` at the beginning of a module as a docstring."""
-    name, value = deferred.assignment(body[0]) if body else ("", None)
-    if name == "__doc__" and _is_text(value):
-        body[0] = ast.Expr(value)
-
-
 def future_imports(scope: CodeScope) -> list[ast.stmt]:
     """Return the ``from __future__`` import of a module, for a text that does not begin with the module's own."""
     if scope.kind != "module" or not scope.code.flags & CO_FUTURE_ANNOTATIONS:
         return []
     return [ast.ImportFrom("__future__", [ast.alias("annotations", None)], 0)]
-
-
-def _makes_annotations(stmt: ast.stmt) -> bool:
-    """Return whether the compiler wrote a statement to store annotations (3.14)."""
-    if isinstance(stmt, AnnotateDefinition):
-        return True
-    name, value = deferred.assignment(stmt)
-    return name == deferred.CONDITIONAL and isinstance(value, ast.Set) and not value.elts  # (no source says that)
 
 
 def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -235,7 +225,11 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
     graph = scope.options.graph(code)
     shown = program.ops if graph is None else [op for block in graph.blocks.values() for op in block.ops]
     uses = _Uses(code, shown)
-    unread = _unread(code, program, uses)
+    # Variables from outside of which the compiler dropped every use (no ``nonlocal``: it could be a type parameter).
+    read = {op.arg for op in program.ops if op.kind in _READS_CELL} if code.freevars else set()
+    unread = [n for n in code.freevars if n not in read and n not in uses.nonlocals and n.isidentifier()]
+    if "__class__" in unread and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
+        unread.remove("__class__")  # ``super`` alone makes it a free variable
     uses.globals.update(_declared_global(scope, program, shown, uses.loaded))
     if scope.kind == "function" and code.holds_code:
         for op in _bound_by_comprehensions(shown):
@@ -243,48 +237,39 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
                 uses.globals[op.arg] = None
             elif op.arg in code.freevars and op.arg not in uses.own:
                 uses.nonlocals[op.arg] = None
-    out: list[ast.stmt] = []
     if scope.kind == "module" and uses.globals:
-        for name in _declared_inside(scope, uses.globals):
-            del uses.globals[name]
+        # (Functions in a module that declare a name as global make it global in all of the module: symtable.c.)
+        inner = [each for each in inside(code) if scope.options.tiers.of(each) is not Tier.DISPATCH]
+        for op in (op for each in inner if not uses.globals.keys().isdisjoint(each.names)
+                   for op in canonicalise(each).ops if op.kind in (o.STORE_GLOBAL, o.DELETE_GLOBAL)):
+            uses.globals.pop(op.arg, None)
+    out: list[ast.stmt] = []
     # (the others go through ``globals()``)
     if uses.globals and (declared := [scope.plain_name(n) for n in uses.globals if is_name(n)]):
         out.append(ast.Global(declared))
     if uses.nonlocals:
         out.append(ast.Nonlocal([scope.plain_name(n) for n in uses.nonlocals]))
-    dead = [] if scope.options.is_readable(code) else _dead(scope, program, shown, uses, unread)
+    # Names, what captured them, or a yield, whose only statement the compiler has dropped.
+    dead: list[ast.stmt] = []
+    if not scope.options.is_readable(code):
+        dead += [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
+        if scope.kind == "function":
+            dead += _lost_in_function(scope, shown, uses) + _dead_closures(scope, shown)
+            if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
+                dead.append(ast.Expr(ast.Yield(None)))
+        elif scope.kind == "class":
+            # Names that it looks up as its own, though a function around it has such a variable.
+            reached = [op for block in build(program).blocks.values() for op in block.ops]
+            bound = {op.arg for op in reached if op.kind in ("STORE_NAME", "DELETE_NAME")}
+            own = dict.fromkeys(op.arg for op in program.ops if op.kind == "LOAD_NAME")
+            dead += _bound(scope, [n for n in own if n not in bound and _enclosing_local(scope, n)])
     if scope.annotates and code.cellvars:
         dead += _cells_of_comprehensions(scope, program)
-    if dead:
-        # names, what captured them, or a yield, whose only statement the compiler has dropped
-        out.append(ast.If(ast.Constant(False), dead, []))
-    return out
+    return [*out, ast.If(ast.Constant(False), dead, [])] if dead else out
 
 
-def _unread(code: Code, program: Program, uses: _Uses) -> list[str]:
-    """Return the variables from outside of which the compiler has dropped every use."""
-    if not code.freevars:
-        return []
-    read = {op.arg for op in program.ops if op.kind in _READS_CELL}
-    # (no ``nonlocal``: it could be a type parameter)
-    unread = [n for n in code.freevars if n not in read and n not in uses.nonlocals and n.isidentifier()]
-    if "__class__" in unread and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
-        unread.remove("__class__")  # ``super`` alone makes it a free variable
-    return unread
-
-
-def _dead(
-    scope: CodeScope, program: Program, shown: Sequence[Op], uses: _Uses, unread: Sequence[str]
-) -> list[ast.stmt]:
-    """Return statements for what the compiler counted, and dropped."""
-    dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
-    if scope.kind == "function":
-        dead += _lost_in_function(scope, shown, uses) + _dead_closures(scope, shown)
-        if scope.code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
-            dead.append(ast.Expr(ast.Yield(None)))
-    elif scope.kind == "class":
-        dead += _own_in_class(scope, program)
-    return dead
+def _bound(scope: CodeScope, names: Iterable[str]) -> list[ast.stmt]:
+    return [ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None)) for n in names]
 
 
 def _declared_global(
@@ -297,19 +282,18 @@ def _declared_global(
             # (Code in an inlined comprehension of a class belongs to a function.)
             bound = {op.arg for op in program.ops if op.kind == "STORE_NAME"}
             names = [n for n in loaded if n not in bound and _enclosing_local(scope, n)]
-        return dict.fromkeys([*names, *_declared_for_annotations(scope.code)])
+        # Scopes of type parameters, bounds and aliases in a class see the names of the class, unless they are declared
+        # there (``analyze_name`` in symtable.c).
+        pending = [inner for inner in codes_in(scope.code) if inner.name.startswith(HIDDEN)] + lazy(scope.code)
+        for each in pending:  # (grows on the way)
+            pending += lazy(each)
+            names = [*names, *(op.arg for op in canonicalise(each).ops if op.kind == "LOAD_GLOBAL")]
+        return dict.fromkeys(names)
     if scope.kind == "module":
         return dict.fromkeys(loaded)  # names there are looked up in the namespace first
     if scope.parent is None:
         return {}
     return dict.fromkeys(n for n in loaded if _enclosing_local(scope, n))
-
-
-def _declared_inside(scope: CodeScope, names: Container[str]) -> set[str]:
-    """Return names that functions in a module declare as global, which makes them global in all of it (symtable.c)."""
-    return {op.arg for code in inside(scope.code) if scope.options.tiers.of(code) is not Tier.DISPATCH
-            and any(name in names for name in code.names) for op in canonicalise(code).ops
-            if op.kind in (o.STORE_GLOBAL, o.DELETE_GLOBAL) and op.arg in names}
 
 
 def _lost_in_function(scope: CodeScope, shown: Sequence[Op], uses: _Uses) -> list[ast.stmt]:
@@ -320,19 +304,8 @@ def _lost_in_function(scope: CodeScope, shown: Sequence[Op], uses: _Uses) -> lis
         return []
     # (A comprehension that is written as a dispatch loop is a function, whose ``nonlocal`` needs a binding here.)
     lost = lost.difference(op.arg for op in _bound_by_comprehensions(shown, scope))
-    return [
-        ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None))
-        for n in dict.fromkeys((*code.varnames, *code.cellvars)) if n in lost and n.isidentifier()
-    ]
-
-
-def _own_in_class(scope: CodeScope, program: Program) -> list[ast.stmt]:
-    """Return bindings for names that a class looks up as its own, though a function around it has such a variable."""
-    reached = [op for block in build(program).blocks.values() for op in block.ops]
-    bound = {op.arg for op in reached if op.kind in ("STORE_NAME", "DELETE_NAME")}
-    own_names = dict.fromkeys(op.arg for op in program.ops if op.kind == "LOAD_NAME")
-    return [ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None)) for n in own_names
-            if n not in bound and _enclosing_local(scope, n)]
+    variables = dict.fromkeys((*code.varnames, *code.cellvars))
+    return _bound(scope, [n for n in variables if n in lost and n.isidentifier()])
 
 
 def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stmt]:
@@ -349,23 +322,9 @@ def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stm
     ]
 
 
-def _declared_for_annotations(code: Code) -> Iterator[str]:
-    """Yield names that scopes of type parameters, bounds and aliases in a class read as globals.
-
-    Such a scope sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c).
-    """
-    pending = [inner for inner in codes_in(code) if inner.name.startswith(HIDDEN)] + lazy(code)
-    while pending:
-        current = pending.pop()
-        pending += lazy(current)
-        yield from (op.arg for op in canonicalise(current).ops if op.kind == "LOAD_GLOBAL")
-
-
 def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     """Return closures over cells that no function shares: the compiler dropped the functions that did."""
-    if not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
-        return []
-    if not scope.code.cellvars:
+    if not scope.code.cellvars or not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
         return []
     captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
     return [
@@ -377,10 +336,9 @@ def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
 def _enclosing_local(scope: CodeScope, name: str) -> bool:
     enclosing = scope.parent
     while enclosing is not None:
-        if enclosing.kind in ("function", "lambda"):
-            code = enclosing.code
-            if name in code.varnames or name in code.cellvars or name in code.freevars:
-                return True
+        code = enclosing.code
+        if enclosing.kind in ("function", "lambda") and name in (*code.varnames, *code.cellvars, *code.freevars):
+            return True
         enclosing = enclosing.parent
     return False
 
@@ -428,16 +386,11 @@ class Body:
     _facts: Evidence | None = None
 
     @property
-    def has_places(self) -> bool:
-        """True if its operations are at their places in the code, not written anew."""
-        return self.scope.has_places
-
-    @property
     def facts(self) -> Evidence:
         """The evidence of the line table on the source text; it is read at first use."""
         if self._facts is None:
             code = self.scope.code
-            self._facts = Evidence(code, self.has_places, code in self.scope.options.resuming)
+            self._facts = Evidence(code, self.scope.has_places, code in self.scope.options.resuming)
         return self._facts
 
     @property

@@ -113,11 +113,8 @@ def check_limits(program: Program) -> None:
     Raises:
         UnsupportedBytecode: it does, or a function that it makes is malformed.
     """
-    if len(program.ops) < _FEW and all(map(_is_small, program.code.consts)):
-        return
-    if all(map(_is_one, program.code.consts)) and not budgets.CONSTANTS.exceeded(len(program.ops) // 2):
-        return  # (each operation has at most one of them)
-    _Meter(program.code).size(program.code)
+    if len(program.ops) >= _FEW or not all(map(_is_small, program.code.consts)):
+        _Meter(program.code).size(program.code)
 
 
 def _is_small(value: Any) -> bool:
@@ -125,11 +122,9 @@ def _is_small(value: Any) -> bool:
     kind = type(value)
     if kind is str or kind is bytes:
         return len(value) < _SMALL * _CHARACTERS
-    if kind is int:
-        return bool(value.bit_length() < _CHARACTERS)
     if kind is tuple:
         return len(value) < _SMALL // 2 and all(map(_is_one, value))
-    return value is None or kind is bool or kind is float
+    return kind is float or _is_one(value)
 
 
 def _is_one(value: Any) -> bool:
@@ -155,6 +150,7 @@ class _Meter:
             return 1, 0, 0
         if id(value) in self.known:
             return self.known[id(value)][0]
+        is_code = isinstance(value, Code)
         if depth > _MAX_CODE_DEPTH + _MAX_CONSTANT_DEPTH:
             raise self.refused("nests too deeply to be written as source")
         own = 1
@@ -162,32 +158,28 @@ class _Meter:
             own += len(value) // _CHARACTERS
         elif isinstance(value, int):
             own += value.bit_length() // (4 * _CHARACTERS)
-        elif isinstance(value, Code):
+        elif is_code:
             own += len(canonicalise(value).ops) if is_made else len(value.bytecode) // 2
         parts = [self.size(part, made, depth + 1) for part, made in _parts(value, is_made)]
         own += len(parts)
         self.distinct += own if own > 1 else 0
-        size = self.total(value, own, parts)
-        self.known[id(value)] = size, value
-        return size
-
-    def total(self, value: Any, own: int, parts: list[_Size]) -> _Size:
         expanded = own + sum(size for size, _, _ in parts)
         container = max((depth for _, depth, _ in parts), default=0) + 1
-        nested = max((depth for _, _, depth in parts), default=0)
-        if not isinstance(value, Code) and type(value) not in _CONTAINERS:
-            return own, 0, 0
-        constants = sum(size for size, _, code in parts if not code) if isinstance(value, Code) else expanded
+        nested = max((depth for _, _, depth in parts), default=0) + is_code
+        if not is_code and type(value) not in _CONTAINERS:
+            expanded, container, nested = own, 0, 0
+        constants = sum(size for size, _, code in parts if not code) if is_code else expanded if container else 0
         if too_many := budgets.CONSTANTS.exceeded(constants // 2):  # (each counts once itself, once its place)
             raise self.refused(too_many)
-        if isinstance(value, Code):
-            container, nested = 0, nested + 1
+        if is_code:
+            container = 0
         if container > _MAX_CONSTANT_DEPTH:
             raise self.refused("a constant nests too deeply to be written as source")
         if nested > _MAX_CODE_DEPTH:
             raise self.refused("functions nest too deeply to be written as source")
-        if expanded > _ALLOWANCE + _SHARING * self.distinct:
+        if container + is_code and expanded > _ALLOWANCE + _SHARING * self.distinct:
             raise self.refused("it shares its constants so often that it would become an enormous text")
+        self.known[id(value)] = (expanded, container, nested), value
         return expanded, container, nested
 
     def refused(self, message: str) -> UnsupportedBytecode:
@@ -202,12 +194,12 @@ def _parts(value: Any, is_made: bool) -> Iterator[tuple[Any, bool]]:
         return
     made = set()
     ops = canonicalise(value).ops if is_made else []
-    for index, op in enumerate(ops):
+    for op, following in zip(ops, [*ops[1:], None]):
         if op.kind is o.BUILD_CONST_KEY_MAP:
             yield from ((key, True) for key in op.arg)
         elif op.kind is o.CONST and not isinstance(op.arg, Code):
             yield op.arg, True
-        elif op.kind is o.CONST and index + 1 < len(ops) and ops[index + 1].kind is o.MAKE_FUNCTION:
+        elif op.kind is o.CONST and following is not None and following.kind is o.MAKE_FUNCTION:
             made.add(op.arg)
             yield op.arg, True
     yield from ((const, False) for const in value.consts if isinstance(const, Code) and const not in made)
@@ -235,13 +227,12 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
     Raises:
         UnsupportedBytecode: its constants nest too deeply or are too large.
     """
-    named, names, _ = _name_constants(program)
-    return named, names
+    return _name_constants(program)[:2]
 
 
 def constant_values(code: CodeType) -> dict[str, Any]:
     """Return ``{name: object}`` of the constants of a code object; for a cell a :class:`CellOf`."""
-    _, _, values = _name_constants(canonicalise(Code.of(code)))
+    values = _name_constants(canonicalise(Code.of(code)))[2]
     return {name: value.origin if isinstance(value, Code) else value for name, value in values.items()}
 
 
@@ -265,32 +256,27 @@ def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str
             continue
         if ops is program.ops:
             ops = list(ops)
-        if op.kind is o.LOAD_CLOSURE:
-            if not _builds_closure(program.ops, index):
-                name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"
-                names[name] = f"the cell of the variable {op.arg}"
-                cells[name] = CellOf(op.arg)
-                ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
-            continue
         value = op.arg
-        if isinstance(value, Code):
-            following = ops[index + 1] if index + 1 < len(ops) else None
-            if following is not None and following.kind is o.MAKE_FUNCTION:
+        following = ops[index + 1] if index + 1 < len(ops) else Op("")
+        if op.kind is o.LOAD_CLOSURE:
+            if builds_closure(ops, index) or (
+                    following.kind in (o.LOAD_ATTR, o.STORE_ATTR) and following.arg == "cell_contents"):
                 continue
-        elif type(value) is slice:
-            # Only a subscript has a form for it.
-            if is_literal(value) and _subscripts(ops, index):
-                continue
-        elif is_literal(value):
+            name = f"{CONSTANT_PREFIX}cell_of_{value}"
+            names[name] = f"the cell of the variable {value}"
+            cells[name] = CellOf(value)
+        elif isinstance(value, Code) and following.kind is o.MAKE_FUNCTION or is_literal(value) and (
+                type(value) is not slice or _subscripts(ops, index)):  # (Only a subscript has a form for a slice.)
             continue
-        name = next((n for n, v in known.items() if v is value), "")
-        if not name:
-            described = _described(value)
-            name = meanings.get(described.meaning, "") or f"{CONSTANT_PREFIX}{len(known)}_{described.kind}"
-            if described.meaning:
-                meanings[described.meaning] = name
-            known.setdefault(name, value)
-            names[name] = described.text
+        else:
+            name = next((n for n, v in known.items() if v is value), "")
+            if not name:
+                described = _described(value)
+                name = meanings.get(described.meaning, "") or f"{CONSTANT_PREFIX}{len(known)}_{described.kind}"
+                if described.meaning:
+                    meanings[described.meaning] = name
+                known.setdefault(name, value)
+                names[name] = described.text
         ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
     if not names:
         return program, {}, {}
@@ -315,14 +301,6 @@ def _subscripts(ops: list[Op], index: int) -> bool:
         if op.kind in NO_FALL_THROUGH:
             break
     return False
-
-
-def _builds_closure(ops: list[Op], index: int) -> bool:
-    """Return whether a cell goes into a closure next, or is used through ``cell_contents``."""
-    after = ops[index + 1 : index + 2]
-    if after and after[0].kind in (o.LOAD_ATTR, o.STORE_ATTR) and after[0].arg == "cell_contents":
-        return True
-    return builds_closure(ops, index)
 
 
 def _described(value: Any) -> ObjectConstant:

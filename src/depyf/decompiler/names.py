@@ -125,7 +125,7 @@ def renamed(code: Code, escapes: bool = True) -> Renamed:
     outside: set[str] = set()
     for each, mangles in tree:
         for name in (*each.varnames, *each.cellvars, *each.freevars):
-            if (mangles or not is_name(name)) and name not in wrong and not can_be_a_variable(name, mangles):
+            if (mangles or not is_name(name)) and name not in wrong and not _can_be_a_variable(name, mangles):
                 wrong[name] = None
         outside.update(name for name in each.names if not is_name(name) and name not in ("", "*", "__debug__"))
     if outside:
@@ -136,7 +136,13 @@ def renamed(code: Code, escapes: bool = True) -> Renamed:
     result = Renamed(code, _new_names(wrong, taken), _new_names(sorted(outside), taken))
     views: dict[Code, Code] = {}
     for each, _ in tree:
-        _rename(each, result, views)
+        new: dict[str, Any] = {field: tuple(result.names.get(name, name) for name in getattr(each, field))
+                               for field in ("varnames", "cellvars", "freevars")}
+        new["names"] = tuple(result.escaped.get(name, name) for name in each.names)
+        new["consts"] = tuple(views[c] if isinstance(c, Code) else c for c in each.consts)
+        same = all(a is b for a, b in zip(new["consts"], each.consts)) and all(
+            values == getattr(each, field) for field, values in new.items() if field != "consts")
+        views[each] = each if same else replace(each, **new)
     result.code = views[code]
     return result
 
@@ -170,7 +176,7 @@ def _can_be_escaped(names: set[str], tree: Sequence[Code]) -> set[str]:
     return result
 
 
-def can_be_a_variable(name: str, mangles: bool = False) -> bool:
+def _can_be_a_variable(name: str, mangles: bool) -> bool:
     """Return whether a variable can be written under its name, or is one of the compiler's (``.0``, ``.type_params``).
 
     ``mangles``: it is in a class. (The compiler's get names from :func:`legal`.)
@@ -194,17 +200,3 @@ def _tree(code: Code) -> list[tuple[Code, bool]]:
         else:
             done[pending.pop()] = None
     return list(done)
-
-
-def _rename(code: Code, new_names: Renamed, views: dict[Code, Code]) -> None:
-    def changed(given: tuple[str, ...], names: dict[str, str]) -> tuple[str, ...]:
-        return tuple(names.get(name, name) for name in given)
-
-    consts: tuple[Any, ...] = tuple(views[c] if isinstance(c, Code) else c for c in code.consts)
-    variables = new_names.names
-    new = replace(code, varnames=changed(code.varnames, variables), cellvars=changed(code.cellvars, variables),
-                  freevars=changed(code.freevars, variables), names=changed(code.names, new_names.escaped),
-                  consts=consts)
-    same = all(getattr(new, field) == getattr(code, field) for field in ("varnames", "cellvars", "freevars", "names")) \
-        and all(a is b for a, b in zip(consts, code.consts))
-    views[code] = code if same else new

@@ -276,7 +276,7 @@ _COMMA = 3
 
 def join_statements(body: Body) -> None:
     """Join the statements of a body that were written as one."""
-    if body.has_places and not _JOINED.isdisjoint(body.cfg.present):
+    if body.scope.has_places and not _JOINED.isdisjoint(body.cfg.present):
         _join(body.statements, body.scope.code)
 
 
