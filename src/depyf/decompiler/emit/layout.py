@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,17 +42,20 @@ def _broken_lines(text: str, width: int) -> str:
         statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # (it is too deep, or of a later Python)
         return text
-    for statement in sorted(statements, key=_line, reverse=True):  # (those before it keep their lines)
+    for statement in sorted(statements, key=lambda each: -each.lineno):  # (those before it keep their lines)
+        at, indent = statement.lineno - 1, statement.col_offset
+        head = lines[at]
         if isinstance(statement, SCOPES):
-            head = lines[statement.lineno - 1]
             if len(head) > width and head.endswith(":") and not getattr(statement, "type_params", None):
-                lines[statement.lineno - 1 : statement.lineno] = _head_of_definition(statement, width)
+                lines[at : at + 1] = _head_of_definition(statement, width)
             for decorator in reversed(statement.decorator_list):
-                _break(decorator, statement.col_offset, width, lines)
+                _break(decorator, indent, width, lines)
         elif (expression := _breakable(statement, width)) is not None:
-            _break(expression, statement.col_offset, width, lines)
-        elif isinstance(statement, ast.ImportFrom):
-            _break_import(statement, width, lines)
+            _break(expression, indent, width, lines)
+        elif isinstance(statement, ast.ImportFrom) and len(head) > width:
+            start, _, names = head.partition(" import ")
+            names_broken = _filled(names.split(", "), indent + 4, width)
+            lines[at : at + 1] = [f"{start} import (", *names_broken, f"{' ' * indent})"]
     return "\n".join(lines) + "\n"
 
 
@@ -61,10 +64,6 @@ def with_short_lines(decompiled: Decompiled) -> Decompiled:
     text = _broken_lines(decompiled.text, WIDTH)
     same = text != decompiled.text and ast.dump(ast.parse(text)) == ast.dump(decompiled.tree)
     return replace(decompiled, text=text) if same else decompiled
-
-
-def _line(statement: ast.stmt) -> int:
-    return statement.lineno
 
 
 def _breakable(statement: ast.stmt, width: int) -> ast.expr | None:
@@ -93,15 +92,6 @@ def _break(node: ast.expr, indent: int, width: int, lines: list[str]) -> None:
         lines[first : last + 1] = _broken(node, head, tail, indent, width)
 
 
-def _break_import(statement: ast.ImportFrom, width: int, lines: list[str]) -> None:
-    line = lines[statement.lineno - 1]
-    if len(line) > width:
-        head, _, names = line.partition(" import ")
-        margin = " " * statement.col_offset
-        lines[statement.lineno - 1 : statement.lineno] = [
-            f"{head} import (", *_filled(names.split(", "), statement.col_offset + 4, width), f"{margin})"]
-
-
 def _head_of_definition(
     statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, width: int,
 ) -> list[str]:
@@ -121,13 +111,12 @@ def _filled(items: list[str], indent: int, width: int) -> list[str]:
     """Return lines of items, as many as fit on each."""
     margin = " " * indent
     lines: list[str] = []
-    line = ""
     for item in items:
-        if line and len(margin) + len(line) + len(item) + 3 > width:
-            lines.append(margin + line)
-            line = ""
-        line += f"{' ' if line else ''}{item},"
-    return [*lines, margin + line] if line else lines
+        if lines and len(lines[-1]) + len(item) + 3 <= width:
+            lines[-1] += f" {item},"
+        else:
+            lines.append(f"{margin}{item},")
+    return lines
 
 
 def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
@@ -140,9 +129,13 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
     text = unparse(node)
     if fits and "\n" not in text and len(head) + len(text) + len(tail) <= width:
         return [head + text + tail]
-    if isinstance(node, (ast.Constant, ast.JoinedStr)):
-        return _broken_string(node, head, tail, indent, width)
     parts = _parts(node)
+    if isinstance(node, (ast.Constant, ast.JoinedStr)):
+        alone = bool(head.strip())  # else it is in brackets, on a line of its own
+        start = " " * (indent + 4) if alone else head
+        pieces = [start + piece for piece in _pieces(node, width - len(start) - len(tail))]
+        if len(pieces) > (0 if alone else 1):
+            return [f"{head}(", *pieces, f"{' ' * indent}){tail}"] if alone else [*pieces[:-1], pieces[-1] + tail]
     if parts is None:
         return [head + text + tail]
     if isinstance(node, ast.GeneratorExp) and len(head) + len(parts[0]) > width:
@@ -150,7 +143,11 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
     opening, items, closing, comma = parts
     lines = [head + opening]
     if len(lines[0]) > width and isinstance(node, ast.Call):
-        lines = _called_broken(node.func, head, "(", indent, width)
+        called: Any = node.func
+        end = "("
+        while isinstance(called, ast.Attribute):
+            called, end = called.value, f".{called.attr}{end}"
+        lines = _broken(called, head, end, indent, width)
         arguments = unparse(ast.Call(ast.Name("f"), node.args, node.keywords)).removeprefix("f(")
         if len(lines[-1]) + len(arguments) + len(tail) <= width:
             return [*lines[:-1], lines[-1] + arguments + tail]
@@ -160,7 +157,7 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
     groups = _together(node)
     last = ""
     for at, item in enumerate(items):
-        written = item(margin, comma, indent + 4, width)
+        written = item.lines(margin, comma, indent + 4, width)
         group = groups[at] if at < len(groups) else ""
         if group and group == last and len(written) == 1 and len(lines[-1]) + len(written[0]) - len(margin) < width:
             lines[-1] += " " + written[0].lstrip()
@@ -168,25 +165,6 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
             lines += written
         last = group if len(written) == 1 else ""
     return [*lines, " " * indent + closing + tail]
-
-
-def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, indent: int, width: int) -> list[str]:
-    """Return the lines of a string, as several literals that Python joins; of any other constant as it is."""
-    alone = bool(head.strip())  # else it is in brackets, on a line of its own
-    margin = " " * (indent + 4) if alone else head
-    pieces = _pieces(node, width - len(margin) - len(tail))
-    if not pieces or len(pieces) == 1 and not alone:
-        return [head + unparse(node) + tail]
-    lines = [margin + piece for piece in pieces]
-    if alone:
-        return [f"{head}(", *lines, f"{' ' * indent}){tail}"]
-    return [*lines[:-1], lines[-1] + tail]
-
-
-def _words(text: str | bytes) -> list[str] | list[bytes]:
-    """Return the words of a text, each with the spaces after it."""
-    pattern = r"\S*[^\S\n]*\n?"
-    return re.findall(pattern, text) if isinstance(text, str) else re.findall(pattern.encode(), text)
 
 
 def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
@@ -197,7 +175,9 @@ def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
             assert isinstance(part, ast.FormattedValue)
             parts.append((len(unparse(ast.JoinedStr([part]))) - 3, part))
         elif isinstance(part.value, (str, bytes)):
-            for word in _words(part.value):
+            words: Any = r"\S*[^\S\n]*\n?"  # (each with the spaces after it)
+            words = re.findall(words if isinstance(part.value, str) else words.encode(), part.value)
+            for word in words:
                 step = max(room // 10, 1) if _columns(word) + 3 > room else len(word) or 1
                 parts += [(_columns(word[at : at + step]), word[at : at + step]) for at in range(0, len(word), step)]
     groups: list[list[str | bytes | ast.FormattedValue]] = []
@@ -223,13 +203,6 @@ def _piece(group: list[Any]) -> str:
         return unparse(ast.JoinedStr([each if isinstance(each, ast.FormattedValue) else ast.Constant(each)
                                           for each in group]))
     return repr(group[0][:0].join(group))
-
-
-def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> list[str]:
-    """Return the lines of a called expression that is too long for one."""
-    if isinstance(node, ast.Attribute):
-        return _called_broken(node.value, head, f".{node.attr}{tail}", indent, width)
-    return _broken(node, head, tail, indent, width)
 
 
 def _together(node: ast.expr) -> list[str]:
@@ -279,7 +252,37 @@ def _owner(node: ast.expr) -> str:
     return unparse(node) if isinstance(node, (ast.Name, ast.Subscript)) else ""
 
 
-_Item = Callable[[str, str, int, int], list[str]]
+class _Item(NamedTuple):
+    """One of the parts that an expression is broken into: an expression, or a ``for`` of a comprehension.
+
+    ``word`` comes before it; ``enclosed``: it is in parentheses, which are the brackets around it where it is broken.
+    """
+
+    node: ast.expr | ast.comprehension
+    word: str = ""
+    enclosed: bool = False
+
+    def lines(self, head: str, tail: str, indent: int, width: int) -> list[str]:
+        """Return its lines after ``head`` and before ``tail``."""
+        node = self.node
+        if isinstance(node, ast.comprehension):
+            conditions = " ".join(f"if {unparse(test)}" for test in node.ifs)
+            target = unparse(node.target)
+            if isinstance(node.target, ast.Tuple) and len(node.target.elts) > 1:
+                target = target[1:-1]
+            start = f"{head}{'async ' if node.is_async else ''}for {target} in "
+            written = _broken(node.iter, start, "" if conditions else tail, indent, width)
+            if not conditions:
+                return written
+            if len(written[-1]) + 1 + len(conditions) + len(tail) <= width:
+                return [*written[:-1], f"{written[-1]} {conditions}{tail}"]
+            return [*written, f"{head}    {conditions}{tail}"]
+        if not self.enclosed:
+            return _broken(node, head + self.word, tail, indent, width)
+        line = f"{head}{self.word}({unparse(node)}){tail}"
+        if len(line) <= width or not isinstance(node, (ast.BoolOp, ast.BinOp, ast.Compare, ast.IfExp)):
+            return [line]
+        return _broken(node, head + self.word, tail, indent, width, fits=False)
 
 
 class _Parts(NamedTuple):
@@ -317,7 +320,7 @@ def _parts(node: ast.expr) -> _Parts | None:
         case ast.SetComp():
             return _Parts("{", _comprehension(node), "}", "")
         case ast.DictComp():
-            return _Parts("{", [_entry(node.key, node.value), *map(_loop, node.generators)], "}", "")
+            return _Parts("{", [_entry(node.key, node.value), *map(_Item, node.generators)], "}", "")
         case ast.Attribute():
             return _inside("", _parts(node.value), f".{node.attr}")
         case ast.Subscript(slice=ast.Constant()):
@@ -351,7 +354,7 @@ def _parts_of_call(node: ast.Call) -> _Parts | None:
         case ast.Call(args=[ast.Dict() | ast.List() | ast.Tuple() as only], keywords=[]) if (hugged := _parts(only)):
             return _inside(f"{called}(", hugged, ")")
     items = _items(node.args)
-    items += [_item(each.value, "**" if each.arg is None else f"{each.arg}=") for each in node.keywords]
+    items += [_Item(each.value, "**" if each.arg is None else f"{each.arg}=") for each in node.keywords]
     return _Parts(f"{called}(", items, ")", ",") if items else _inside("", _parts(node.func), "()")
 
 
@@ -364,16 +367,12 @@ def _called(function: ast.expr) -> str:
     return unparse(ast.Call(function, [], []))[:-2]
 
 
-def _item(node: ast.expr, prefix: str = "") -> _Item:
-    return lambda head, tail, indent, width: _broken(node, head + prefix, tail, indent, width)
-
-
 def _items(nodes: Iterable[ast.expr]) -> list[_Item]:
-    return [_operand(node.value, "*") if isinstance(node, ast.Starred) else _item(node) for node in nodes]
+    return [_operand(node.value, "*") if isinstance(node, ast.Starred) else _Item(node) for node in nodes]
 
 
 def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
-    return _item(value, "**" if key is None else f"{unparse(key)}: ")
+    return _Item(value, "**" if key is None else f"{unparse(key)}: ")
 
 
 #: The operators of each precedence that has more than one.
@@ -393,55 +392,19 @@ def _chain(node: ast.BinOp) -> list[_Item]:
 def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
     """Return the item of an operand of ``outer``, in parentheses where the operator requires them."""
     other = ast.Name("_", ast.Load())
-    pair = ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node)
+    pair = unparse(ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node))
     alone = unparse(node)
-    if alone in unparse(pair) and f"({alone})" not in unparse(pair):
-        return _item(node, word)
-    return _in_parentheses(node, word)
-
-
-def _in_parentheses(node: ast.expr, word: str) -> _Item:
-    """Return the item of an operand in parentheses; where it is broken, those are the brackets around it."""
-    def item(head: str, tail: str, indent: int, width: int) -> list[str]:
-        line = f"{head}{word}({unparse(node)}){tail}"
-        if len(line) <= width or not isinstance(node, (ast.BoolOp, ast.BinOp, ast.Compare, ast.IfExp)):
-            return [line]
-        return _broken(node, head + word, tail, indent, width, fits=False)
-
-    return item
+    return _Item(node, word, alone not in pair or f"({alone})" in pair)
 
 
 def _operand(node: ast.expr, word: str) -> _Item:
-    if isinstance(node, (ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr)) or \
-            isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _in_parentheses(node, word)
-    return _item(node, word)
+    return _Item(node, word, isinstance(node, (ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr))
+                 or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[_Item]:
     """Return the items of a comprehension: the element, and each ``for`` on a line."""
-    return [*_items([node.elt]), *map(_loop, node.generators)]
-
-
-def _target(node: ast.expr) -> str:
-    """Return the text of the target of a loop, a tuple without parentheses."""
-    text = unparse(node)
-    return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
-
-
-def _loop(loop: ast.comprehension) -> _Item:
-    conditions = " ".join(f"if {unparse(test)}" for test in loop.ifs)
-    head = f"{'async ' if loop.is_async else ''}for {_target(loop.target)} in "
-
-    def item(start: str, tail: str, indent: int, width: int) -> list[str]:
-        written = _broken(loop.iter, start + head, "" if conditions else tail, indent, width)
-        if not conditions:
-            return written
-        if len(written[-1]) + 1 + len(conditions) + len(tail) <= width:
-            return [*written[:-1], f"{written[-1]} {conditions}{tail}"]
-        return [*written, f"{start}    {conditions}{tail}"]
-
-    return item
+    return [*_items([node.elt]), *map(_Item, node.generators)]
 
 
 # --- blank lines between statements, where the line table shows lines without code -------------------
@@ -455,52 +418,31 @@ def with_blank_lines(result: Decompiled) -> str:
     One at most; two at most beside the functions and classes of a module. A text that was not proven is unchanged:
     nothing says where its statements were.
     """
-    spans = _spans(result)
-    if not spans:
-        return result.text
-    lines = result.text.split("\n")
-    ends_known = all(part.code is None or part.code.version >= (3, 11) for part in result.parts)
-    blank: dict[int, int] = {}
-    for suite, is_module in _suites(ast.parse(result.text)):
-        for one, other in zip(suite, suite[1:]):
-            first = _first_text_line(other)
-            room = _room(spans, one, other, ends_known)
-            beside = isinstance(one, SCOPES) or isinstance(other, SCOPES)
-            blank[first] = min(room, 2 if is_module and beside else 1)
-    text: list[str] = []
-    for number, line in enumerate(lines, 1):
-        there = 0
-        while there < len(text) and not text[-1 - there]:
-            there += 1
-        text += [""] * (blank.get(number, 0) - there)
-        text.append(line)
-    return "\n".join(text)
-
-
-def _spans(result: Decompiled) -> dict[int, tuple[int, int]]:
-    """Return the first and the last line of the source that each line of the text was made of."""
-    spans: dict[int, tuple[int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}  # of each line of the text the first and last of the source
     for part in result.parts:
-        if part.code is None:
-            continue
-        places = positions(part.code)
+        places = positions(part.code) if part.code is not None else []
         for offset, line in part.line_map.items():
             place = places[offset // 2]
             if place is not None:
                 first, last = spans.get(line, (place.line, 0))
                 spans[line] = min(first, place.line), max(last, place.end_line)
-    return spans
-
-
-def _suites(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
-    """Yield the suites of a module, and whether it is the module's own."""
-    yield tree.body, True
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Module):
-            for field in ("body", "orelse", "finalbody"):
-                suite = getattr(node, field, None)
-                if isinstance(suite, list):
-                    yield suite, False
+    if not spans:
+        return result.text
+    ends_known = all(part.code is None or part.code.version >= (3, 11) for part in result.parts)
+    blank: dict[int, int] = {}
+    for node in ast.walk(ast.parse(result.text)):
+        for suite in (getattr(node, field, None) for field in ("body", "orelse", "finalbody")):
+            for one, other in zip(suite, suite[1:]) if isinstance(suite, list) else ():
+                beside = isinstance(node, ast.Module) and (isinstance(one, SCOPES) or isinstance(other, SCOPES))
+                blank[_first_text_line(other)] = min(_room(spans, one, other, ends_known), 2 if beside else 1)
+    text: list[str] = []
+    for number, line_text in enumerate(result.text.split("\n"), 1):
+        there = 0
+        while there < len(text) and not text[-1 - there]:
+            there += 1
+        text += [""] * (blank.get(number, 0) - there)
+        text.append(line_text)
+    return "\n".join(text)
 
 
 def _first_text_line(stmt: ast.stmt) -> int:
