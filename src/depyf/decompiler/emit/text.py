@@ -77,15 +77,7 @@ def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
 
 
 def text_of(tree: ast.Module, has_marks: bool = False) -> str:
-    """Return the text of a tree, which may not be valid: that is for the compiler to say.
-
-    Args:
-        tree: what to write.
-        has_marks: as :func:`emit` has it.
-
-    Raises:
-        CannotDecompile: there is no text.
-    """
+    """Return the text of a tree (see :func:`emit`), which may not be valid: that is for the compiler to say."""
     try:
         check(tree)
         if has_marks:
@@ -151,8 +143,8 @@ def check(tree: ast.AST) -> None:
             for name_field in names:
                 value = getattr(node, name_field)
                 for name in value if value.__class__ is list else (value,):
-                    if name is not None and not is_name(name):
-                        _check_in_node(name, node)
+                    if name is not None and not is_name(name) and not _is_name_in(name, node):
+                        raise CannotDecompile(EMIT, f"{shown(name)} is not a name")
             for name_field in inner:
                 value = getattr(node, name_field, None)
                 if value.__class__ is list:
@@ -162,27 +154,23 @@ def check(tree: ast.AST) -> None:
         level = below
 
 
-def _check_in_node(name: str, node: ast.AST) -> None:
-    """Refuse a name that is not allowed in this node, though another could."""
+def _is_name_in(name: str, node: ast.AST) -> bool:
+    """Return whether a name is allowed in this node, though not everywhere."""
     if isinstance(node, AsText):
-        return
+        return True
     if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-        return  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)
+        return True  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)
     if isinstance(node, _GENERIC) and name:
-        name = _without_parameters(name)
-    if not is_name(name, isinstance(node, _DOTTED)):
-        raise CannotDecompile(EMIT, f"{shown(name)} is not a name")
-
-
-def _without_parameters(name: str) -> str:
-    """Return ``f`` for ``f[T: int]``, which is how type parameters are written; depyf made the text in brackets."""
-    base, bracket, inside = name.partition("[")
-    depth = len(bracket)
-    for place, character in enumerate(inside):
-        depth += (character in "([{") - (character in ")]}")
-        if depth == 0:
-            return base if place == len(inside) - 1 and not set(name) & set("\n\r#") else name
-    return name
+        # ``f`` of ``f[T: int]``, which is how type parameters are written; depyf made the text in brackets
+        base, bracket, inside = name.partition("[")
+        depth = len(bracket)
+        for place, character in enumerate(inside):
+            depth += (character in "([{") - (character in ")]}")
+            if depth == 0:
+                if place == len(inside) - 1 and not set(name) & set("\n\r#"):
+                    name = base
+                break
+    return is_name(name, isinstance(node, _DOTTED))
 
 
 def checked(name: str) -> str:
@@ -214,13 +202,9 @@ _BARE = (ast.Starred, ast.Slice, ast.Tuple, ast.FormattedValue, ast.JoinedStr)
 def unparse(tree: ast.AST) -> str:
     """Return the text of a tree, whose statements need no line numbers."""
     try:
-        return _text(tree)
+        return str(_unparser()().visit(tree))
     except RecursionError:
-        return _text(_shallow(tree))
-
-
-def _text(tree: ast.AST) -> str:
-    return str(_unparser()().visit(tree))
+        return str(_unparser()().visit(_shallow(tree)))
 
 
 def _shallow(tree: ast.AST) -> ast.AST:
@@ -236,7 +220,7 @@ def _shallow(tree: ast.AST) -> ast.AST:
         is_whole = isinstance(result, ast.expr) and not isinstance(result, _BARE) and isinstance(
             getattr(result, "ctx", None), (ast.Load, type(None)))
         if height >= _LEVELS and is_whole:
-            result, height = ast.Name(f"({_text(result)})", ast.Load()), 0
+            result, height = ast.Name(f"({unparse(result)})", ast.Load()), 0
         results[id(node)] = result, height
     return results[id(tree)][0]
 
@@ -272,36 +256,31 @@ def _unparser() -> Any:
             else:
                 super()._write_docstring(node)
 
-        def visit_If(self, node: ast.If) -> None:
+        def visit_If(self, node: ast.If | ast.While) -> None:
+            """Write an assignment that is a whole test without parentheses: ``if a := b():``."""
             inner: ast.stmt | None = node
-            while isinstance(inner, ast.If):
-                self.leave_bare(inner.test)
-                inner = inner.orelse[0] if len(inner.orelse) == 1 else None
-            super().visit_If(node)
+            while isinstance(inner, (ast.If, ast.While)):
+                if isinstance(inner.test, ast.NamedExpr):
+                    self.set_precedence(min(levels), inner.test)
+                inner = inner.orelse[0] if isinstance(inner, ast.If) and len(inner.orelse) == 1 else None
+            getattr(super(), f"visit_{type(node).__name__}")(node)
 
-        def visit_While(self, node: ast.While) -> None:
-            self.leave_bare(node.test)
-            super().visit_While(node)
+        visit_While = visit_If
 
         def visit_Assign(self, node: ast.Assign) -> None:
             if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
                 self.set_precedence(levels.YIELD, node.value)
             super().visit_Assign(node)
 
-        def leave_bare(self, test: ast.expr) -> None:
-            """Write an assignment that is a whole test without parentheses: ``if a := b():``."""
-            if isinstance(test, ast.NamedExpr):
-                self.set_precedence(min(levels), test)
-
         def visit_Call(self, node: ast.Call) -> None:
             """Write one pair of parentheses in ``any(a for b in c)``."""
-            match node:
-                case ast.Call(function, [ast.GeneratorExp() as only], []):
-                    self.set_precedence(levels.ATOM, function)
-                    self.traverse(function)
-                    self.traverse(only)
-                case _:
-                    super().visit_Call(node)
+            only = node.args[0] if len(node.args) == 1 and not node.keywords else None
+            if not isinstance(only, ast.GeneratorExp):
+                super().visit_Call(node)
+                return
+            self.set_precedence(levels.ATOM, node.func)
+            self.traverse(node.func)
+            self.traverse(only)
 
         def visit_Yield(self, node: ast.Yield | ast.YieldFrom) -> None:
             """Write ``yield a + b``, whose operand Python's own puts in parentheses."""
@@ -338,19 +317,15 @@ def _unparser() -> Any:
                 parts.append((isinstance(value, ast.Constant), "".join(buffer)))
             self.write(join_parts(parts))
 
-    visitors = _Visitors(Unparser)
+    class Visitors(dict[type[ast.AST], Any]):
+        """The method for each class of nodes."""
+
+        def __missing__(self, kind: type[ast.AST]) -> Any:
+            self[kind] = getattr(Unparser, f"visit_{kind.__name__}", Unparser.generic_visit)
+            return self[kind]
+
+    visitors = Visitors()
     return Unparser
-
-
-class _Visitors(dict[type[ast.AST], Any]):
-    """The method of a visitor for each class of nodes."""
-
-    def __init__(self, visitor: type[Any]) -> None:
-        self.visitor = visitor
-
-    def __missing__(self, kind: type[ast.AST]) -> Any:
-        self[kind] = getattr(self.visitor, f"visit_{kind.__name__}", self.visitor.generic_visit)
-        return self[kind]
 
 
 def parameters(arguments: ast.arguments) -> list[str]:
@@ -386,20 +361,16 @@ def join_parts(parts: list[tuple[bool, str]]) -> str:
     Args:
         parts: in their order; of each, whether it is text (with braces doubled), and it or the field in braces.
     """
+    def escaped(text: str, quote: str) -> str:
+        text = "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)
+        return text.replace(quote[0], "\\" + quote[0]) if quote in text or text.endswith(quote[0]) else text
+
     fields = "".join(part for is_text, part in parts if not is_text)
     quotes = [quote for quote in _QUOTES if quote not in fields] if "\\" not in fields and "\n" not in fields else []
-    texts = [(quote, "".join(_escaped(part, quote) if is_text else part for is_text, part in parts))
+    texts = [(quote, "".join(escaped(part, quote) if is_text else part for is_text, part in parts))
              for quote in quotes or _QUOTES[2:]]  # (three quotes, in case that a field has several lines)
     quote, text = min(texts, key=lambda each: len(each[1]))  # (the first of those with as few escapes)
     return f"f{quote}{text}{quote}"
-
-
-def _escaped(text: str, quote: str) -> str:
-    """Return literal text as it is written between these quotes."""
-    text = "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)
-    if quote in text or text.endswith(quote[0]):
-        text = text.replace(quote[0], "\\" + quote[0])
-    return text
 
 
 # --- syntax that the running interpreter's :mod:`ast` may not have ------------------------------------
@@ -449,30 +420,16 @@ def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:
             raise CannotDecompile(EMIT, f"{shown(field.text)} is no expression") from None
     parts = [_in_quotes(strings[0])]
     for field, after in zip(fields, strings[1:]):
-        parts += [_field(field), _in_quotes(after)]
+        text = (" " if field.text.startswith("{") else "") + field.text
+        if field.conversion:
+            text += f"!{field.conversion}"
+        if field.spec is not None:
+            text += ":" + "".join(
+                _in_quotes(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else
+                checked_text(ast.JoinedStr([part]))[2:-1]
+                for part in (field.spec.values if isinstance(field.spec, ast.JoinedStr) else [field.spec]))
+        parts += [f"{{{text}}}", _in_quotes(after)]
     return written(f"t'{''.join(parts)}'", TEMPLATES)
-
-
-def _field(field: Interpolation) -> str:
-    text = field.text
-    if text.startswith("{"):
-        text = " " + text
-    if field.conversion:
-        text += f"!{field.conversion}"
-    if field.spec is not None:
-        text += ":" + _spec(field.spec)
-    return f"{{{text}}}"
-
-
-def _spec(spec: ast.expr) -> str:
-    parts = spec.values if isinstance(spec, ast.JoinedStr) else [spec]
-    out = []
-    for part in parts:
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            out.append(_in_quotes(part.value))
-        else:
-            out.append(checked_text(ast.JoinedStr([part]))[2:-1])
-    return "".join(out)
 
 
 def _in_quotes(text: str) -> str:
