@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
-from ..bytecode.code import CO_ASYNC_GENERATOR, CO_FUTURE_ANNOTATIONS, CO_GENERATOR, Code
+from ..bytecode.code import CO_ASYNC_GENERATOR, CO_GENERATOR, Code
 from ..bytecode.operations import Op, Program
 from ..cfg.graph import build
 from . import annotations as deferred
@@ -126,13 +126,6 @@ def _stored_by_compiler(code: Code, name: str, value: ast.expr | None, index: in
     if name == "__classdictcell__":
         return code.version >= (3, 12)
     return name == "__classcell__" and isinstance(value, ast.Name) and is_last
-
-
-def future_imports(scope: CodeScope) -> list[ast.stmt]:
-    """Return the ``from __future__`` import of a module, for a text that does not begin with the module's own."""
-    if scope.kind != "module" or not scope.code.flags & CO_FUTURE_ANNOTATIONS:
-        return []
-    return [ast.ImportFrom("__future__", [ast.alias("annotations", None)], 0)]
 
 
 def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:

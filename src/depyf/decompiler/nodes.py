@@ -144,6 +144,12 @@ def as_literal(expr: ast.expr, value: Any) -> ast.expr:
     return result
 
 
+def decided(node: ast.expr) -> ast.expr:
+    """Return a constant as a condition that it decides: from 3.10 on only the constant is left of it."""
+    assert isinstance(node, Literal)
+    return ast.BoolOp(ast.Or() if node.literal else ast.And(), [node, ast.Constant(0)])
+
+
 # --- tuples and dictionaries ------------------------------------------------------------------------
 @refinement
 class BuiltTuple(ast.Tuple):

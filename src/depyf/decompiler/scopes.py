@@ -22,13 +22,13 @@ from ..cfg.graph import build
 from . import annotations as deferred
 from . import passes
 from .annotations import TypeAlias
-from .bodies import Body, Unfinished, declare, future_imports
+from .bodies import Body, Unfinished, declare
 from .dynamo.simplify.values import is_torch_name
 from .errors import LIFT, STRUCTURE, CannotDecompile, why
 from .lift.executor import SymbolicExecutor
-from .lift.stack import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, State
+from .lift.stack import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
-from .nodes import AnnotateDefinition, Comprehension, Literal, OneItem, OnItsLine
+from .nodes import AnnotateDefinition, Comprehension, Literal, OneItem, OnItsLine, decided
 from .result import Options, Tier
 from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
@@ -114,15 +114,6 @@ class CodeScope:
         """Return whether the text is to compile to the very code: it is not simplified."""
         return self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
 
-    def dropped_constant(self, node: ast.expr) -> ast.expr:
-        """Write a constant that is evaluated and dropped.
-
-        Only an f-string without fields (before 3.12) and a constant that decides a condition (3.10) leave that.
-        """
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.code.version < (3, 12):
-            return ast.JoinedStr([node])
-        return decided(node)
-
     def in_barrier(self, node: ast.expr) -> ast.expr:
         """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
         return decided(node) if isinstance(node, Literal) and self.code.version >= (3, 10) and self.is_exact() else node
@@ -138,31 +129,15 @@ class CodeScope:
                       and all(isinstance(item, ast.Constant) for item in node.elts))
         return ast.BoolOp(ast.And(), [ast.Constant(1), node]) if is_changed else node
 
-    def begins_a_line(self, node: OnItsLine) -> None:
+    def begins_a_line(self, node: OnItsLine, always: bool = False) -> None:
         """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
 
         ``(a or b) and c`` tests the value of ``a or b`` again if its parts are on another line than the whole (up to
-        3.11; flowgraph of 3.14; ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
+        3.11; flowgraph of 3.14; ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``). ``always``: in all versions.
         """
-        if not (3, 12) <= self.code.version < (3, 14):
-            self.begins_another_line(node)
-
-    def begins_another_line(self, node: OnItsLine) -> None:
-        """Mark an expression that must not begin on the line of its statement."""
-        node.begins_a_line = True
-        self.options.has_marks = True
-
-    def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
-        """Write a statement that drops the value of an inlined comprehension.
-
-        3.13 drops it before it restores the variables, unless a jump leads there; 3.12 only for an annotation
-        (``apply_static_swaps`` in flowgraph.c).
-        """
-        if before and self.code.version < (3, 13):
-            return ast.AnnAssign(ast.Name("_", STORE), node, None, 0)
-        if not before and self.code.version >= (3, 13):
-            return ast.Expr(ast.BoolOp(ast.Or(), [ast.Constant(0), node]))
-        return ast.Expr(node)
+        if always or not (3, 12) <= self.code.version < (3, 14):
+            node.begins_a_line = True
+            self.options.has_marks = True
 
     def one_item(self, node: ast.expr) -> ast.expr:
         """Write the tuple that a ``with`` statement enters as one; another expression as it is."""
@@ -223,13 +198,13 @@ class CodeScope:
 
     def statements(self) -> list[ast.stmt]:
         """Return the statements of the body, declarations and docstring included."""
-        body = self.body()
+        unfinished = Unfinished(self, self.body())
         if self.kind in ("class", "module") and self.options.tiers.of(self.code) is Tier.DISPATCH:
             # (What the compiler puts at the beginning and the end is done once more.)
-            unfinished = Unfinished(self, body)
             declare(unfinished)
-            return future_imports(self) + unfinished.statements
-        unfinished = Unfinished(self, body)
+            future = self.kind == "module" and self.code.flags & CO_FUTURE_ANNOTATIONS
+            imports = [ast.ImportFrom("__future__", [ast.alias("annotations", None)], 0)] if future else []
+            return imports + unfinished.statements
         passes.run(passes.FINISH, unfinished, self.options.trace)
         return unfinished.statements or [ast.Pass()]
 
@@ -243,43 +218,36 @@ class CodeScope:
         names = list(code.arguments)
         if not parts and len(names) == code.argcount and not code.posonlyargcount:
             return ast.arguments([], [ast.arg(legal(scope.plain_name(n))) for n in names], None, [], [], None, []), None
-        annotations: dict[str, ast.expr] = {}
         if (annotate := _part(parts, "annotate", FunctionExpr)) is not None:
             parts = {**parts, "annotations": deferred.expression(annotate.code, self)}
+        annotations: dict[str, ast.expr] = {}
         node = _part(parts, "annotations", ast.Tuple, ast.Dict)
-        pairs: Iterable[tuple[Any, ast.expr]] = ()
-        if isinstance(node, ast.Tuple):
-            pairs = zip(node.elts[::2], node.elts[1::2])
-        elif node is not None:
-            pairs = zip(node.keys, node.values)
-        for key, value in pairs:
+        given: Iterable[tuple[Any, ast.expr]] = () if node is None else zip(node.keys, node.values) if isinstance(
+            node, ast.Dict) else zip(node.elts[::2], node.elts[1::2])
+        for key, value in given:
             if not isinstance(key, ast.Constant):
                 raise CannotDecompile(LIFT, "annotations made in another way")
             annotations[str(key.value)] = self.annotation(value)
-
-        def arg(name: str) -> ast.arg:
+        args = []
+        for name in names:
             shown = scope.plain_name(name)
             # ``.0`` of a comprehension that is a function of its own
-            return ast.arg(legal(shown), annotations.get(name) or annotations.get(shown))
-
-        positional = [arg(n) for n in names[: code.argcount]]
-        rest = names[code.argcount:]
-        keyword_only = [arg(n) for n in rest[: code.kwonlyargcount]]
-        rest = rest[code.kwonlyargcount:]
-        vararg = arg(rest.pop(0)) if code.flags & CO_VARARGS else None
-        kwarg = arg(rest.pop(0)) if code.flags & CO_VARKEYWORDS else None
+            args.append(ast.arg(legal(shown), annotations.get(name) or annotations.get(shown)))
+        positional = args[: code.argcount]
+        keyword_only = args[code.argcount : code.argcount + code.kwonlyargcount]
+        rest = args[code.argcount + code.kwonlyargcount :]
+        vararg = rest.pop(0) if code.flags & CO_VARARGS else None
+        kwarg = rest.pop(0) if code.flags & CO_VARKEYWORDS else None
         node = _part(parts, "defaults", ast.Tuple)
         defaults: list[ast.expr] = [] if node is None else list(node.elts)
         node = _part(parts, "kwdefaults", ast.Dict)
-        given = {} if node is None else {
+        by_name = {} if node is None else {
             scope.plain_name(key.value): value for key, value in zip(node.keys, node.values)
             if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-        kw_defaults = [given.get(a.arg) for a in keyword_only]
-        split = code.posonlyargcount
-        shown = ast.arguments(
-            positional[:split], positional[split:], vararg, keyword_only, kw_defaults, kwarg, defaults
-        )
-        return shown, annotations.get("return")
+        split, kw_defaults = code.posonlyargcount, [by_name.get(each.arg) for each in keyword_only]
+        shown_ones = ast.arguments(
+            positional[:split], positional[split:], vararg, keyword_only, kw_defaults, kwarg, defaults)
+        return shown_ones, annotations.get("return")
 
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt | None:
         """Write the definition of a function; ``None`` where its name is another than the variable's."""
@@ -360,12 +328,6 @@ class CodeScope:
         if isinstance(result, Comprehension):
             result.awaited = bool(code.flags & CO_COROUTINE)
         return result
-
-
-def decided(node: ast.expr) -> ast.expr:
-    """Return a constant as a condition that it decides: from 3.10 on only the constant is left of it."""
-    assert isinstance(node, Literal)
-    return ast.BoolOp(ast.Or() if node.literal else ast.And(), [node, ast.Constant(0)])
 
 
 def _part(parts: dict[str, Any], key: str, *kinds: type[ast.expr]) -> Any:

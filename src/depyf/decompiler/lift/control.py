@@ -11,10 +11,11 @@ from ...bytecode import operations as o
 from ...bytecode.linetable import Position
 from ...bytecode.operations import Op, registrar
 from ..errors import LIFT, CannotDecompile
-from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName, with_operands
+from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName, decided, with_operands
 from .definitions import annotate, finish_import
 from .spelling import negate, spelled
 from .stack import (
+    STORE,
     CaseTest,
     Caught,
     Duplicate,
@@ -132,12 +133,19 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     if isinstance(entry, (Iter, Exit, Caught, StackParameter, Subject, TemporaryName)):
         return
     value = executor.resolve(entry)
+    version = executor.scope.code.version
     if isinstance(value, Literal):
-        value = executor.scope.dropped_constant(value)
-    elif isinstance(value, Comprehension) and (
-            value.restored is not None or isinstance(top, Special) and top.kind == "null"):
-        executor.emit(state, executor.scope.dropped_comprehension(value, value.restored is None))
-        return
+        # Only an f-string without fields (before 3.12) and a constant that decides a condition (3.10) leave that.
+        is_text = isinstance(value, ast.Constant) and isinstance(value.value, str) and version < (3, 12)
+        value = ast.JoinedStr([value]) if is_text else decided(value)
+    elif isinstance(value, Comprehension):
+        # 3.13 drops the value of an inlined one before it restores the variables, unless a jump leads there; 3.12 only
+        # for an annotation (``apply_static_swaps`` in flowgraph.c).
+        if value.restored is None and isinstance(top, Special) and top.kind == "null" and version < (3, 13):
+            executor.emit(state, ast.AnnAssign(ast.Name("_", STORE), value, None, 0))
+            return
+        if value.restored is not None and version >= (3, 13):
+            value = ast.BoolOp(ast.Or(), [ast.Constant(0), value])
     executor.emit(state, ast.Expr(value))
 
 

@@ -124,7 +124,7 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
     if isinstance(value, Comprehension) and value.restored and name not in value.restored and not state.queue:
         # A store on its line would have changed places with the last of those that give the variables of the inlined
         # comprehension their values back (``apply_static_swaps`` in flowgraph.c).
-        executor.scope.begins_another_line(value)
+        executor.scope.begins_a_line(value, always=True)
     store_name(executor, state, name)
 
 
