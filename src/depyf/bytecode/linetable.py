@@ -60,10 +60,9 @@ def positions(code: Code) -> list[Position | None]:
     known: list[Position | None] | None = code.__dict__.get("_positions")
     if known is None:
         units = len(code.bytecode) // 2
-        read = _read_locations if code.version >= (3, 11) else (
-            _read_linetable_310 if code.version >= (3, 10) else _read_lnotab)
         try:
-            known = read(code.linetable, code.firstlineno, units)[:units]
+            known = (_read_locations(code.linetable, code.firstlineno) if code.version >= (3, 11) else
+                     _read_lines(code.linetable, code.firstlineno, units, code.version >= (3, 10)))[:units]
         except MalformedTable:
             known = []
         known += [None] * (units - len(known))
@@ -71,7 +70,7 @@ def positions(code: Code) -> list[Position | None]:
     return known
 
 
-def _read_locations(data: bytes, line: int, units: int) -> list[Position | None]:
+def _read_locations(data: bytes, line: int) -> list[Position | None]:
     """Read a location table (``Objects/locations.md`` of CPython)."""
     result: list[Position | None] = []
     append = result.append
@@ -143,28 +142,20 @@ def _signed(value: int) -> int:
     return -(value >> 1) if value & 1 else value >> 1
 
 
-def _read_linetable_310(data: bytes, line: int, units: int) -> list[Position | None]:
-    result: list[Position | None] = []
-    for length, delta in zip(data[::2], data[1::2]):
-        if delta != _NO_LINE_310:
-            line += delta - 256 if delta > 127 else delta
-        result += [None if delta == _NO_LINE_310 else Position(line, line, None, None)] * (length // 2)
-        if len(result) >= units:  # (a long table of a short code)
-            break
-    return result
-
-
-def _read_lnotab(data: bytes, line: int, units: int) -> list[Position | None]:
+def _read_lines(data: bytes, line: int, units: int, is_310: bool) -> list[Position | None]:
+    """Read a table of pairs: steps of offsets, and of lines after them (3.10: before them, or none)."""
     result: list[Position | None] = []
     offset = 0
     for step, delta in zip(data[::2], data[1::2]):
         offset += step
-        if delta:
-            result += [Position(line, line, None, None)] * (offset // 2 - len(result))
-            line += delta - 256 if delta > 127 else delta
-        if len(result) >= units:
-            break
-    return result + [Position(line, line, None, None)] * (units - len(result))
+        has_line = not is_310 or delta != _NO_LINE_310
+        change = (delta - 256 if delta > 127 else delta) if has_line else 0
+        line += change if is_310 else 0
+        result += [Position(line, line, None, None) if has_line else None] * (offset // 2 - len(result))
+        line += 0 if is_310 else change
+        if len(result) >= units:  # (a long table of a short code)
+            return result
+    return result if is_310 else result + [Position(line, line, None, None)] * (units - len(result))
 
 
 # --- writing lines ---------------------------------------------------------------------------------
@@ -173,49 +164,30 @@ def encode_linetable(version: tuple[int, int], firstlineno: int, ranges: Iterabl
 
     3.10 and later. Columns are not written: they would point into another text.
     """
-    return _write_locations(firstlineno, ranges) if version >= (3, 11) else _write_linetable_310(firstlineno, ranges)
-
-
-def _write_locations(line: int, ranges: Iterable[Range]) -> bytes:
     out = bytearray()
+    line = firstlineno
     for start, end, entry_line in ranges:
-        units = (end - start) >> 1
-        while units > 0:
-            length = min(units, 8)
-            units -= length
-            if entry_line is None:
-                out.append(0x80 | _KIND_NONE << 3 | length - 1)
-                continue
-            out.append(0x80 | _KIND_NO_COLUMNS << 3 | length - 1)
-            delta = entry_line - line
-            line = entry_line
-            value = (-delta << 1 | 1) if delta < 0 else delta << 1
-            while value >= 64:
-                out.append(value & 63 | 64)
-                value >>= 6
-            out.append(value)
-    return bytes(out)
-
-
-def _write_linetable_310(line: int, ranges: Iterable[Range]) -> bytes:
-    out = bytearray()
-    for start, end, entry_line in ranges:
+        delta = 0 if entry_line is None else entry_line - line
+        line += delta
         length = end - start
-        if entry_line is None:
-            delta = _NO_LINE_310
+        if version >= (3, 11):
+            kind = _KIND_NONE if entry_line is None else _KIND_NO_COLUMNS
+            for done in range(0, length, 16):
+                out.append(0x80 | kind << 3 | min((length - done) >> 1, 8) - 1)
+                value = (-delta << 1 | 1) if delta < 0 else delta << 1
+                while value >= 64:
+                    out.append(value & 63 | 64)
+                    value >>= 6
+                out += bytes((value,)) * (entry_line is not None)
+                delta = 0
         else:
-            delta, line = entry_line - line, entry_line
-            while delta > 127:
-                out += bytes((0, 127))
-                delta -= 127
-            while delta < -127:
-                out += bytes((0, 129))
-                delta += 127
-        while length > 254:
-            out += bytes((254, delta & 255))
-            delta = delta if entry_line is None else 0
-            length -= 254
-        out += bytes((length, delta & 255))
+            while abs(delta) > 127:
+                step = 127 if delta > 0 else -127
+                out += bytes((0, step & 255))
+                delta -= step
+            while length > 0:
+                out += bytes((min(length, 254), _NO_LINE_310 if entry_line is None else delta & 255))
+                length, delta = length - 254, 0
     return bytes(out)
 
 

@@ -114,33 +114,31 @@ class _Checker:
             for check in _CHECKS[i.opname]:
                 check(self, index, i)
         if self.body and min(self.targets, default=self.body) < self.body:
-            for i in self.instructions:
-                if 0 <= i.target < self.body:
-                    self.jump(i)
+            for i in self.instructions:  # (by such a jump what CPython does once would be done again)
+                skipped = self.instructions[i.target : self.body] if 0 <= i.target < self.body else ()
+                self.refuse(i, any(other.opname in _ONCE or other.opname == "MAKE_CELL" for other in skipped),
+                            "jumps back to before the body")
         if self.code.version < (3, 11) or not self.instructions:
             return
         first = self.instructions[0]
-        if self.suspends and not self.started:
-            raise self.wrong(first, "the flags say generator or coroutine, but none is made")
-        if self.code.freevars and first.opname != "COPY_FREE_VARS":
-            raise self.wrong(first, "free variables are not copied into the frame")
+        self.refuse(first, bool(self.suspends) and not self.started,
+                    "the flags say generator or coroutine, but none is made")
+        self.refuse(first, bool(self.code.freevars) and first.opname != "COPY_FREE_VARS",
+                    "free variables are not copied into the frame")
 
-    def wrong(self, i: Instruction, message: str) -> UnsupportedBytecode:
-        return UnsupportedBytecode(message, self.code, i.opname, i.offset)
+    def refuse(self, i: Instruction, is_wrong: bool, message: str) -> None:
+        if is_wrong:
+            raise UnsupportedBytecode(message, self.code, i.opname, i.offset)
 
     # --- the checks ---------------------------------------------------------------------------------
     def argument(self, index: int, i: Instruction) -> None:
-        if i.arg not in _ARGUMENTS[i.opname] and not (i.opname == "RERAISE" and self.code.version < (3, 10)):
-            raise self.wrong(i, f"argument {i.arg} means nothing")
-
-    def suspension(self, index: int, i: Instruction) -> None:
-        if not self.suspends:
-            raise self.wrong(i, "in a function that is no generator and no coroutine")
+        is_argument = i.opname != "RERAISE" or self.code.version >= (3, 10)
+        self.refuse(i, is_argument and i.arg not in _ARGUMENTS[i.opname], f"argument {i.arg} means nothing")
 
     def start(self, index: int, i: Instruction) -> None:
         self.started = True
-        if [after.opname for after in self.instructions[index + 1:index + 2]] != ["POP_TOP"]:
-            raise self.wrong(i, "is not followed by POP_TOP")
+        following = [after.opname for after in self.instructions[index + 1 : index + 2]]
+        self.refuse(i, following != ["POP_TOP"], "is not followed by POP_TOP")
 
     def yields(self, index: int, i: Instruction) -> None:
         """Refuse what a coroutine yields itself, and what an asynchronous generator yields unwrapped.
@@ -150,17 +148,10 @@ class _Checker:
         wraps = self.suspends & CO_ASYNC_GENERATOR
         if self.suspends & CO_GENERATOR or wraps and self.code.version < (3, 11):
             return
-        before = self.instructions[index - 1] if index and index not in self.targets else None
-        if before is not None and (before.opname == "SEND" or wraps and (
-            before.opname == "ASYNC_GEN_WRAP"
-            or before.opname == "CALL_INTRINSIC_1" and before.arg == _ASYNC_GEN_WRAP
-        )):
-            return
-        raise self.wrong(i, "yields past the coroutine or asynchronous generator")
-
-    def once(self, index: int, i: Instruction) -> None:
-        if index >= self.body:
-            raise self.wrong(i, "in the middle of the code")
+        before = self.instructions[index - 1] if index and index not in self.targets else i
+        self.refuse(i, before.opname != "SEND" and not (wraps and (
+            before.opname == "ASYNC_GEN_WRAP" or before.opname == "CALL_INTRINSIC_1" and before.arg == _ASYNC_GEN_WRAP
+        )), "yields past the coroutine or asynchronous generator")
 
     def free_variables(self, index: int, i: Instruction) -> None:
         """Check that the closure is copied at the beginning, and all of it.
@@ -168,36 +159,31 @@ class _Checker:
         (Dynamo's resume functions begin twice. ``rules.common.copy_free_vars`` looks at the second beginning, if it
         runs: one that does not may have another number, as cells became free variables.)
         """
-        if index < self.body and (i.arg != len(self.code.freevars) or index):
-            raise self.wrong(i, f"argument {i.arg} where there are {len(self.code.freevars)} free variables")
+        self.refuse(i, index < self.body and (i.arg != len(self.code.freevars) or index > 0),
+                    f"argument {i.arg} where there are {len(self.code.freevars)} free variables")
 
     def cell(self, index: int, i: Instruction) -> None:
         names = self.code.variables
-        if self.code.version >= (3, 11) and (i.arg >= len(names) or names[i.arg] not in self.cells):
-            raise self.wrong(i, f"argument {i.arg} is not the number of a cell")
+        self.refuse(i, self.code.version >= (3, 11) and (i.arg >= len(names) or names[i.arg] not in self.cells),
+                    f"argument {i.arg} is not the number of a cell")
 
     def before_call(self, index: int, i: Instruction) -> None:
-        following = self.instructions[index + 1] if index + 1 < len(self.instructions) else None
-        if following is None or following.opname not in ("PRECALL", "CALL") or index + 1 in self.targets or (
-            i.opname == "PRECALL" and (following.opname != "CALL" or following.arg != i.arg)
-        ):
-            raise self.wrong(i, "is not followed by its call")
-
-    def jump(self, i: Instruction) -> None:
-        """Refuse a jump by which what CPython does once, before the body, would be done again."""
-        if any(other.opname in _ONCE or other.opname == "MAKE_CELL"
-               for other in self.instructions[i.target : self.body]):
-            raise self.wrong(i, "jumps back to before the body")
+        following = self.instructions[index + 1] if index + 1 < len(self.instructions) else i
+        calls = ("CALL",) if i.opname == "PRECALL" else ("PRECALL", "CALL")
+        self.refuse(i, following is i or following.opname not in calls or index + 1 in self.targets
+                    or i.opname == "PRECALL" and following.arg != i.arg, "is not followed by its call")
 
 
 #: The checks of each instruction of which something is asked, in order.
 _CHECKS: dict[str, list[Callable[[_Checker, int, Instruction], None]]] = {}
 for _names, _check in (
     (_ARGUMENTS, _Checker.argument),
-    (_YIELDS, _Checker.suspension),
+    (_YIELDS, lambda checker, index, i: checker.refuse(
+        i, not checker.suspends, "in a function that is no generator and no coroutine")),
     (("RETURN_GENERATOR",), _Checker.start),
     (("YIELD_VALUE",), _Checker.yields),
-    (_ONCE - {"COPY_FREE_VARS"}, _Checker.once),
+    (_ONCE - {"COPY_FREE_VARS"}, lambda checker, index, i: checker.refuse(
+        i, index >= checker.body, "in the middle of the code")),
     (("COPY_FREE_VARS",), _Checker.free_variables),
     (_IN_CELLS, _Checker.cell),
     (("KW_NAMES", "PRECALL"), _Checker.before_call),
