@@ -146,6 +146,20 @@ class _Arrangement:
                 self._into_break(stmts, at)
             if isinstance(stmt, ast.If) and self._ends_as_rest(stmt, stmts[at + 1:]):
                 stmt.body.pop()
+            elif isinstance(stmt, ast.If) and self._ends_alike(stmt, stmts[at + 1:]):
+                both = stmt.orelse + stmts[at + 1:]
+                stmt.orelse, stmts[at + 1:] = both[:-1], [stmt.body.pop()]
+
+    def _ends_alike(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether a branch may end in a copy of the ``return`` that its ``else``, or what follows, ends in.
+
+        (Where places are known, :func:`~depyf.decompiler.undo.duplicate_ends.merge_returns` has found it.)
+        """
+        others, last = rest or stmt.orelse, stmt.body[-1]
+        if self.evidence.has_lines or not stmt.body[1:] or not others or stmt.orelse and rest[1:]:
+            return False
+        return isinstance(last, ast.Return) and self.evidence.may_be_copied(last) and (
+            ast.dump(last) == ast.dump(others[-1]))
 
     def _ends_as_rest(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in the ``break`` after it, which the author wrote once: left of the branch."""

@@ -13,7 +13,7 @@ from ..emit.text import try_star
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift.stack import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
-from .analysis import UNWINDING, cleans_up, handler_steps, reach, straight
+from .analysis import UNWINDING, cleans_up, handler_steps, reach, reached, straight
 from .arrange_tries import with_finally
 from .evidence import INDENTATION
 from .frames import Construct, Cursor, Frame, outer_ends
@@ -257,7 +257,20 @@ def _joins(
         return normal, normal
     if after_handlers == cursor.follow:
         return normal, cursor.follow
-    return normal, after_handlers
+    return normal, _where_they_meet(walker, normal, after_handlers, cursor)
+
+
+def _where_they_meet(walker: Walker, normal: int, after_handlers: int, cursor: Cursor) -> int:
+    """Return where control goes on after the ``else`` and after the handlers alike."""
+    around = outer_ends(cursor.frame, cursor.follow)
+    if after_handlers in reached(walker, [normal], around - {normal}):
+        return after_handlers
+    back = reach(walker, [after_handlers], around - {after_handlers})
+    if normal in back:
+        return normal
+    common = [id for id in reached(walker, [normal], around - {normal}) if id in back
+              and walker.analysis.dominates(cursor.at, id)]
+    return min(common, key=lambda id: walker.analysis.tree.number[id]) if common else after_handlers
 
 
 # --- handlers -------------------------------------------------------------------------------------------
