@@ -7,7 +7,7 @@ from depyf.capture.torch_private import private_api, trace_events
 
 def test_a_path_that_torch_cut_in_the_middle_of_a_name_is_whole_again():
     files = ["/no_such_root/model.py", "/no_such_root/other/layers.py", None]
-    full = trace_events.FullPaths(lambda: files)
+    full = trace_events.full_paths(lambda: files)
     shorten = private_api.SHORT_PATHS.get()
     assert shorten("/no_such_root/model.py") == "o_such_root/model.py"  # what is mended here
     for path in files[:2]:
@@ -18,7 +18,7 @@ def test_a_path_that_torch_cut_in_the_middle_of_a_name_is_whole_again():
 
 
 def test_a_path_that_was_cut_at_a_border_or_that_nobody_knows_stays():
-    full = trace_events.FullPaths(lambda: ["/no_such_root/model.py"])
+    full = trace_events.full_paths(lambda: ["/no_such_root/model.py"])
     assert full("model.py") == "model.py"
     assert full("unknown/model.py") == "unknown/model.py"
     assert full("<string>") == "<string>"

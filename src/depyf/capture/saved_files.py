@@ -142,10 +142,9 @@ def _exported_facts(program: Mapping[str, Any]) -> dict[str, str]:
              "schema": f"{version['major']}.{version['minor']}",
              "operator sets": ", ".join(f"{name} {number}" for name, number in program["opset_version"].items()),
              "dialect": ", ".join(program.get("verifiers", ()))}
-    signature = next((each["signature"] for each in program["graph_module"]["module_call_graph"]
-                      if each["fqn"] == "" and each.get("signature")), None)
-    if signature is not None:
-        facts |= _call_spec(signature["in_spec"], signature["out_spec"], signature.get("forward_arg_names") or ())
+    for each in program["graph_module"]["module_call_graph"]:
+        if each["fqn"] == "" and (called := each.get("signature")):
+            return facts | _call_spec(called["in_spec"], called["out_spec"], called.get("forward_arg_names") or ())
     return facts
 
 
@@ -246,8 +245,12 @@ class _Package:
         found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
         here = {"AOTI_PLATFORM": sys.platform, "AOTI_MACHINE": platform.machine()}
         for name, value in filter(lambda each: each[1], self.metadata.items()):
-            has = here[name] == value if name in here else _has_instructions(value) if name == "AOTI_CPU_ISA" else \
-                True if (name, value) == ("AOTI_DEVICE_KEY", "cpu") else None
+            has = True if (name, value) == ("AOTI_DEVICE_KEY", "cpu") else None  # (None: not known)
+            if name in here:
+                has = here[name] == value
+            elif name == "AOTI_CPU_ISA" and (wanted := _INSTRUCTIONS.get(value)) and os.path.exists("/proc/cpuinfo"):
+                flags = re.search(r"^flags\s*: (.*)$", text("/proc/cpuinfo", budgets.WRITTEN, "replace"), re.MULTILINE)
+                has = wanted <= set(flags[1].split()) if flags else None
             found[has].append(f"{_FACTS.get(name, name)} {value}" + (
                 f" (here {here[name]})" if has is False and name in here else ""))
         for has, words in ((True, "was built for what this machine has"), (False, "was built for another machine"),
@@ -255,12 +258,3 @@ class _Package:
             if found[has]:
                 yield f"`{model}` {words}: {', '.join(found[has])}"
         yield f"`{model}`: the package does not name the torch that made it, so that is not compared"
-
-
-def _has_instructions(isa: str) -> bool | None:
-    """Return whether this machine's processor has the instructions of a set; ``None`` where that is not known."""
-    if not os.path.exists("/proc/cpuinfo"):
-        return None
-    flags = re.search(r"^flags\s*: (.*)$", text("/proc/cpuinfo", budgets.WRITTEN, "replace"), re.MULTILINE)
-    wanted = _INSTRUCTIONS.get(isa)
-    return wanted <= set(flags[1].split()) if flags and wanted else None

@@ -102,7 +102,7 @@ class Session:
         self.on: set[str] = set()  # what could be switched on
         self.lacking: list[private_api.PrivateApi] = []
         self.log = RecordLog(writer.path, self._unrecorded)
-        full_path = trace_events.FullPaths(lambda: self.codes.known_files())
+        full_path = trace_events.full_paths(lambda: self.codes.known_files())
         self.events = events.EventReader(trace_events.interned_string, full_path, self.log)
         self.graphs = Graphs(self.log, writer, linker, self.attempt)
         self.codes = Codes(self.log, writer.names, self.events, self.attempt, self.note)
@@ -267,7 +267,7 @@ class Session:
             return known
         graph = self.graphs.current(ids, new)
         if not graph.torch_name and not graph.stages:
-            graph.torch_name = current_compilation.graph_name()
+            graph.torch_name = current_compilation.name_of_graph()
         if graph.module is not None and not graph.name and not new:  # its backend is at work
             graph = self.attempt(lambda: self._piece(graph), graph)
         if number is not None:

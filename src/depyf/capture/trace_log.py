@@ -344,7 +344,7 @@ class _Log:
                        self.environment, compilations, events=tuple(self.unread))
 
     def _full_path(self, shown: str) -> str:
-        """Complete a path that torch cut in a name (``full_paths.FullPaths``), where only one file of the log fits."""
+        """Complete a path that torch cut in a name, where only one file of the log fits."""
         fitting = {path for path in self.reader.strings()
                    if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
         return fitting.pop() if len(fitting) == 1 and not os.path.isabs(shown) else shown

@@ -174,7 +174,7 @@ class EventReader:
 
     Args:
         string_of: the file name of torch's number of it, where no ``str`` event explains that.
-        full_path: path as torch shortened it -> path (see ``full_paths.FullPaths``).
+        full_path: path as torch shortened it -> path (see ``trace_events.full_paths``).
         spill: takes the records of finished compilations (:meth:`ended`), which then need not be in memory.
     """
 

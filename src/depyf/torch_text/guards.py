@@ -61,7 +61,7 @@ class GuardReader:
     """Reads the trees of several entries, which are much alike: each line and guard is read once.
 
     Args:
-        full_path: path as torch shortened it -> path (see ``full_paths.FullPaths``).
+        full_path: path as torch shortened it -> path (see ``trace_events.full_paths``).
     """
 
     def __init__(self, full_path: Callable[[str], str] = str) -> None:

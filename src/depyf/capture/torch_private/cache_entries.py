@@ -151,7 +151,9 @@ def compiled_with(compiled: Any) -> CompiledWith | None:
     if wrapper is None:
         return None
     backend = closure_values(wrapper).get("callback")
-    while (inner := inner_backend(backend)) is not None:  # (an entry has the innermost of torch's wrappers of one)
+    for _ in range(20):  # (an entry has the innermost of torch's wrappers of a backend: ``get_backend``)
+        if (inner := inner_backend(backend)) is None:
+            break
         backend = inner
     return CompiledWith(backend, int(getattr(wrapper, "_isolate_recompiles_id", COMMON_REGION)))
 

@@ -95,7 +95,7 @@ def on_compiled_call(before: Callable[[FrameType], None]) -> Undo:
 def outermost_call(frame: FrameType) -> CompiledCall | None:
     """Return the call that is about to run; ``None`` if it is made inside of compiled code."""
     module = private_api.STANCE.module
-    wrapper = next((each for each in islice(frames(frame), 4) if each.f_code.co_name == _WRAPPER
+    wrapper = next((each for each in islice(frames(frame), 8) if each.f_code.co_name == _WRAPPER
                     and each.f_globals.get("__name__") == module), None)
     values = wrapper.f_locals if wrapper is not None else {}
     if values.get("prior") not in (None, False) or not {"fn", "args", "kwargs", "self"} <= set(values):

@@ -105,13 +105,9 @@ def arguments() -> dict[str, str] | None:
     return compile_arguments(*(known[name] for name in names))
 
 
-def graph_name() -> str:
-    """Return torch's name of the graph that its backend is compiling in this thread, ``""`` if unknown."""
-    return name_of_graph(variables_of(private_api.CAPTURED_GRAPH).get("gm"))
-
-
-def name_of_graph(gm: Any) -> str:
-    """Return the name under which torch calls a captured graph, ``""`` if unknown."""
+def name_of_graph(gm: Any = None) -> str:
+    """Return torch's name of a captured graph, or of that which this thread's backend compiles; ``""`` if unknown."""
+    gm = variables_of(private_api.CAPTURED_GRAPH).get("gm") if gm is None else gm
     meta = getattr(gm, "meta", None)
     name = meta.get(private_api.BACKEND_ID.key) if isinstance(meta, dict) else None
     return name if isinstance(name, str) else ""

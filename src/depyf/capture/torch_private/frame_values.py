@@ -41,27 +41,23 @@ def stack() -> list[tuple[str, int, str, str]]:
 
 def values() -> tuple[NamedValue, ...]:
     """Return the local variables at the break that torch is about to log; empty where they cannot be known."""
-    known = variables_of(private_api.GRAPH_BREAK_LOG)
-    return tuple(_described(_innermost(known.get("self"), known.get(private_api.GRAPH_BREAK_LOG.key))))
-
-
-def _innermost(translator: Any, error: BaseException | None) -> Any:
-    """Return what traced the user's innermost function when the error was raised: inlined ones have one each."""
-    step = getattr(error, "__traceback__", None)
+    frame = variables_of(private_api.GRAPH_BREAK_LOG)
+    # What traced the user's innermost function when the error was raised: inlined ones have one each.
+    translator = frame.get("self")
+    step = getattr(frame.get(private_api.GRAPH_BREAK_LOG.key), "__traceback__", None)
     while step is not None:
         inner = step.tb_frame.f_locals.get("self")
         if isinstance(_stored(inner).get(private_api.SYMBOLIC_LOCALS.key), dict) and not is_library(
                 inner.f_code.co_filename):
             translator = inner
         step = step.tb_next
-    return translator
-
-
-def _described(translator: Any) -> list[NamedValue]:
     found: list[tuple[str, Any, Any, int]] = []
     for name, variable in list(_stored(translator).get(private_api.SYMBOLIC_LOCALS.key, {}).items())[:_MOST]:
         if name.isidentifier():
-            variable = _without_laziness(variable)
+            # What it will be made of when torch looks at it; nothing is looked at for us.
+            if (cache := _stored(variable).get(private_api.LAZY_CACHE.key)) is not None:
+                made = _stored(cache).get("vt")
+                variable = cache if made is None else made
             known = _stored(variable)
             node = getattr(known.get("proxy"), "node", None)
             value = node.meta.get("example_value") if node is not None else known.get("value", variable)
@@ -70,8 +66,8 @@ def _described(translator: Any) -> list[NamedValue]:
     with without_side_effects():
         memory = Counter(map(_memory, {one: value for *_, value, one in found}.values()))
         names: dict[int, str] = {}
-        return [_one(name, variable, value, names.setdefault(one, name), memory)
-                for name, variable, value, one in found]
+        return tuple(_one(name, variable, value, names.setdefault(one, name), memory)
+                     for name, variable, value, one in found)
 
 
 def _stored(variable: Any) -> Mapping[str, Any]:
@@ -86,15 +82,6 @@ def _memory(value: Any) -> int | None:
             number: int | None = getattr(value.untyped_storage(), private_api.STORAGE_ID.key, None)
             return number
     return None
-
-
-def _without_laziness(variable: Any) -> Any:
-    """Return a variable, or what it will be made of when torch looks at it; nothing is looked at for us."""
-    cache = _stored(variable).get(private_api.LAZY_CACHE.key)
-    if cache is None:
-        return variable
-    made = _stored(cache).get("vt")
-    return made if made is not None else cache
 
 
 def _one(name: str, variable: Any, value: Any, first: str, memory: Mapping[int | None, int]) -> NamedValue:

@@ -41,7 +41,8 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
     Args:
         draws_as_eager: what is compiled draws the random numbers of eager Python.
     """
-    before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+    names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+    before = {name: os.environ[name] for name in names if name in os.environ}
     compiled: dict[int, tuple[CodeType, int]] = {}  # with the number of entries before, by id
 
     def on_bytecode(original: CodeType, transformed: CodeType) -> None:
@@ -51,7 +52,7 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory, _uncounted():
         undo = hooks.on_bytecode(on_bytecode)
         try:
-            for name in before:
+            for name in names:
                 os.environ[name] = os.path.join(directory, name.lower())
             with _patched(private_api.DYNAMO_SETTINGS, _DYNAMO | (_SAME_RANDOM if draws_as_eager else {})), \
                     _patched(private_api.INDUCTOR_SETTINGS, _INDUCTOR if draws_as_eager else _NO_CACHES), \
@@ -59,11 +60,9 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
                 yield
         finally:
             undo()
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            for name in names:
+                os.environ.pop(name, None)
+            os.environ.update(before)
             for code, entries_before in compiled.values():
                 _forget(code, entries_before)
 
@@ -182,10 +181,7 @@ def inductor_inner() -> Callable[..., Any]:
 
 
 def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
-    """Return what AOTAutograd makes of a captured graph without decompositions.
-
-    ``forward`` and ``backward`` compile its graphs: ``(graph module, inputs)`` -> a function of one list of arguments.
-    """
+    """Return what AOTAutograd makes of a captured graph without decompositions; the functions compile its graphs."""
     return private_api.AOT_AUTOGRAD.get()(fw_compiler=forward, bw_compiler=backward)(gm, inputs)
 
 

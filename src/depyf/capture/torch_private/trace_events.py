@@ -138,31 +138,26 @@ def _rebound(name: str, old: Any, new: Any) -> Undo:
 
 
 # --- paths that torch prints shortened ---------------------------------------------------------------
-class FullPaths:
-    """Map a path as torch prints it to the path, where torch cut it in the middle of a name; keep any other.
+def full_paths(files: Callable[[], Iterable[Any]]) -> Callable[[str], str]:
+    """Return a function from a path as torch prints it to the path, where torch cut it in the middle of a name.
 
     torch/utils/_traceback.py, ``shorten_filename``, cuts what a path has in common with torch's own and one
-    character more; where only the root is common, that removes the first letter of a name.
+    character more; where only the root is common, that removes the first letter of a name. Any other path, and one
+    that no file fits, remains as it is.
 
     Args:
         files: returns the paths that may be meant.
     """
-
-    def __init__(self, files: Callable[[], Iterable[Any]]) -> None:
-        self._files = files
-        self._known: dict[str, str] = {}
-
-    def __call__(self, shown: str) -> str:
-        """Return the whole path for one that torch printed; as it is where torch did not cut it or no file fits."""
-        if shown not in self._known:
-            self._known[shown] = shown if os.path.isabs(shown) else self._whole(shown)
-        return self._known[shown]
-
-    def _whole(self, shown: str) -> str:
+    @functools.cache
+    def full_path(shown: str) -> str:
         torchs = os.path.dirname(str(sys.modules["torch"].__file__))
-        if any(os.path.exists(os.path.join(folder, shown)) for folder in (torchs, os.path.dirname(torchs))):
-            return shown  # a file of torch or of a package beside it, which is cut at a whole name
-        return next((file for file in self._files() if isinstance(file, str) and _is_cut(file, shown)), shown)
+        # (A file of torch or of a package beside it is cut at a whole name.)
+        if os.path.isabs(shown) or any(
+                os.path.exists(os.path.join(folder, shown)) for folder in (torchs, os.path.dirname(torchs))):
+            return shown
+        return next((file for file in files() if isinstance(file, str) and _is_cut(file, shown)), shown)
+
+    return full_path
 
 
 def _is_cut(file: str, shown: str) -> bool:
