@@ -287,7 +287,6 @@ def _modules(attributes: Mapping[str, Any]) -> dict[str, Any]:
 #
 # Torch compiles the last where it takes no frame of the callable itself (torch/_dynamo/external_utils.py,
 # ``wrap_inline``).
-
 _PRE_HOOKS = ("_forward_pre_hooks", "_global_forward_pre_hooks")
 
 
