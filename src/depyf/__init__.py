@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from . import explain, optimization
     from .backends import stage
     from .comparing import Comparison, compare
-    from .debugging import BadValueFound, debug
+    from .debugging import debug
     from .fitting import Fit, dropped_guards, fits
     from .logs import install, uninstall
     from .notebook.magic import Magic
     from .prepare import prepare_debug
     from .source import decompile, decompile_full
+    from .watch.stop import BadValueFound
 
 __version__ = "1.0.0.dev0"
 __all__ = [
@@ -35,7 +36,7 @@ _magic: Magic | None = None
 _HOMES = {
     "DecompilationError": "bytecode.errors",
     "Decompiler": "old_names",
-    "BadValueFound": "debugging",
+    "BadValueFound": "watch.stop",
     "Comparison": "comparing",
     "Fit": "fitting",
     "compare": "comparing",

@@ -19,15 +19,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import pausing
 from .guarded import guarded_call, warn_of
 from .harmless import say
-from .link.sessions import DebugSession, active_session, ended_sessions, last_session, linked_code_runs
+from .link.sessions import DebugSession, active_sessions, ended_sessions, linked_code_runs
 
 if TYPE_CHECKING:
-    from .watch.stop import BadValueFound as BadValueFound
     from .watch.stop import StopOn
 
 _inside = threading.local()
@@ -36,14 +35,6 @@ _MOST_FILES = 8
 
 class DebugUsageError(RuntimeError):
     """``debug()`` was called where it cannot work."""
-
-
-def __getattr__(name: str) -> Any:
-    if name == "BadValueFound":  # imports torch
-        from .watch.stop import BadValueFound
-
-        return BadValueFound
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @contextlib.contextmanager
@@ -71,8 +62,19 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
     A call that fits no compiled version runs the original Python function; that is said once per
     function. Leaving the block, also by quitting the debugger, brings everything back as it was.
     """
-    session = _session()
-    _check_that_it_can(pause)
+    if active_sessions():
+        raise DebugUsageError(
+            "depyf.debug() was entered inside depyf.prepare_debug(): functions are still being compiled. "
+            "Leave the prepare_debug block first, then enter debug().")
+    if not ended_sessions():
+        raise DebugUsageError(
+            "depyf.debug() has nothing to debug yet. Run the program once under "
+            'depyf.prepare_debug("some_dir"), then enter debug().')
+    if pause and os.environ.get("PYTHONBREAKPOINT") != "0" and not pausing.can_pause(insist=True):
+        raise DebugUsageError(
+            "depyf.debug(pause=True) cannot pause: standard input is closed and the program is under no debugger. "
+            "Start it in a terminal, give it commands for pdb on standard input (python program.py < commands), or "
+            "leave pause=True out to pause only where that is possible.")
     for each in ended_sessions():
         guarded_call(each.get_ready, None, lambda error: warn_of(error, "and breakpoints in the dump may not be hit"))
     from .capture.torch_private.hooks import no_compilation
@@ -92,25 +94,13 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
                 stack.enter_context(Watch(
                     ended_sessions(), stop_on, lambda: pause is not False and pausing.can_pause(insist=bool(pause))))
             elif pause is not False and _inside.depth == 1:
-                _pause(session, insist=bool(pause))
+                answered = pausing.can_pause(insist=bool(pause))
+                say(message(ended_sessions()[-1], answered))
+                if answered:
+                    pausing.stop()
             yield
     finally:
         _inside.depth -= 1
-
-
-def _session() -> DebugSession:
-    if active_session() is not None:
-        raise DebugUsageError(
-            "depyf.debug() was entered inside depyf.prepare_debug(): functions are still being compiled. "
-            "Leave the prepare_debug block first, then enter debug()."
-        )
-    session = last_session()
-    if session is None:
-        raise DebugUsageError(
-            "depyf.debug() has nothing to debug yet. Run the program once under "
-            'depyf.prepare_debug("some_dir"), then enter debug().'
-        )
-    return session
 
 
 class _Misses:
@@ -136,17 +126,9 @@ class _Misses:
             "inputs; the original function runs (nothing is compiled inside depyf.debug()).")
 
 
-# --- the pause -------------------------------------------------------------------------------------
-def _pause(session: DebugSession, insist: bool) -> None:
-    answered = pausing.can_pause(insist)
-    say(message(session, answered))
-    if answered:
-        pausing.stop()
-
-
 def message(session: DebugSession, answered: bool) -> str:
     """Return the message that says what to open, and how to set a breakpoint there."""
-    files = [path for path in session.files if os.path.exists(path)]
+    files = [path for path in [*(session.linker.files if session.linker else ())] if os.path.exists(path)]
     lines = [f"depyf: paused. Running code is linked to the files in {session.directory}"]
     if not answered:
         lines[0] = ("depyf: no pause: no debugger, no terminal and no commands on standard input (debug(pause=True) "
@@ -163,11 +145,3 @@ def message(session: DebugSession, answered: bool) -> str:
         lines.append("    in an editor: open the file, click beside a line, press continue")
         lines.append(f"    in pdb:       break {example}:<line>   then: continue")
     return "\n".join(lines)
-
-
-def _check_that_it_can(pause: bool | None) -> None:
-    if pause and os.environ.get("PYTHONBREAKPOINT") != "0" and not pausing.can_pause(insist=True):
-        raise DebugUsageError(
-            "depyf.debug(pause=True) cannot pause: standard input is closed and the program is under no debugger. "
-            "Start it in a terminal, give it commands for pdb on standard input (python program.py < commands), or "
-            "leave pause=True out to pause only where that is possible.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import gc
 import sys
 import warnings
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from .harmless import harmless
 
@@ -69,19 +69,13 @@ class unwarned:  # noqa: N801  (a context, named like those of ``contextlib``)
 
 
 # --- the garbage collector ---------------------------------------------------------------------------
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class paused:  # noqa: N801 (used like a function, as contextlib.suppress is)
+class paused(contextlib.ContextDecorator):  # noqa: N801 (used like a function, as contextlib.suppress is)
     """Inside of it no garbage is collected, unless the program turns collecting on.
 
     depyf makes a hundred thousand short-lived objects for a function. A collection in between counts them as
     long-lived, and enough of these start a full collection, which takes 0.4 s where torch and transformers are
     imported. (A class: a generator would take as long as most hooks do.)
     """
-
-    __slots__ = ("_collecting",)
 
     def __enter__(self) -> None:
         self._collecting = gc.isenabled()
@@ -91,12 +85,5 @@ class paused:  # noqa: N801 (used like a function, as contextlib.suppress is)
         if self._collecting:
             gc.enable()
 
-    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Return a function in which no garbage is collected."""
-
-        @functools.wraps(function)
-        def quiet(*args: P.args, **kwargs: P.kwargs) -> T:
-            with paused():
-                return function(*args, **kwargs)
-
-        return quiet
+    def _recreate_cm(self) -> paused:
+        return paused()  # (for each call of a decorated function)

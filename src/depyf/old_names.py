@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from opcode import opmap
 from types import CodeType, FunctionType, ModuleType
@@ -150,22 +149,16 @@ def write_code_to_file_template(src: str, path_template: str) -> str:
         number += 1
 
 
-class _Data(Mapping[str, Any]):
+class _Data:
     """What depyf knows of the ``prepare_debug`` that is on, or was last, when it is asked."""
 
     def __getitem__(self, key: str) -> Any:
-        from .link.sessions import active_session, last_session
+        from .link.sessions import active_sessions, ended_sessions
 
-        session = active_session() or last_session()
-        return {"dump_src_dir": session.directory if session is not None else os.path.abspath("dumped_src"),
-                "is_inside_prepare_debug": active_session() is not None,
+        sessions = active_sessions() or ended_sessions()
+        return {"dump_src_dir": sessions[-1].directory if sessions else os.path.abspath("dumped_src"),
+                "is_inside_prepare_debug": bool(active_sessions()),
                 "unpatched_load_by_key_path": patched_load_by_key_path}[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("dump_src_dir", "is_inside_prepare_debug", "unpatched_load_by_key_path"))
-
-    def __len__(self) -> int:
-        return len(list(self))
 
 
 data = _Data()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import importlib
 import importlib.util
 import inspect
@@ -26,7 +25,10 @@ if TYPE_CHECKING:
     from .comparing.checking import CheckedCalls
     from .records.model import Capture
     from .views.dump.folder import Folder
-    from .views.progress import Progress
+
+
+#: When the files are made.
+FILES = ("now", "later")
 
 
 class prepare_debug(contextlib.ContextDecorator):
@@ -62,8 +64,15 @@ class prepare_debug(contextlib.ContextDecorator):
         DirectoryError: the directory cannot be used.
     """
 
+    # What differs where a whole program is watched (program/recording.py):
     #: Whether a terminal shows what is being written.
     shows_progress = True
+    #: This process reports for all of the program, and is the one that is ended by SIGTERM.
+    first = True
+    #: Whether a summary follows, which says more, of :attr:`capture`.
+    is_summarised = False
+    #: Options that choose what is written (:func:`depyf.run_files.choice_of`).
+    choice: tuple[str, ...] = ()
 
     def __init__(
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
@@ -73,11 +82,12 @@ class prepare_debug(contextlib.ContextDecorator):
     ) -> None:
         self.wanted, self.clean_wild_fx_code, self.log_bytecode = _arguments(
             args, dump_src_dir, clean_wild_fx_code, log_bytecode)
-        if caches not in CACHES:
-            raise ValueError(f"caches={caches!r} is not known; give one of {', '.join(map(repr, CACHES))}")
-        if link not in (None, True, False, "source"):
-            raise ValueError(f'link={link!r} is not known; give True, False or None')
-        self.files = _files_wanted(files)
+        wanted = [("caches", caches, CACHES), ("link", link, (True, False, None, "source")),
+                  ("DEPYF_FILES" if files is None else "files", files or os.environ.get("DEPYF_FILES") or "now", FILES)]
+        for name, value, known in wanted:
+            if value not in known:
+                raise ValueError(f"{name}={value!r} is not known; give {' or '.join(map(repr, known))}")
+        self.files = wanted[2][1]
         self.internal_stages = internal_stages
         self.caches = caches
         self.link = link
@@ -86,12 +96,12 @@ class prepare_debug(contextlib.ContextDecorator):
         self.check = int(check)
         self.path = ""
         self.kept: int | None = None  # the number of compilations of which only records were written
+        self.capture: Capture | None = None  # what was written, if a summary follows
         self._checks: CheckedCalls | None = None
         self._on = False
         self._debugged = False
         self._untested = ""
         self._trouble = ""  # why the run could not be watched
-        self._bar: Progress | None = None
         self._wait: Callable[[], None] | None = None  # ends the wait for the first compilation
         self._session: Session | None = None
 
@@ -131,7 +141,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self._debug.show = self._show
         self._process = os.getpid()
         self._on = True
-        self._leave_sigterm = self._at_sigterm()
+        self._leave_sigterm = at_sigterm(self._terminated) if self.first else lambda: None
         guarded_call(lambda: self._warn_once(self._untested), None, self._failed)
         if self.check:
             guarded_call(self._begin_checks, None, self._failed)
@@ -189,7 +199,7 @@ class prepare_debug(contextlib.ContextDecorator):
             checks.start()
             self._checks = checks
         except (RuntimeError, AttributeError) as error:
-            self._say(f"depyf: {error}")
+            say(f"depyf: {error}")
 
     def _end_checks(self, session: Session | None) -> None:
         """Write what was found in the calls that were checked."""
@@ -197,11 +207,12 @@ class prepare_debug(contextlib.ContextDecorator):
         if checks is None:
             return
         from .comparing.checking import FILE
+        from .program.start import shown
         from .records.store import WRONG_RESULTS
 
         checked = checks.stop()
         self._folder.write(FILE, checked.text())
-        self._say(f"depyf: {checked.summary()}: {self._shown(os.path.join(self.path, FILE))}")
+        say(f"depyf: {checked.summary()}: {shown(os.path.join(self.path, FILE))}")
         if checked.different:
             self._say_now(f"  {checked.sentence()}")
             if session is not None:
@@ -210,8 +221,8 @@ class prepare_debug(contextlib.ContextDecorator):
     def _warn_once(self, text: str) -> None:
         from .capture.torch_private import private_api
 
-        if text and private_api.warn_once(text):
-            self._say(f"depyf: {text}")
+        if text and self.first and private_api.warn_once(text):
+            say(f"depyf: {text}")
 
     def _failed(self, error: Exception) -> None:
         """Report an internal error."""
@@ -222,11 +233,14 @@ class prepare_debug(contextlib.ContextDecorator):
             warn_of(error, "and is not watched")
         self._trouble = self._trouble or f"internal error: {type(error).__name__}: {error}"
 
-    def _shown(self, path: str) -> str:
-        return path
+    def _terminated(self) -> None:
+        """End the block before SIGTERM ends the process."""
+        self.__exit__(None, None, None)
 
-    def _say(self, text: str) -> None:
-        say(text)
+    def _say_now(self, text: str) -> None:
+        """Print what the summary after a watched program says."""
+        if not self.is_summarised:
+            say(text)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -293,6 +307,9 @@ class prepare_debug(contextlib.ContextDecorator):
     def _write(self, session: Session) -> None:
         from .link.sessions import RunningStage
         from .records import store
+        from .records.run_directory import environment
+        from .run_files import make
+        from .views.dump.folder import INDEX, index_of_records
 
         session.attempt(lambda: session.end(self._options()), None)
         nothing: tuple[RunningStage, ...] = ()
@@ -303,11 +320,15 @@ class prepare_debug(contextlib.ContextDecorator):
                 f"torch {_torch_version()} lacks {len(session.lacking)} of the names that depyf uses; `depyf doctor` "
                 "shows what is lost")
         # (Records that could not be written are in this process only, and so is an internal error.)
-        if self.files == "later" and not session.warned and store.is_unwritten(self.path):
-            session.close()
-            self._leave_for_later(session.events.count())
-        else:
+        if self.files == "now" or session.warned or not store.is_unwritten(self.path):
             session.attempt(lambda: self._write_now(session), None)
+            return
+        session.close()
+        self._folder.write(INDEX, index_of_records(environment()))
+        self._folder.report_missing()
+        path = self.path
+        self._debug.write = lambda: make(path)
+        self.kept = session.events.count()
 
     def _options(self) -> tuple[str, ...]:
         """Return how files are made of the records (``EndOfRecording.options``)."""
@@ -316,13 +337,14 @@ class prepare_debug(contextlib.ContextDecorator):
 
         page = "" if self.page is None else PAGE if self.page else NO_PAGE
         wild = "" if self.clean_wild_fx_code else KEEP_WILD
-        return tuple(filter(None, (wild, EndOfRecording.UNSIMPLIFIED if self.unsimplified else "", page)))
+        return tuple(filter(None, (wild, EndOfRecording.UNSIMPLIFIED if self.unsimplified else "", page))) + self.choice
 
     def _write_now(self, session: Session) -> None:
         from .records import store
         from .records.model import Capture
         from .run_files import write
         from .views import ranks
+        from .views.progress import Progress
 
         whole = session.attempt(session.capture, Capture())
         session.close()
@@ -330,57 +352,18 @@ class prepare_debug(contextlib.ContextDecorator):
         if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
             capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
         linker = self._debug.linker
+        bar = Progress(2, sys.stderr, self.shows_progress, delay=1)  # (on a terminal)
         try:
-            self._written(write(
-                capture, self.path, session._report, linker.notes if linker is not None else (),
-                lambda *step: session.attempt(lambda: self._progress(*step), None), self._folder))
+            written = write(capture, self.path, session._report, linker.notes if linker is not None else (),
+                            lambda *step: session.attempt(lambda: bar.writing(*step), None), self._folder)
+            self.capture = written if self.is_summarised else None
         finally:
-            if self._bar is not None:
-                session.attempt(self._bar.clear, None)
+            session.attempt(bar.clear, None)
         session.attempt(lambda: ranks.rank_ended(self.path), None)
-
-    def _leave_for_later(self, compilations: int) -> None:
-        from .records.run_directory import environment
-        from .run_files import make
-        from .views.dump.folder import INDEX, index_of_records
-
-        self._folder.write(INDEX, index_of_records(environment()))
-        self._folder.report_missing()
-        self._debug.write = functools.partial(make, self.path)
-        self.kept = compilations
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        """Show what is being written, on a terminal and after a second."""
-        if self._bar is None:
-            from .views.progress import Progress
-
-            self._bar = Progress(2, sys.stderr, self.shows_progress, delay=1)
-        self._bar.done, self._bar.total = done, total
-        self._bar.show(f"depyf: writing {what}")
-
-    # --- replaced where a whole program is watched (program/recording.py) ---
-    def _at_sigterm(self) -> Callable[[], None]:
-        """End the block before SIGTERM ends the process; return what undoes this."""
-        return at_sigterm(lambda: self.__exit__(None, None, None))
-
-    def _say_now(self, text: str) -> None:
-        """Print what the summary after a watched program says."""
-        self._say(text)
-
-    def _written(self, capture: Capture) -> None:
-        """Note what was written."""
 
 
 def _torch_version() -> str:
     return str(importlib.import_module("torch").__version__)
-
-
-def _files_wanted(given: str | None) -> str:
-    """Return when the files are made: ``"now"`` or ``"later"``."""
-    name, value = ("files", given) if given is not None else ("DEPYF_FILES", os.environ.get("DEPYF_FILES") or "now")
-    if value not in ("now", "later"):
-        raise ValueError(f"{name}={value!r} is not known; give 'now' or 'later'")
-    return value
 
 
 def _arguments(args: tuple[Any, ...], directory: Any, *flags: bool) -> tuple[str, bool, bool]:

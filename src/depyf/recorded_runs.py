@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -83,31 +83,26 @@ def recorded(path: str) -> dict[str, Capture] | None:
     if not os.path.isdir(path):
         return None
     folders = rank_folders(path)
-    if folders:
-        return _rank_captures(path, list(folders.values()))
-    return {"": read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
-
-
-def read(path: str) -> Capture:
-    """Return the records of a run of one process, whose files are made first where that is still to be done."""
-    make(path)
-    return read_records(path)
-
-
-def _rank_captures(path: str, folders: Sequence[str]) -> dict[str, Capture]:
-    """Return the records of those ranks that have some: one may have been killed before it compiled anything."""
+    if not folders:
+        return {"": read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
     result: dict[str, Capture] = {}
     problems: list[RecordsError] = []
-    for name in folders:
+    for name in folders.values():
         try:
             result[name] = read(os.path.join(path, name))
-        except RecordsError as error:
+        except RecordsError as error:  # (it may have been killed before it compiled anything)
             problems.append(error)
     if not result:
         raise problems[0]
     for problem in problems:
         say(f"depyf: left out: {problem}")
     return result
+
+
+def read(path: str) -> Capture:
+    """Return the records of a run of one process, whose files are made first where that is still to be done."""
+    make(path)
+    return read_records(path)
 
 
 def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
@@ -150,15 +145,10 @@ def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
         newest[each.rank] = each
     if "" in newest and len(newest) > 1:
         say(f"depyf: left out: {newest.pop('').file}, which is of no rank")  # (the launcher's own)
-    return _by_folder(newest.values())
-
-
-def _by_folder(of_ranks: Collection[RankOfLog]) -> dict[str, Capture]:
-    """Return the records of ranks by folder, in the order of the ranks; those of one process by ``""``."""
-    if len(of_ranks) == 1:
-        return {"": next(iter(of_ranks)).capture}
+    if len(newest) == 1:
+        return {"": next(iter(newest.values())).capture}
     result = {}
-    in_order = sorted(of_ranks, key=lambda each: int(each.rank))
+    in_order = sorted(newest.values(), key=lambda each: int(each.rank))
     for first, *others in fold(in_order, lambda each: id(each.capture)).values():
         capture = first.capture
         if others:

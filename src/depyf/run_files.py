@@ -53,9 +53,7 @@ def write(
     directory = Directory(path)
     if before is not None:
         directory.goes_on_with(before)
-    chosen = guarded_call(lambda: _chosen(whole, options), whole, report)
-    if chosen is not whole:
-        _remove_others(chosen, directory)
+    chosen = guarded_call(lambda: _chosen(whole, options, directory), whole, report)
     made = len(whole.entries)
     lacking = capture.unwritten is not None and made < len(capture.unwritten.bytecodes)
     page = True if PAGE in options else False if NO_PAGE in options else None
@@ -74,24 +72,20 @@ def choice_of(include: Iterable[str], exclude: Iterable[str], backends: Iterable
                  for value in values)
 
 
-def _chosen(capture: Capture, options: Sequence[str]) -> Capture:
+def _chosen(capture: Capture, options: Sequence[str], directory: Folder) -> Capture:
+    """Return the part of a run that the options choose; remove the files of the rest."""
     values = [tuple(option.removeprefix(f"{kind} ") for option in options if option.startswith(f"{kind} "))
               for kind in _CHOICES]
     if not any(values):
         return capture
-    from .views.choice import Choice
+    from .views.choice import Choice, files_of
 
-    return Choice(*values).of(capture)
-
-
-def _remove_others(chosen: Capture, directory: Folder) -> None:
-    """Remove the files of what was not chosen."""
-    from .views.choice import files_of
-
+    chosen = Choice(*values).of(capture)
     kept = files_of(chosen)
     for name in list(directory.files):
         if re.sub(r"\.(unsimplified\.py|(original|transformed|recompiled)\.bin)$", ".py", name) not in kept:
             directory.remove(name)
+    return chosen
 
 
 def make(path: str) -> None:

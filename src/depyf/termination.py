@@ -24,19 +24,14 @@ from .records.run_directory import rank_and_world
 _actions: list[Callable[[], None]] = []
 _postponed = 0
 _came = False
-_knows_forks = False
 
 
 def at_sigterm(action: Callable[[], None]) -> Callable[[], None]:
     """Call the action when SIGTERM comes, if that can be done here; return what undoes this."""
-    global _knows_forks
     main = threading.current_thread() is threading.main_thread()
     handled = signal.getsignal(signal.SIGTERM)
     if not main or rank_and_world() is not None or handled not in (signal.SIG_DFL, _handle):
         return lambda: None
-    if not _knows_forks and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forget)
-        _knows_forks = True
     _actions.append(action)
     signal.signal(signal.SIGTERM, _handle)
 
@@ -86,3 +81,7 @@ def _forget() -> None:
     _postponed = 0
     _actions.clear()
     _leave_to_system()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

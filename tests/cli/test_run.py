@@ -369,7 +369,7 @@ MADE = "import torch; torch.compile(lambda x: x, backend='eager')\n"
 
 
 @pytest.mark.parametrize(("program", "why"), [
-    (None, "nothing.py does not exist, so nothing was run"),
+    (None, "Python did not start the program, so nothing was run"),
     ("", "the program ended without importing torch, so nothing could be compiled"),
     ("import sys; sys.exit(3)", "the program ended without importing torch, so nothing could be compiled"),
     ("x = (", f"the program ended with SyntaxError {BEFORE_TORCH}"),
@@ -419,15 +419,14 @@ def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):
 
 @pytest.mark.parametrize("shows", [True, False])
 def test_long_writing_is_shown_on_a_terminal(tmp_path, monkeypatch, shows):
-    from depyf.program import recording
     from depyf.views import progress
 
     terminal, now = Terminal(), [0.0]
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    one = recording.Recording(str(tmp_path / "dump"), (), "launch", shows_progress=shows)
+    bar = progress.Progress(2, terminal, shows, delay=1)
     for done, now[0] in enumerate((0.1, 0.9, 9.0, 9.1)):
-        one._progress("outlines", done, 4)
+        bar.writing("outlines", done, 4)
     assert ("3/4 depyf: writing outlines" in terminal.text) == shows
     assert "1/4" not in terminal.text, "within the first second nothing is shown"

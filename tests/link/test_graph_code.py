@@ -6,7 +6,7 @@ import linecache
 import pytest
 import torch
 
-from depyf.link.functions import link_graph
+from depyf.link.functions import link_function
 from depyf.link.graph_code import computation
 from depyf.link.lifetimes import running_graph
 from depyf.records.model import GraphInput
@@ -77,7 +77,7 @@ def test_anything_else_is_not(old, new):
     assert changed != view
     function = defined(TORCH)
     before = function.__code__
-    assert not link_graph(function, changed, "/tmp/view.py")
+    assert not link_function(function, changed, "/tmp/view.py")
     assert function.__code__ is before
 
 
@@ -93,28 +93,28 @@ def test_values_are_let_go_of_where_torch_does():
 def test_a_function_runs_with_the_lines_and_names_of_its_view():
     function = defined(TORCH)
     view = graph_view(TORCH, INPUTS).text
-    assert link_graph(function, "# head\n" + view, "/tmp/view.py")
+    assert link_function(function, "# head\n" + view, "/tmp/view.py")
     code = function.__code__
     assert code.co_filename == "/tmp/view.py"
     assert {"x", "w", "s1", "y_1", "item"} <= set(code.co_varnames)
     assert not [name for name in code.co_varnames if name.startswith(("l_", "L_"))]
-    assert link_graph(function, view, "/tmp/again.py"), "to the file of another dump, too"
+    assert link_function(function, view, "/tmp/again.py"), "to the file of another dump, too"
     assert function.__code__.co_filename == "/tmp/again.py"
 
 
 def test_a_graph_without_second_names_is_linked_too():
     text = 'class G(torch.nn.Module):\n    def forward(self, x: "f32[8]", y: "f32[8]"):\n        z = x * y;  x = y = None\n        return (z,)\n'
     function = defined(text)
-    assert link_graph(function, graph_view(text, captured=False).text, "/tmp/view.py")
+    assert link_function(function, graph_view(text, captured=False).text, "/tmp/view.py")
     assert function(None, 2, 3) == (6,)
 
 
 def test_another_text_changes_nothing():
     function = defined(TORCH)
     before = function.__code__
-    assert not link_graph(function, graph_view(TORCH, INPUTS).text.replace("w * x", "x * w"), "p")
-    assert not link_graph(function, "not python (", "p")
-    assert not link_graph(len, "def len(x): return x", "p")
+    assert not link_function(function, graph_view(TORCH, INPUTS).text.replace("w * x", "x * w"), "p")
+    assert not link_function(function, "not python (", "p")
+    assert not link_function(len, "def len(x): return x", "p")
     linecache.cache["<torch>"] = 0, None, [TORCH.replace("l_w_ * l_x_", "l_x_ * l_w_")], "<torch>"
-    assert not link_graph(function, graph_view(TORCH, INPUTS).text, "p"), "the text is not what runs"
+    assert not link_function(function, graph_view(TORCH, INPUTS).text, "p"), "the text is not what runs"
     assert function.__code__ is before

@@ -45,8 +45,8 @@ PARAMETERS = [
 @pytest.mark.parametrize("text, shown", PARAMETERS)
 def test_what_torch_asserts_holds(text, shown):
     original = compiled(text)
-    code, from_text, lacking = linked_code(original, original, decompiled(shown or text), "dump.py", 11)
-    assert from_text and not lacking
+    code, lacking = linked_code(original, original, decompiled(shown or text), "dump.py", 11)
+    assert not lacking
     assert code.co_filename == "dump.py"
     assert code.co_firstlineno == 11
     for name in ("co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_kwonlyargcount",
@@ -57,8 +57,8 @@ def test_what_torch_asserts_holds(text, shown):
 
 def test_variables_that_the_text_does_not_use_are_kept():
     original = compiled("def outer():\n p = q = 1\n def f(a, b):\n  def g(): return a, p, q\n  return g\n")
-    code, from_text, lacking = linked_code(original, original, decompiled("def f(a, b):\n    return b\n"), "d.py")
-    assert from_text and not lacking
+    code, lacking = linked_code(original, original, decompiled("def f(a, b):\n    return b\n"), "d.py")
+    assert not lacking
     assert code.co_freevars == ("p", "q")
     assert code.co_cellvars == ("a",)
     names = {i.opname for i in dis.get_instructions(code)}
@@ -70,18 +70,18 @@ def test_shown_names_are_real_again_when_it_runs():
     shown = "def f(x):\n    return __compiled_fn_1(x)[0]\n"
     original = compiled(text)
     rename = {"__compiled_fn_1_ab12_cd": "__compiled_fn_1", "__compiled_fn_2_zz": "__compiled_fn_2"}
-    code, from_text, lacking = linked_code(original, original, decompiled(shown), "d.py", rename=rename)
-    assert from_text and not lacking
+    code, lacking = linked_code(original, original, decompiled(shown), "d.py", rename=rename)
+    assert not lacking
     assert code.co_names == ("__compiled_fn_1_ab12_cd",)
 
 
 def test_two_real_names_behind_one_shown_name_are_refused():
     original = compiled("def f(x):\n    return g_1(x), g_2(x)\n")
-    _, from_text, _ = linked_code(
+    _, lacking = linked_code(
         original, original, decompiled("def f(x):\n    return g(x), g(x)\n", line_map={0: 2}), "d.py",
         rename={"g_1": "g", "g_2": "g"},
     )
-    assert not from_text
+    assert lacking.startswith("runs Dynamo's own bytecode, relocated")
 
 
 @pytest.mark.parametrize("shown", [
@@ -93,18 +93,18 @@ def test_two_real_names_behind_one_shown_name_are_refused():
 ])
 def test_a_text_of_another_shape_only_gives_lines(shown):
     original = compiled("def f(a, b):\n    return a\n")
-    code, from_text, lacking = linked_code(original, original, decompiled(shown, line_map={0: 1, 2: 2}), "d.py", 5)
-    assert not from_text
+    code, lacking = linked_code(original, original, decompiled(shown, line_map={0: 1, 2: 2}), "d.py", 5)
+    assert lacking.startswith("runs Dynamo's own bytecode, relocated")
     assert code.co_code == original.co_code
     assert code.co_filename == "d.py"
 
 
 def test_unproven_source_never_runs():
     original = compiled("def f(a):\n    return a\n")
-    code, from_text, lacking = linked_code(
+    code, lacking = linked_code(
         original, original, decompiled("def f(a):\n    return -a\n", "fallback", {0: 2}), "d.py"
     )
-    assert not from_text
+    assert lacking.startswith("runs Dynamo's own bytecode, relocated")
     assert code.co_code == original.co_code
 
 
@@ -120,8 +120,8 @@ def test_every_line_of_the_text_is_visited(tmp_path):
             return x
         """)
     path = str(tmp_path / "t.py")
-    code, from_text, lacking = linked_code(compiled(text), compiled(text), decompiled(text), path, 21)
-    assert from_text and not lacking
+    code, lacking = linked_code(compiled(text), compiled(text), decompiled(text), path, 21)
+    assert not lacking
     space = {}
     exec("def f(a, b): pass", space)
     space["f"].__code__ = code

@@ -6,7 +6,7 @@ import linecache
 import pytest
 import torch
 
-from depyf.link.functions import link_graph
+from depyf.link.functions import link_function
 from depyf.torch_text.parsed import as_printed, with_slices
 from depyf.views.dump.graph_view import graph_view
 
@@ -46,5 +46,5 @@ def test_what_runs_calls_slice_as_torch_does():
     function = space["G"].forward
     view = graph_view(text, captured=False).text
     assert "[..., :-1]" in view and "[:, 0] = y" in view
-    assert not link_graph(function, view.replace(":-1", ":-2"), "/tmp/view.py")
-    assert link_graph(function, view, "/tmp/view.py") and "Ellipsis" in function.__code__.co_names
+    assert not link_function(function, view.replace(":-1", ":-2"), "/tmp/view.py")
+    assert link_function(function, view, "/tmp/view.py") and "Ellipsis" in function.__code__.co_names

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from depyf.capture.torch_private import graph_modules
-from depyf.link.functions import link_graph
+from depyf.link.functions import link_function
 from depyf.records.model import Caller, GraphInput, GraphStage, SourceLocation
 from depyf.records.naming import title
 from depyf.torch_text.wrapping import NOT_PYTHON, WIDTH, legal_graph
@@ -155,7 +155,7 @@ def test_inputs_of_a_live_graph():
     assert parameters["extra_mask"] == "extra['mask']"
     assert parameters["x"] == ""
     assert "x.shape[0]" in parameters.values()
-    assert link_graph(sources["module"].forward, sources["view"], "/tmp/view.py")
+    assert link_function(sources["module"].forward, sources["view"], "/tmp/view.py")
 
 
 BOXED = '''\

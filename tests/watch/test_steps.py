@@ -39,7 +39,6 @@ def test_steps_of_a_graph():
     assert by_line[10].reads == ("z",), "what is overwritten is not read"
     assert set(by_line[11].reads) == {"e", "z"}
     assert by_line[12].reads == ("e",)
-    assert by_line[13].literals == {"inf"}
     assert by_line[14].opaque and not by_line[13].opaque
     assert by_line[15].reads == ("s0",)
     assert 16 not in by_line

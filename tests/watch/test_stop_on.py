@@ -130,7 +130,7 @@ def guarded(x):
 @pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=runs_aot_graphs_as_code)])
 def test_everything_is_as_before_afterwards(backend, tmp_path):
     compiled = prepared(guarded, backend, tmp_path, good())
-    running = [each.function() for each in sessions.last_session().functions]
+    running = [each.function() for each in sessions.ended_sessions()[-1].functions]
     codes = [each.__code__ for each in running]
     before = sys.gettrace()
     with depyf.debug(pause=False, stop_on="inf"):

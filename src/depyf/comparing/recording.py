@@ -154,7 +154,7 @@ class _GeneratedModule(Observation):
         self.used = {launch.line: tuple(value in used for value in launch.writes) for launch in module.launches}
         self.run: GraphRun | None = None
 
-    def before(self, step: Step, reads: tuple[Any, ...]) -> None:
+    def before(self, step: Step, *reads: Any) -> None:
         pass
 
     def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:

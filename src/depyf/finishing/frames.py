@@ -3,19 +3,19 @@
 from __future__ import annotations
 import __future__
 
+import ast
 import dis
 import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
 from dataclasses import replace
 from types import CodeType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..guarded import guarded_call, missing
 from ..records import store
-from ..records.model import CacheEntry, Capture, CodeText, Frame, SourceLocation, UserFunction
+from ..records.model import CacheEntry, Capture, CodeText, Frame, SourceLocation
 from ..torch_text.global_names import is_resume, plain_name
 
 if TYPE_CHECKING:
@@ -43,13 +43,6 @@ class Meaning(NamedTuple):
     name: str
     code: Code
     wrappers: tuple[tuple[str, Code], ...] = ()
-
-    def record(self) -> UserFunction:
-        """Return its record."""
-        location = SourceLocation(self.code.filename, self.code.firstlineno, self.code.name)
-        return UserFunction(self.name, location, tuple(
-            SourceLocation(code.filename, code.firstlineno, name) for name, code in self.wrappers))
-
 
 def readable_alone(text: str) -> str:
     """Write ``global`` for ``nonlocal`` in the text of a function, so that it is valid alone."""
@@ -82,9 +75,10 @@ def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Me
             simplify=resumes, keep_variables=True,
             facts=Facts() if resumes else None)
         original = code_text(with_short_lines(decompiled))
-    function = meant.record()
-    return Frame(name, code.name, function.location, original, bool(text), code.arguments, code.freevars, entries,
-                 _signature(code), function.name, wrappers=function.wrappers)
+    location = SourceLocation(meant.code.filename, meant.code.firstlineno, meant.code.name)
+    wrappers = tuple(SourceLocation(each.filename, each.firstlineno, called) for called, each in meant.wrappers)
+    return Frame(name, code.name, location, original, bool(text), code.arguments, code.freevars, entries,
+                 _signature(code), meant.name, wrappers=wrappers)
 
 
 def source_text(code: Code) -> str:
@@ -109,16 +103,11 @@ def _contains(module: CodeType, code: Code) -> bool:
     """
     from ..bytecode.code import Code
 
-    facts = _facts(code)
+    facts, codes = _facts(code), [module]
+    for each in codes:
+        codes += [const for const in each.co_consts if isinstance(const, CodeType)]
     return any(name.startswith("@py") for name in facts[0]) or any(
-        _facts(Code.of(each, compiled=True)) == facts for each in _nested(module) if each.co_name == code.name)
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield each
-            yield from _nested(each)
+        _facts(Code.of(each, compiled=True)) == facts for each in codes if each.co_name == code.name)
 
 
 def _facts(code: Code) -> tuple[set[str], list[str], list[tuple[int, int]]]:
@@ -153,22 +142,13 @@ def _named_like_its_function(code: Code) -> Code:
 
 def _signature(code: Code) -> str:
     """Return the parameters as a ``def`` has them."""
-    names = list(code.varnames)
-    parts: list[str] = []
-    for index in range(code.argcount):
-        parts.append(names[index])
-        if index + 1 == code.posonlyargcount:
-            parts.append("/")
-    at = code.argcount + code.kwonlyargcount
-    if code.flags & inspect.CO_VARARGS:
-        parts.append("*" + names[at])
-        at += 1
-    elif code.kwonlyargcount:
-        parts.append("*")
-    parts += names[code.argcount : code.argcount + code.kwonlyargcount]
-    if code.flags & inspect.CO_VARKEYWORDS:
-        parts.append("**" + names[at])
-    return ", ".join(parts)
+    names = [ast.arg(name) for name in code.varnames]
+    named = code.argcount + code.kwonlyargcount
+    others = iter(names[named:])
+    return ast.unparse(ast.arguments(
+        names[: code.posonlyargcount], names[code.posonlyargcount : code.argcount],
+        next(others) if code.flags & inspect.CO_VARARGS else None, names[code.argcount : named],
+        [None] * code.kwonlyargcount, next(others) if code.flags & inspect.CO_VARKEYWORDS else None, []))
 
 
 # --- the records of a run ----------------------------------------------------------------------------

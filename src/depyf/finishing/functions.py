@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.linetable import Position, positions
 from ..bytecode.packed import unpacked
-from ..cfg.graph import BRANCH, Block, build
+from ..cfg.graph import BRANCH, build
 from ..provenance.sources import collect
 from ..records import model as records
 from ..records.model import (
@@ -19,12 +19,10 @@ from ..records.model import (
     CacheEntry,
     Capture,
     CompiledFunction,
-    CompiledGraph,
     EndOfRecording,
     Frame,
     Guard,
     MeantFunction,
-    TransformedCode,
     Unwritten,
 )
 from ..records.naming import function_identifier
@@ -32,7 +30,7 @@ from ..torch_text.global_names import is_resume, offset_in, resumed_function
 from ..torch_text.guards import GuardReader, unread_guards
 from ..torch_text.wrapping import legal_graph
 from .frames import Meaning, make_frame
-from .stack_values import expressions_on_stack, text_at
+from .stack_values import expressions_on_stack, operation_at, text_at
 from .texts import Attempt, Texts
 
 #: ``progress("functions", 3, 48)``: the fourth of 48 is next.
@@ -60,19 +58,15 @@ def finished(
     texts = Texts(_version(capture), unsimplified, attempt, lambda done: progress("functions", done, number))
     attempt(lambda: texts.make(unwritten.bytecodes), None)
     functions = Functions(unwritten, _version(capture), attempt, texts).all()
-    graphs = tuple(attempt(lambda: _legal(graph), graph) for graph in capture.graphs)
+    graphs = tuple(attempt(lambda: replace(graph, stages=tuple(
+        replace(stage, text=legal_graph(stage.text)) if stage.is_python else stage for stage in graph.stages)), graph)
+        for graph in capture.graphs)  # (where they are Python at all)
     whole = replace(capture, functions=(*capture.functions, *functions), graphs=graphs, unwritten=None)
     if recorded is None:
         return whole
     known = {source.path for source in capture.sources}
     return replace(whole, sources=attempt(
         lambda: (*capture.sources, *(each for each in collect(whole) if each.path not in known)), ()))
-
-
-def _legal(graph: CompiledGraph) -> CompiledGraph:
-    """Return a graph whose stages are legal Python, where they are Python at all."""
-    return replace(graph, stages=tuple(
-        replace(stage, text=legal_graph(stage.text)) if stage.is_python else stage for stage in graph.stages))
 
 
 def _version(capture: Capture) -> tuple[int, int]:
@@ -139,7 +133,9 @@ class Functions:
             frame = self._frame(current)
             if current[0] in broken_by:
                 broken, name = broken_by[current[0]]
-                stack, branch = self._continued(broken, name, self._code(current[0]), stacks.get(broken.original, ()))
+                code, given = self._code(current[0]), stacks.get(broken.original, ())
+                nothing: tuple[tuple[str, ...], Branch | None] = (), None
+                stack, branch = self._attempt(lambda: self._continued(broken, name, code, given), nothing)
                 frame = replace(frame, stack=stack, branch=branch)
                 stacks[current[0]] = stack
             frames.append(frame)
@@ -173,13 +169,9 @@ class Functions:
     def _entry(self, bytecode: Bytecode, tried: int | None) -> CacheEntry:
         text = self._guards.get(bytecode.compile_id.key, "")
         guards: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
-        written = self._texts.of(bytecode)
-        transformed = TransformedCode(
-            bytecode.compile_id, bytecode.function_name, written.source, written.exact, written.arguments,
-            bytecode.file)
         return CacheEntry(
-            bytecode.compile_id, unread_guards(text) if guards is None else guards, transformed, bytecode.graph_names,
-            tuple(resume.shown for resume in bytecode.resumes), tried=tried)
+            bytecode.compile_id, unread_guards(text) if guards is None else guards, self._texts.of(bytecode),
+            bytecode.graph_names, tuple(resume.shown for resume in bytecode.resumes), tried=tried)
 
     def _code(self, number: int) -> Code:
         """Return a code object by its number.
@@ -205,16 +197,10 @@ class Functions:
         traced = broken.traced
         if traced is None or not traced.resumes.get(name):
             return (), None
-
-        def stack_and_branch() -> tuple[tuple[str, ...], Branch | None]:
-            code = unpacked(traced.code, self._version)
-            after = resumed_function(resume.name)
-            branch = branch_condition(code, traced.resumes[name], after[1]) if after else None
-            stack = expressions_on_stack(code, traced.resumes[name], given)
-            return stack, Branch(*branch) if branch else None
-
-        nothing: tuple[tuple[str, ...], Branch | None] = (), None
-        return self._attempt(stack_and_branch, nothing)
+        code = unpacked(traced.code, self._version)
+        after = resumed_function(resume.name)
+        branch = branch_condition(code, traced.resumes[name], after[1]) if after else None
+        return expressions_on_stack(code, traced.resumes[name], given), Branch(*branch) if branch else None
 
 
 # --- the branch that a resume function continues -----------------------------------------------------
@@ -244,11 +230,14 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
     offset = offset_in(resume_name)
     if offset is None or code.version < (3, 11):
         return None
-    blocks = build(canonicalise(code)).blocks
-    wanted = _reached(blocks, offset)
+    graph = build(canonicalise(code))
+    blocks = graph.blocks.values()
+    _, wanted, begins = operation_at(graph, offset)
+    if not begins and sum(each.successors.count(wanted) for each in blocks) != 1:
+        return None  # (it goes on within a block to which several edges lead)
     places = positions(code)
     branches: set[tuple[str, bool]] = set()
-    for block in blocks.values():
+    for block in blocks:
         tested = next((op for op in reversed(block.ops) if op.kind != "COPY"), None) if block.end == BRANCH else None
         if tested is None:
             continue
@@ -260,29 +249,8 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
     return branches.pop() if len(branches) == 1 and all(text for text, _ in branches) else None
 
 
-def _reached(blocks: Mapping[int, Block], offset: int) -> int | None:
-    """Return the block that begins where code continues, or that it continues in.
-
-    ``None`` where several edges lead to the block that it continues in.
-    """
-    offsets = {number: _offsets(block) for number, block in blocks.items()}
-    at, block = max(((first, number) for number, (first, _) in offsets.items() if 0 <= first <= offset),
-                    default=(-1, None))
-    if block is None or at != offset and offsets[block][1] < offset:
-        # (What begins a block may be left out of it.)
-        return min(((first, number) for number, (first, _) in offsets.items() if first >= offset),
-                   default=(-1, None))[1]
-    return block if at == offset or sum(each.successors.count(block) for each in blocks.values()) == 1 else None
-
-
 def _condition(filename: str, place: Position) -> str:
     """Return the expression at a place; ``""`` for ``a < b < c``, of which a jump tests a part."""
     text = text_at(filename, place)
     node = ast.parse(f"({text or 0})", mode="eval").body
     return "" if isinstance(node, ast.Compare) and len(node.ops) > 1 else text
-
-
-def _offsets(block: Block) -> tuple[int, int]:
-    """Return the offsets of a block's first and last operation; -1 where it has none."""
-    ops = [*block.ops, *([block.end_op] if block.end_op is not None else [])]
-    return (ops[0].offset, ops[-1].offset) if ops else (-1, -1)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
@@ -60,50 +60,48 @@ def expressions_on_stack(code: Code, resume_name: str, given: Sequence[str] = ()
     return texts if any(texts) else ()
 
 
+def operation_at(graph: Cfg, offset: int) -> tuple[int, int, bool]:
+    """Return the offset of the first operation from an offset on, its block, and whether it begins that.
+
+    (What begins a block may be left out of it.) -1 where there is none.
+    """
+    return min(((op.offset, block.id, not index) for block in graph.blocks.values()
+                for index, op in enumerate((*block.ops, block.end_op)) if op is not None and op.offset >= offset),
+               default=(-1, -1, True))
+
+
 def _stack_at(graph: Cfg, offset: int) -> _Stack:
-    """Return the stack before the first operation from an offset on."""
-    wanted, number = min(((op.offset, block.id) for block in graph.blocks.values()
-                          for op in (*block.ops, block.end_op) if op is not None and op.offset >= offset),
-                         default=(-1, -1))
-    stacks = _stacks(graph)
-    if number not in stacks:
+    """Return the stack before the first operation from an offset on, where the graph broke right before it."""
+    wanted, number, _ = operation_at(graph, offset)
+    arriving = _arriving(graph).get(number)
+    if arriving is None:
         return ()
-    block = graph.blocks[number]
-    before = [op for op in block.ops if op.offset < wanted]
+    before = [op for op in graph.blocks[number].ops if op.offset < wanted]
     if not before:
-        return _stack_after_break(graph, block, stacks)
-    stack = list(stacks[number])
-    for op in before:
-        _apply(op, stack)
-    return tuple(stack)
+        # In ``n = t.item() if t.ndim == 0 else -1`` both branches lead to the assignment, and the graph broke in one of
+        # them: not in that which only loads a constant.
+        arriving = {block: stack for block, stack in arriving.items()
+                    if block < 0 or not _only_loads(graph.blocks[block])} or arriving
+    return _after(before, functools.reduce(_merged, arriving.values()))
 
 
-def _stacks(graph: Cfg) -> dict[int, _Stack]:
-    """Return the stack at the beginning of each block that is reachable from the entry."""
-    stacks: dict[int, _Stack] = {graph.entry: ()}
+def _arriving(graph: Cfg) -> dict[int, dict[int, _Stack]]:
+    """Return the stacks with which blocks are reached, by the block that control comes from (-1: the entry)."""
+    result: dict[int, dict[int, _Stack]] = {graph.entry: {-1: ()}}
     pending = [graph.entry]
     while pending:
-        block = graph.blocks[pending.pop()]
-        for successor, arriving in _after(block, _at_end(block, stacks)):
-            known = stacks.get(successor)
-            merged = arriving if known is None else _merged(known, arriving)
-            if merged != known:
-                stacks[successor] = merged
+        number = pending.pop()
+        block = graph.blocks[number]
+        stack = _after(block.ops, functools.reduce(_merged, result[number].values()))
+        for successor in block.successors:
+            left = stack[:-1] if block.end in (BRANCH, FOR_ITER) else stack
+            if block.end == FOR_ITER and block.end_op is not None and successor == block.successors[0]:
+                left = (*stack, block.end_op.offset)
+            known = result.setdefault(successor, {})
+            if known.get(number) != left:
+                known[number] = left
                 pending.append(successor)
-    return stacks
-
-
-def _stack_after_break(graph: Cfg, block: Block, stacks: Mapping[int, _Stack]) -> _Stack:
-    """Return the stack at the beginning of a block, where the graph broke right before it.
-
-    In ``n = t.item() if t.ndim == 0 else -1`` both branches lead to the assignment, and the graph broke in one of them:
-    not in that which only loads a constant.
-    """
-    arriving = [
-        (before, stack) for number in stacks for before in (graph.blocks[number],)
-        for successor, stack in _after(before, _at_end(before, stacks)) if successor == block.id]
-    broke = [stack for before, stack in arriving if not _only_loads(before)] or [stack for _, stack in arriving]
-    return functools.reduce(_merged, broke) if broke else stacks[block.id]
+    return result
 
 
 def _only_loads(block: Block) -> bool:
@@ -118,33 +116,20 @@ def _merged(one: _Stack, other: _Stack) -> _Stack:
     return tuple(mine if mine == theirs else None for mine, theirs in zip(one, other))
 
 
-def _at_end(block: Block, stacks: Mapping[int, _Stack]) -> list[int | None]:
-    stack = list(stacks[block.id])
-    for op in block.ops:
-        _apply(op, stack)
-    return stack
-
-
-def _apply(op: Op, stack: list[int | None]) -> None:
-    if op.kind == "COPY":
-        stack.append(stack[-op.arg])
-    elif op.kind == "SWAP":
-        stack[-1], stack[-op.arg] = stack[-op.arg], stack[-1]
-    elif op.kind == "ROT":
-        stack.insert(len(stack) - op.arg, stack.pop())
-    else:
-        popped, pushed = effect(op)
-        del stack[len(stack) - popped :]
-        stack += [op.offset] * pushed
-
-
-def _after(block: Block, stack: list[int | None]) -> list[tuple[int, _Stack]]:
-    """Return the successors with the stack that each finds."""
-    if block.end == FOR_ITER and block.end_op is not None:
-        body, leave = block.successors
-        return [(body, (*stack, block.end_op.offset)), (leave, tuple(stack[:-1]))]
-    left = tuple(stack[:-1] if block.end == BRANCH else stack)
-    return [(successor, left) for successor in block.successors]
+def _after(ops: Iterable[Op], before: _Stack) -> _Stack:
+    stack = list(before)
+    for op in ops:
+        if op.kind == "COPY":
+            stack.append(stack[-op.arg])
+        elif op.kind == "SWAP":
+            stack[-1], stack[-op.arg] = stack[-op.arg], stack[-1]
+        elif op.kind == "ROT":
+            stack.insert(len(stack) - op.arg, stack.pop())
+        else:
+            popped, pushed = effect(op)
+            del stack[len(stack) - popped :]
+            stack += [op.offset] * pushed
+    return tuple(stack)
 
 
 def text_at(filename: str, place: Position | None) -> str:

@@ -17,8 +17,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, closing
-from typing import Any, NamedTuple
+from contextlib import ExitStack, closing, suppress
+from typing import Any
 
 from ..bytecode.code import Code, decode
 from ..bytecode.errors import Unreadable
@@ -26,7 +26,7 @@ from ..bytecode.packed import unpacked
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..decompiler.dynamo.facts import Facts
 from ..guarded import guarded_call
-from ..records.model import Bytecode, CodeText
+from ..records.model import Bytecode, TransformedCode
 from .frames import code_text
 
 #: Runs an action and returns what it returns; where it raises, reports that and returns the second argument.
@@ -37,14 +37,6 @@ _MOST_WORKERS = 16
 #: Seconds that workers may take for a text on average; then this process makes them.
 _PATIENCE = 20
 _WORKER = "import sys; sys.path.append(sys.argv[1]); from depyf.finishing.texts import work; work()"
-
-
-class Written(NamedTuple):
-    """The text of transformed code; attributes as of :class:`~depyf.records.model.TransformedCode`."""
-
-    source: CodeText
-    exact: CodeText | None
-    arguments: tuple[str, ...]
 
 
 class Texts:
@@ -66,9 +58,9 @@ class Texts:
         self._attempt = attempt
         self._progress = progress
         self._done = 0
-        self._made: dict[int, Written] = {}  # by the identity of the record
+        self._made: dict[int, TransformedCode] = {}  # by the identity of the record
 
-    def of(self, bytecode: Bytecode) -> Written:
+    def of(self, bytecode: Bytecode) -> TransformedCode:
         """Return the text of a transformed code.
 
         Raises:
@@ -81,8 +73,10 @@ class Texts:
 
     def make(self, bytecodes: Sequence[Bytecode]) -> None:
         """Have workers make the texts, where that is worth it; :meth:`of` makes those that they do not."""
-        sizes = {id(each): len(code.bytecode) for each in bytecodes
-                 if (code := guarded_call(lambda: _code_of(each, self._version), None, _ignore)) is not None}
+        sizes = {}
+        for each in bytecodes:
+            with suppress(Exception):  # (:meth:`of` meets it again, and reports it)
+                sizes[id(each)] = len(_code_of(each, self._version).bytecode)
         # (The longest first, so that no worker is left with one at the end.)
         wanted = sorted((each for each in bytecodes if id(each) in sizes), key=lambda each: -sizes[id(each)])
         workers = min(available_workers(), len(wanted))
@@ -106,15 +100,12 @@ def _code_of(bytecode: Bytecode, version: tuple[int, int]) -> Code:
     return unpacked(bytecode.transformed, version)
 
 
-def _written(bytecode: Bytecode, code: Code, unsimplified: bool, attempt: Attempt) -> Written:
+def _written(bytecode: Bytecode, code: Code, unsimplified: bool, attempt: Attempt) -> TransformedCode:
     source, exact = code_text(decompiled_bytecode(bytecode, code, attempt)), None
     if unsimplified and source.fidelity == "equivalent":
         exact = code_text(decompile_code(code, name=bytecode.text_name, rename=bytecode.shown))
-    return Written(source, exact, code.varnames[: code.argcount + code.kwonlyargcount])
-
-
-def _ignore(error: Exception) -> None:
-    """Leave an error to :meth:`Texts.of`, which meets it again and reports it."""
+    return TransformedCode(bytecode.compile_id, bytecode.function_name, source, exact,
+                           code.varnames[: code.argcount + code.kwonlyargcount], bytecode.file)
 
 
 def available_workers() -> int:
@@ -135,7 +126,7 @@ def available_workers() -> int:
 
 def _by_workers(
     version: tuple[int, int], unsimplified: bool, bytecodes: list[Bytecode], workers: int,
-) -> Generator[Written | None, None, None]:
+) -> Generator[TransformedCode | None, None, None]:
     """Yield the texts in order, ``None`` where one failed. They end early where a worker cannot start or dies."""
     folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with ExitStack() as stack:
@@ -203,14 +194,11 @@ def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Deco
 
 def not_decompiled(name: str, code: Any, error: Exception) -> Decompiled:
     """Return the text of code that could not be decompiled: its bytecode."""
-    lines = "".join(f"    # {line}\n" for line in _listing(code))
-    text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{lines}    ...\n"
+    try:
+        lines = [f"{each.offset:6} {each.opname:30} {each.arg}" for each in decode(code)]
+    except Unreadable:
+        lines = [f"{len(code.bytecode)} bytes that cannot be read"]
+    listing = "".join(f"    # {line}\n" for line in lines)
+    text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{listing}    ...\n"
     note = f"not decompiled: {type(error).__name__}: {error}"
     return Decompiled(text, Fidelity.UNPROVEN, note, ast.parse(text))
-
-
-def _listing(code: Code) -> list[str]:
-    try:
-        return [f"{each.offset:6} {each.opname:30} {each.arg}" for each in decode(code)]
-    except Unreadable:
-        return [f"{len(code.bytecode)} bytes that cannot be read"]

@@ -13,8 +13,8 @@ import inspect
 import linecache
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from .graph_code import are_alike, computation, identical_code, named_like, nested_codes, qualified_name
@@ -24,30 +24,23 @@ _assigning = threading.Lock()
 
 
 def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
-    """Link a function or bound method to ``text``, all of the file ``path``.
+    """Link a function or bound method to ``text``, all of the file ``path``: a graph's ``forward`` to its view.
 
-    Returns whether the text has that function; if not, nothing is changed.
+    The view runs with the releases that it leaves out (:mod:`.lifetimes`), once it is proven to compute what torch's
+    text does (:mod:`.graph_code`). Returns whether the text has that function; if not, nothing is changed.
     """
     plain = plain_function(function)
     if plain is None:
         return False
-    candidates = _compiled(text, path)
-    if candidates is None or not _adopt(plain, candidates):
-        return False
-    remember_lines(path, text, plain)
-    return True
+    code = _as_graph(plain.__code__, text, path) or _identical(plain.__code__, _compiled(text, path) or ())
+    if code is not None:
+        _replace(plain, code)
+        remember_lines(path, text, plain)
+    return code is not None
 
 
-def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
-    """Link the ``forward`` of a graph to ``text``, its view in the file ``path``.
-
-    That text then runs, with the releases that it leaves out (:mod:`.lifetimes`), once it is proven to compute what
-    torch's text does (:mod:`.graph_code`). Returns whether the text has that graph; if not, nothing is changed.
-    """
-    plain = plain_function(function)
-    if plain is None:
-        return False
-    running = plain.__code__
+def _as_graph(running: CodeType, text: str, path: str) -> CodeType | None:
+    """Return the code of the view of the graph that runs; ``None`` where the text has none, or it is no graph."""
     try:
         source = "".join(linecache.getlines(running.co_filename))
         # (Torch's; or, where it is linked to another file, that with releases.)
@@ -56,18 +49,14 @@ def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
         own = next((each for tree in texts for code, each in _functions(tree, "") if identical_code(running, code)),
                    None)
         if own is None:
-            return False
+            return None
         computed = computation(own)
         # (A graph without second names of its parameters releases the parameters themselves.)
         tree = running_graph(text, path, parameters=releases_parameters(own))
-        for code, each in _functions(tree, path):
-            if code.co_name == running.co_name and are_alike(running, code) and computation(each) == computed:
-                _replace(plain, code)
-                remember_lines(path, text, plain)
-                return True
+        return next((code for code, each in _functions(tree, path) if code.co_name == running.co_name
+                     and are_alike(running, code) and computation(each) == computed), None)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass
-    return False
+        return None
 
 
 def _functions(tree: ast.Module, path: str) -> Iterator[tuple[CodeType, ast.FunctionDef]]:
@@ -87,7 +76,11 @@ def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:
     candidates = _compiled(text, path)
     if candidates is None:
         return 0, len(functions)
-    linked = sum(_adopt(function, candidates) for function in functions)
+    linked = 0
+    for function in functions:
+        if (code := _identical(function.__code__, candidates)) is not None:
+            _replace(function, code)
+            linked += 1
     if linked:
         remember_lines(path, text, module)
     return linked, len(functions)
@@ -95,35 +88,17 @@ def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:
 
 def plain_function(function: object) -> FunctionType | None:
     """Return the Python function of a method, or a function itself; ``None`` for anything else."""
-    if isinstance(function, MethodType):
-        function = function.__func__
+    function = getattr(function, "__func__", function)
     return function if isinstance(function, FunctionType) else None
 
 
 def functions_of(module: ModuleType) -> Iterator[FunctionType]:
-    """Yield the functions whose globals are the module's, also those in its classes, each once."""
-    seen: set[int] = set()
-
-    def visit(values: list[Any], depth: int) -> Iterator[FunctionType]:
-        for value in values:
-            if isinstance(value, (staticmethod, classmethod)):
-                value = value.__func__
-            if isinstance(value, MethodType):
-                value = value.__func__
-            if id(value) in seen:
-                continue
-            if isinstance(value, FunctionType):
-                if value.__globals__ is module.__dict__:
-                    seen.add(id(value))
-                    yield value
-            elif isinstance(value, property):
-                accessors = [a for a in (value.fget, value.fset, value.fdel) if a is not None]
-                yield from visit(accessors, depth)
-            elif inspect.isclass(value) and depth < 5 and value.__module__ == module.__name__:
-                seen.add(id(value))
-                yield from visit(list(vars(value).values()), depth + 1)
-
-    yield from visit(list(vars(module).values()), 0)
+    """Return the functions whose globals are the module's, also those in its classes, each once."""
+    spaces = [module, *(value for value in vars(module).values()
+                        if inspect.isclass(value) and value.__module__ == module.__name__)]
+    values = {id(value): value for space in spaces for value in vars(space).values()}
+    return (value for value in values.values()
+            if isinstance(value, FunctionType) and value.__globals__ is module.__dict__)
 
 
 def _compiled(text: str, path: str) -> list[CodeType] | None:
@@ -135,17 +110,11 @@ def _compiled(text: str, path: str) -> list[CodeType] | None:
     return list(nested_codes(top))
 
 
-def _adopt(function: FunctionType, candidates: list[CodeType]) -> bool:
-    """Assign a function the candidate that is identical to its code; return whether there is one."""
-    running = function.__code__
+def _identical(running: CodeType, candidates: Iterable[CodeType]) -> CodeType | None:
+    """Return the candidate that is identical to a code object; of several functions with one body the name decides."""
     same = [code for code in candidates if identical_code(running, code)]
-    if len(same) > 1:  # several functions with one body: the name decides
-        same = [code for code in same if qualified_name(code) == qualified_name(running)] or same
-        same = [code for code in same if code.co_name == running.co_name] or same
-    if not same:
-        return False
-    _replace(function, same[0])
-    return True
+    name = running.co_name, qualified_name(running)
+    return max(same, key=lambda code: (qualified_name(code) == name[1], code.co_name == name[0]), default=None)
 
 
 def _replace(function: FunctionType, code: CodeType) -> None:

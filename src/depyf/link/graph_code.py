@@ -7,34 +7,28 @@ The file of a graph has other names than torch's text, no second names of parame
 from __future__ import annotations
 
 import ast
-import dis
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
 from types import CodeType
-from typing import Any
 
-from ..decompiler.proof.exact import same_constant
+from ..bytecode.code import Code
+from ..decompiler.proof.exact import same_program
 
 # --- equality of code objects -------------------------------------------------------------------------
-# Instructions, constants, names and handlers are equal. Only the origin of the code may differ (file, lines, columns,
-# and the function's own name), which only a debugger or a traceback shows.
 CO_NESTED = 0x10  # says that a function was defined inside another one; nothing at run time looks at it
-
 #: What is equal for two graphs, too.
 _PLAIN = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_cellvars", "co_freevars", "co_names")
 
 
 def identical_code(left: CodeType, right: CodeType) -> bool:
-    """Return whether both run the same instructions on the same constants and names."""
-    if left is right:
-        return True
-    if not are_alike(left, right) or (left.co_code, left.co_varnames) != (right.co_code, right.co_varnames):
-        return False
-    names = _qualified_names(left) & _qualified_names(right)
-    return len(left.co_consts) == len(right.co_consts) and all(
-        index in names or _same_constant(ours, theirs)
-        for index, (ours, theirs) in enumerate(zip(left.co_consts, right.co_consts)))
+    """Return whether both run the same instructions on the same constants and names.
+
+    Only the origin of the code may differ (file, lines, columns, and the function's own name), which only a debugger or
+    a traceback shows.
+    """
+    return left is right or (
+        are_alike(left, right) and (left.co_code, left.co_varnames) == (right.co_code, right.co_varnames)
+        and bool(same_program(Code.of(left), Code.of(right), ignore_name=True)))
 
 
 def are_alike(left: CodeType, right: CodeType) -> bool:
@@ -42,28 +36,6 @@ def are_alike(left: CodeType, right: CodeType) -> bool:
     return (all(getattr(left, name) == getattr(right, name) for name in _PLAIN)
             and not (left.co_flags ^ right.co_flags) & ~CO_NESTED
             and getattr(left, "co_exceptiontable", b"") == getattr(right, "co_exceptiontable", b""))
-
-
-def _qualified_names(code: CodeType) -> set[int]:
-    """Constants that are nothing but the qualified name of a nested function (3.10 keeps them there).
-
-    Such a name begins with the name of the function around it, which may differ.
-    """
-    if sys.version_info >= (3, 11):
-        return set()
-    names: set[int] = set()
-    others: set[int] = set()
-    instructions = list(dis.get_instructions(code))
-    for instruction, following in pairwise(instructions):
-        if instruction.opname == "LOAD_CONST":
-            (names if following.opname == "MAKE_FUNCTION" else others).add(instruction.arg or 0)
-    return names - others
-
-
-def _same_constant(left: Any, right: Any) -> bool:
-    if isinstance(left, CodeType) and isinstance(right, CodeType):
-        return left.co_name == right.co_name and identical_code(left, right)
-    return same_constant(left, right)
 
 
 # --- parts of a code object --------------------------------------------------------------------------

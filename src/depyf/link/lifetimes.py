@@ -25,12 +25,14 @@ from ..decompiler.dynamo.global_names import IMPORT_PREFIXES
 from ..decompiler.nodes import Transformer, nodes_of
 from ..torch_text.parsed import as_printed
 
+_Names = frozenset[str]
+_NO_NAMES: _Names = frozenset()
 #: Operators that can mark a move; the first that the text does not use is taken.
 MARKS: tuple[type[ast.unaryop], ...] = (ast.Invert, ast.USub)
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 #: Nodes with variables of their own; comprehensions have them before 3.12.
-_SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
+           ast.DictComp, ast.GeneratorExp)
 #: Nodes that only move values.
 _QUIET = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return, ast.Delete, ast.Pass, ast.Name, ast.Constant, ast.Tuple,
           ast.List, ast.Subscript)
@@ -60,27 +62,26 @@ def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, cells: Colle
         return Freed(None, False)
     applied = {type(node.op) for node in nodes if isinstance(node, ast.UnaryOp)}
     mark = next((mark for mark in MARKS if mark not in applied), None)
-    freeing = _Freeing((_own_variables(definition) - _imported(definition)).difference(cells), mark)
-    definition.body, _ = freeing.block(definition.body, frozenset(), frozenset(), frozenset(), outermost=True)
-    return Freed(mark if freeing.moves else None, bool(freeing.freed))
+    freeing = _Freeing((_own_variables(definition, nodes) - _imported(definition)).difference(cells), mark)
+    definition.body, _ = freeing.block(definition.body, _NO_NAMES, _NO_NAMES, _NO_NAMES, outermost=True)
+    return Freed(mark if freeing.moved else None, freeing.changed)
 
 
-def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> _Names:
     """Return the variables for imports at the beginning: modules refer to these values anyway."""
-    result: frozenset[str] = frozenset()
+    result = _NO_NAMES
     for stmt in definition.body:
         value = stmt.value if isinstance(stmt, ast.Assign) else None
         while isinstance(value, ast.Attribute):
             value = value.value
-        if not (isinstance(stmt, ast.Assign) and isinstance(value, ast.Name) and value.id.startswith(IMPORT_PREFIXES)):
+        if not (isinstance(value, ast.Name) and value.id.startswith(IMPORT_PREFIXES)):
             break
-        result |= _stored(*stmt.targets)
+        result |= _bound_by(stmt)
     return result
 
 
-def _own_variables(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+def _own_variables(definition: ast.FunctionDef | ast.AsyncFunctionDef, nodes: Sequence[ast.AST]) -> _Names:
     """Return the variables that only the function's own statements bind: no parameters, handlers or inner scopes."""
-    nodes = list(nodes_of(*definition.body))
     inner = {id(part) for node in nodes if isinstance(node, _SCOPES) for part in nodes_of(node) if part is not node}
     bound = set[str]()
     shared = {node.arg for node in nodes_of(definition.args) if isinstance(node, ast.arg)}
@@ -92,34 +93,9 @@ def _own_variables(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> frozen
                 shared.add(name)
             case ast.Global(names) | ast.Nonlocal(names):
                 shared.update(names)
-            case ast.Import() | ast.ImportFrom():
+            case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 bound |= _bound_by(node)
-            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
-                bound.add(name)
     return frozenset(bound - shared)
-
-
-class _Facts(NamedTuple):
-    """Facts of a statement or an expression.
-
-    Attributes:
-        reads: every name that is read or deleted in it, at any depth.
-        quiet: it only moves values.
-    """
-
-    reads: frozenset[str]
-    quiet: bool
-
-
-def _facts_of(node: ast.AST) -> _Facts:
-    parts = list(nodes_of(node))
-    reads = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
-    reads |= {part.target.id for part in parts if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)}
-    quiet: tuple[type[ast.AST], ...] = _QUIET
-    if any(isinstance(part, ast.Call) and _makes(part) for part in parts):
-        quiet += _MAKES
-    return _Facts(frozenset(reads), all(
-        _makes(part) if isinstance(part, ast.Call) else isinstance(part, quiet) for part in parts))
 
 
 def _makes(call: ast.Call) -> bool:
@@ -136,137 +112,113 @@ class _Freeing:
     at any time (by a handler, by the next turn of a loop), ``bound`` those that are certainly bound before.
     """
 
-    def __init__(self, local: frozenset[str], mark: type[ast.unaryop] | None) -> None:
+    def __init__(self, local: _Names, mark: type[ast.unaryop] | None) -> None:
         self.local = local
         self.mark = mark
-        self.freed: list[str] = []
-        self.moves = 0
-        self._facts: dict[ast.AST, _Facts] = {}
+        self.changed = False
+        self.moved = False
+        self._reads: dict[ast.AST, _Names] = {}
 
-    def facts(self, node: ast.AST) -> _Facts:
-        result = self._facts.get(node)
-        if result is None:
-            result = self._facts[node] = _facts_of(node)
-        return result
-
-    def reads(self, *nodes: ast.AST) -> frozenset[str]:
-        return frozenset().union(*(self.facts(node).reads for node in nodes))
+    def reads(self, node: ast.AST) -> _Names:
+        """Return every name that is read or deleted in a node, at any depth."""
+        if node not in self._reads:
+            self._reads[node] = frozenset(
+                part.id for part in nodes_of(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)
+            ).union(part.target.id for part in nodes_of(node)
+                    if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name))
+        return self._reads[node]
 
     # --- what is live ------------------------------------------------------------------------------
-    def live_before(self, stmt: ast.stmt, after: frozenset[str], always: frozenset[str]) -> frozenset[str]:
-        if isinstance(stmt, ast.If):
-            live = self.live(stmt.body, after, always) | self.live(stmt.orelse, after, always)
-            return live | self.reads(stmt.test) | always
-        if isinstance(stmt, (ast.Return, ast.Raise)):
-            return self.reads(stmt) | always
-        if _is_simple(stmt):
-            return (after - _bound_by(stmt)) | self.reads(stmt) | always
-        return after | self.reads(stmt) | always  # loops, handlers and the like: all of theirs
-
-    def live(self, block: list[ast.stmt], after: frozenset[str], always: frozenset[str]) -> frozenset[str]:
+    def lives(self, block: Sequence[ast.stmt], after: _Names, always: _Names) -> list[_Names]:
+        """Return the names that are live before each statement of a block, and after the last one."""
+        result = [after | always]
         for stmt in reversed(block):
-            after = self.live_before(stmt, after, always)
-        return after | always
+            live = result[-1]
+            if isinstance(stmt, ast.If):
+                live = self.lives(stmt.body, live, always)[0] | self.lives(stmt.orelse, live, always)[0]
+                live |= self.reads(stmt.test)
+            elif isinstance(stmt, (ast.Return, ast.Raise)):
+                live = self.reads(stmt)
+            else:  # (loops, handlers and the like need all that is read in them)
+                live = (live - _bound_by(stmt) if _is_simple(stmt) else live) | self.reads(stmt)
+            result.append(live | always)
+        return result[::-1]
 
     # --- freeing -----------------------------------------------------------------------------------
     def block(
-        self, block: list[ast.stmt], after: frozenset[str], always: frozenset[str], bound: frozenset[str],
-        outermost: bool = False,
-    ) -> tuple[list[ast.stmt], frozenset[str]]:
-        """Return the statements with deletes, and the names that are certainly bound after them."""
-        lives = [after | always]
-        for stmt in reversed(block):
-            lives.append(self.live_before(stmt, lives[-1], always))
-        lives.reverse()
+        self, block: Sequence[ast.stmt], after: _Names, always: _Names, bound: _Names, outermost: bool = False,
+    ) -> tuple[list[ast.stmt], _Names | None]:
+        """Return the statements with deletes, and what is certainly bound after them; ``None``: that is not reached."""
         result: list[ast.stmt] = []
-        pending: frozenset[str] = frozenset()
-        for index, stmt in enumerate(block):
-            result += self.delete(pending, stmt)
-            bound -= pending
-            stmt, bound, pending = self.statement(stmt, lives[index + 1], always, bound)
+        end: _Names | None = bound
+        unused = _NO_NAMES
+        for stmt, later in zip(block, self.lives(block, after, always)[1:]):
+            result += self.delete(unused, stmt)
+            end = self.statement(stmt, later, always, bound - unused)
+            bound = end or _NO_NAMES
+            unused = (self.reads(stmt) | _bound_by(stmt)) & bound & self.local - later
             result.append(stmt)
-        last = block[-1] if block else None
-        if pending and not outermost and last is not None and _is_simple(last):
-            result += self.delete(pending, last)
-            bound -= pending
-        return result, bound
+        if unused and not outermost and _is_simple(block[-1]):
+            result += self.delete(unused, block[-1])
+            end = bound - unused
+        return result, end
 
-    def delete(self, names: frozenset[str], at: ast.stmt) -> list[ast.stmt]:
+    def delete(self, names: _Names, at: ast.stmt) -> list[ast.stmt]:
+        """Return the statement that deletes names, on the line of another one; nothing where there are none."""
         if not names:
             return []
-        self.freed += names
-        targets: list[ast.expr] = [ast.Name(name, ast.Del()) for name in sorted(names)]
-        delete = ast.Delete(targets)
-        for node in (delete, *targets):
+        self.changed = True
+        delete = ast.Delete([ast.Name(name, ast.Del()) for name in sorted(names)])
+        for node in nodes_of(delete):
             ast.copy_location(node, at)
         return [delete]
 
-    def statement(
-        self, stmt: ast.stmt, after: frozenset[str], always: frozenset[str], bound: frozenset[str]
-    ) -> tuple[ast.stmt, frozenset[str], frozenset[str]]:
-        """Return the statement, the names that are bound after it, and those of them that are no longer live."""
-        freed_before = len(self.freed)
+    def statement(self, stmt: ast.stmt, after: _Names, always: _Names, bound: _Names) -> _Names | None:
+        """Free in a statement what it no longer needs; return as :meth:`block`."""
         if isinstance(stmt, ast.If):
             return self.branches(stmt, after, always, bound)
         if _is_simple(stmt):
-            defined = _bound_by(stmt) & self.local
-            if not self.facts(stmt).quiet:
-                bound -= self.move(stmt, after - defined)
-            if isinstance(stmt, ast.Delete):
-                bound -= {t.id for t in stmt.targets if isinstance(t, ast.Name)}
-            bound |= defined
+            bound -= self.move(stmt, after - _bound_by(stmt))
             if isinstance(stmt, (ast.Return, ast.Raise)):
-                return stmt, bound, frozenset()
-            return stmt, bound, ((self.reads(stmt) | defined) & bound & self.local) - after
-        if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
-            inside = always | after | self.reads(stmt)
-            stmt.body, _ = self.block(stmt.body, inside, inside, bound)
-            stmt.orelse, _ = self.block(stmt.orelse, after, always, bound) if stmt.orelse else ([], bound)
+                return None
+            if isinstance(stmt, ast.Delete):
+                bound -= {target.id for target in stmt.targets if isinstance(target, ast.Name)}
         elif isinstance(stmt, (ast.With, ast.AsyncWith)):  # (a context may catch what is raised in it)
             inside = always | after
-            targets = [item.optional_vars for item in stmt.items if item.optional_vars is not None]
-            named = frozenset(t.id for t in targets if isinstance(t, ast.Name)) & self.local
-            stmt.body, _ = self.block(stmt.body, inside, inside, bound | named)
-        elif isinstance(stmt, ast.Try):
-            later = self.reads(*stmt.handlers, *stmt.orelse, *stmt.finalbody)
-            ending = self.reads(*stmt.finalbody)
-            stmt.body, _ = self.block(stmt.body, after | later, always | after | later, bound)
-            for handler in stmt.handlers:
-                handler.body, _ = self.block(handler.body, after | ending, always | after | ending, frozenset())
-        elif isinstance(stmt, _DEFINITIONS):
-            bound |= frozenset({stmt.name}) & self.local
-        bound -= frozenset(self.freed[freed_before:])
-        return stmt, bound, (self.reads(stmt) & bound & self.local) - after
+            named = _stored(*(item.optional_vars for item in stmt.items if isinstance(item.optional_vars, ast.Name)))
+            stmt.body, end = self.block(stmt.body, inside, inside, bound | named & self.local)
+            return bound if end is None else bound & end
+        return bound | _bound_by(stmt) & self.local
 
-    def branches(
-        self, stmt: ast.If, after: frozenset[str], always: frozenset[str], bound: frozenset[str]
-    ) -> tuple[ast.stmt, frozenset[str], frozenset[str]]:
+    def branches(self, stmt: ast.If, after: _Names, always: _Names, bound: _Names) -> _Names | None:
         """Free at the start of each branch what only the other one needs."""
-        lives = [self.live(stmt.body, after, always), self.live(stmt.orelse, after, always)]
-        if not self.facts(stmt.test).quiet:
-            bound -= self.move(stmt.test, lives[0] | lives[1])
+        lives = [self.lives(block, after, always)[0] for block in (stmt.body, stmt.orelse)]
+        bound -= self.move(stmt.test, lives[0] | lives[1])
         needed = (lives[0] | lives[1] | self.reads(stmt.test)) & bound & self.local
-        ends: list[frozenset[str]] = []
-        for field, live in zip(("body", "orelse"), lives):
-            block: list[ast.stmt] = getattr(stmt, field)
-            unused = needed - live
-            first = self.delete(unused, block[0] if block else stmt)
-            new, end = self.block(block, after, always, bound - unused) if block else ([], bound - unused)
-            setattr(stmt, field, [*first, *new])
-            if not _ends(block):
+        blocks, ends = list[list[ast.stmt]](), list[_Names]()
+        for block, live in zip((stmt.body, stmt.orelse), lives):
+            first = self.delete(needed - live, block[0] if block else stmt)
+            rest, end = self.block(block, after, always, bound - (needed - live))
+            blocks.append([*first, *rest])
+            if end is not None:
                 ends.append(end)
-        return stmt, (ends[0].intersection(*ends[1:]) if ends else frozenset()), frozenset()
+        stmt.body, stmt.orelse = blocks
+        return ends[0].intersection(*ends) if ends else None
 
-    def move(self, owner: ast.stmt | ast.expr, needed: frozenset[str]) -> frozenset[str]:
-        """Mark the last uses in a statement that calls something as moves, where they surely happen."""
-        if self.mark is None or not (self.reads(owner) & self.local) - needed:
-            return frozenset()
+    def move(self, owner: ast.stmt | ast.expr, needed: _Names) -> _Names:
+        """Mark the last uses in a statement that calls something as moves, where they surely happen; return them."""
+        names = self.reads(owner) & self.local - needed
         parts = list(nodes_of(owner))
+        calls = [part for part in parts if isinstance(part, ast.Call)]
+        quiet = _QUIET + _MAKES if any(map(_makes, calls)) else _QUIET
+        if self.mark is None or not names or all(
+                _makes(part) if isinstance(part, ast.Call) else isinstance(part, quiet) for part in parts):
+            return _NO_NAMES
         inside = _stored(*(part.target for part in parts if isinstance(part, ast.NamedExpr)))
-        marking = _Marking(self.local - needed - inside, Counter(_read(owner)), self.mark)
+        marking = _Marking(names - inside, Counter(_read(owner)), self.mark)
         marking.visit(owner)
-        self.moves += len(marking.moved)
-        self.freed += marking.moved
+        if marking.moved:
+            self.moved = self.changed = True
         return frozenset(marking.moved)
 
 
@@ -290,70 +242,49 @@ class _Marking(Transformer):
                 if name in self.names and not self.remaining[name]:
                     self.moved.append(name)
                     return ast.copy_location(ast.UnaryOp(self.mark(), node), node)
-            case ast.IfExp():
-                node.test = self.visit(node.test)
-                self.skip(node.body, node.orelse)
-            case ast.Assert():
-                node.test = self.visit(node.test)
-                self.skip(*filter(None, [node.msg]))
-            case ast.BoolOp(_, values):
-                values[0] = self.visit(values[0])
-                self.skip(*values[1:])
-            case ast.Compare(left, _, others):
-                node.left, others[0] = self.visit(left), self.visit(others[0])
-                self.skip(*others[1:])
             case ast.Dict(keys, values):
                 for index, key in enumerate(keys):
                     keys[index], values[index] = key and self.visit(key), self.visit(values[index])
             case ast.Assign(targets, value):
                 node.value = self.visit(value)
                 targets[:] = map(self.visit, targets)
-            case ast.AnnAssign(target, _, value):  # (in a function the annotation is not evaluated)
-                node.value, node.target = value and self.visit(value), self.visit(target)
+            case ast.Compare(ops=[_]):
+                return self.generic_visit(node)
+            case ast.IfExp() | ast.Assert() | ast.BoolOp() | ast.Compare() | ast.AnnAssign():
+                self.remaining.subtract(_read(node))
             case _ if isinstance(node, _SCOPES):
-                self.skip(node)
+                self.remaining.subtract(_read(node))
             case _:
                 return self.generic_visit(node)
         return node
 
-    def skip(self, *nodes: ast.AST) -> None:
-        """Count the reads of parts that may not be evaluated."""
-        self.remaining.subtract(_read(*nodes))
+
+def _read(node: ast.AST) -> Iterator[str]:
+    """Yield the names that are read in a node, each as often as it is."""
+    return (part.id for part in nodes_of(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
 
 
-def _read(*nodes: ast.AST) -> Iterator[str]:
-    """Yield the names that are read in nodes, each as often as it is."""
-    return (part.id for part in nodes_of(*nodes) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
-
-
-def _stored(*nodes: ast.AST) -> frozenset[str]:
+def _stored(*nodes: ast.AST) -> _Names:
     return frozenset(node.id for node in nodes_of(*nodes)
                      if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
-def _bound_by(stmt: ast.stmt) -> frozenset[str]:
-    """Return the names that a simple statement certainly binds."""
-    if isinstance(stmt, (ast.Import, ast.ImportFrom)):
-        return frozenset((alias.asname or alias.name).partition(".")[0] for alias in stmt.names)
-    if isinstance(stmt, ast.Assign):
-        return _stored(*stmt.targets)
-    if isinstance(stmt, (ast.AnnAssign, ast.AugAssign)):
-        return _stored(stmt.target) if stmt.value is not None else frozenset()
-    return frozenset()
+def _bound_by(stmt: ast.AST) -> _Names:
+    """Return the names that a statement itself certainly binds."""
+    match stmt:
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            return frozenset((alias.asname or alias.name).partition(".")[0] for alias in names)
+        case ast.Assign(targets):
+            return _stored(*targets)
+        case ast.AnnAssign(target, value=ast.expr()) | ast.AugAssign(target):
+            return _stored(target)
+        case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+            return frozenset({name})
+    return _NO_NAMES
 
 
 def _is_simple(stmt: ast.stmt) -> bool:
     return not hasattr(stmt, "body") and not hasattr(stmt, "cases")
-
-
-def _ends(block: list[ast.stmt]) -> bool:
-    """Return whether control never reaches the end of a block."""
-    if not block:
-        return False
-    last = block[-1]
-    if isinstance(last, ast.If):
-        return _ends(last.body) and _ends(last.orelse)
-    return isinstance(last, (ast.Return, ast.Raise, ast.Break, ast.Continue))
 
 
 # --- releases of a graph's values --------------------------------------------------------------------
@@ -400,8 +331,20 @@ def release_values(function: ast.FunctionDef, parameters: bool = False) -> None:
     for last, names in reversed(groups):
         released = dict.fromkeys(name.id for name in names if name.id in values)
         values.difference_update(released)
-        if released and not isinstance(body[last], ast.Return) and not _takes_arguments(body[last]):
-            body.insert(last + 1, _release(list(released), body[last].lineno))
+        match body[last]:
+            # (Torch removes neither ``args_iter = iter(args_list)`` nor ``x = next(args_iter)``, even if unread.)
+            case ast.Return() | ast.Assign(value=ast.Call(ast.Name("iter" | "next"))):
+                continue
+        if released:
+            body.insert(last + 1, on_line(ast.parse(" = ".join((*released, "None"))).body[0], body[last].lineno))
+
+
+def on_line(statement: ast.stmt, line: int) -> ast.stmt:
+    """Return a statement, all of which is moved to the beginning of a line."""
+    place = {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
+    for node in nodes_of(statement):
+        vars(node).update(place)
+    return statement
 
 
 def running_graph(text: str, path: str, parameters: bool = False) -> ast.Module:
@@ -436,23 +379,8 @@ def is_release(statement: ast.stmt) -> bool:
 
 def _is_second_name(statement: ast.stmt, changing: ast.stmt) -> bool:
     """Return whether a statement gives another name to what the one before it changed in place."""
-    if isinstance(changing, ast.AugAssign):
-        target: ast.expr = changing.target
-    elif isinstance(changing, ast.Assign) and isinstance(changing.targets[0], ast.Subscript):
-        target = changing.targets[0].value
-    else:
-        return False
-    value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
-    return isinstance(value, ast.Name) and isinstance(target, ast.Name) and value.id == target.id
-
-
-def _takes_arguments(statement: ast.stmt) -> bool:
-    """Return whether it is ``args_iter = iter(args_list)`` or ``x = next(args_iter)``: not removed even if unread."""
-    value = statement.value if isinstance(statement, ast.Assign) else None
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("iter", "next")
-
-
-def _release(names: Sequence[str], line: int) -> ast.stmt:
-    """Return ``a = b = None``, all of it on a line."""
-    place: dict[str, Any] = {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
-    return ast.Assign([ast.Name(name, ast.Store(), **place) for name in names], ast.Constant(None, **place), **place)
+    match changing, statement:
+        case (ast.AugAssign(ast.Name(changed)) | ast.Assign([ast.Subscript(ast.Name(changed)), *_]),
+              ast.Assign(value=ast.Name(name)) | ast.AnnAssign(value=ast.Name(name))):
+            return name == changed
+    return False

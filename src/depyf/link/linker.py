@@ -8,10 +8,9 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import threading
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -26,9 +25,6 @@ from .sessions import run_when_debugging
 if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
     from ..decompiler import Decompiled
     from ..decompiler.dynamo.facts import Facts
-
-_IMPORTS = r"(?m)^(import|from) "
-
 
 @frozen
 class LinkedFunction:
@@ -55,7 +51,6 @@ class Linker:
 
     def __init__(self, at_once: bool = False) -> None:
         self.at_once = at_once
-        self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._waiting: dict[int, tuple[str, str, weakref.ReferenceType[Any], str]] = {}
         self.files: dict[str, None] = {}
@@ -72,23 +67,19 @@ class Linker:
             place: of the text: path of its file, line that it begins at, all of the file.
         """
         from .functions import remember_lines
-        from .transformed import CannotLink, linked_code
+        from .transformed import linked_code
 
         path, first_line, file_text = place
         try:
-            linked = linked_code(original, transformed, decompiled, path, first_line, rename, facts)
-            remember_lines(path, file_text, linked.code)
-        except CannotLink as why:
-            self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, not linked: {why}")
-            return None
+            code, lacking = linked_code(original, transformed, decompiled, path, first_line, rename, facts)
+            if code is not None:
+                remember_lines(path, file_text, code)
+                self.files[path] = None
         except Exception as error:  # noqa: BLE001  (an error in depyf must not reach the program)
-            self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
-            return None
-        if linked.lacking:
-            how = "runs recompiled" if linked.from_text else "runs Dynamo's own bytecode, relocated"
-            self._note(f"{transformed.co_name}: {how}{'; ' if linked.from_text else ': '}{linked.lacking}")
-        self._linked(path)
-        return linked.code
+            code, lacking = None, f"not linked ({type(error).__name__}: {error})"
+        if lacking:
+            self.notes.append(f"{transformed.co_name}: {lacking}")
+        return code
 
     def link_when_debugging(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> None:
         """Have linked code run in place of ``transformed`` inside ``debug()``, made when that is first entered.
@@ -108,13 +99,8 @@ class Linker:
                 say(f"depyf: {note}")
             return linked
 
-        try:
-            if not run_when_debugging(original, transformed, make, lambda: self.files.pop(path, None)):
-                return
-        except Exception as error:  # noqa: BLE001
-            self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
-            return
-        self._linked(path)
+        run_when_debugging(original, transformed, make, lambda: self.files.pop(path, None))
+        self.files[path] = None
 
     def _linked_now(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> CodeType | None:
         """Decompile once more what the file shows, and link it."""
@@ -123,18 +109,18 @@ class Linker:
         from ..finishing.texts import decompiled_bytecode
 
         def attempt(action: Callable[[], Any], otherwise: Any) -> Any:
-            return guarded_call(action, otherwise, lambda error: self._note(
+            return guarded_call(action, otherwise, lambda error: self.notes.append(
                 f"{transformed.co_name}: {type(error).__name__}: {error}"))
 
         decompiled = decompiled_bytecode(bytecode, transformed, attempt)
         try:
             text = reading.text(path, budgets.WRITTEN, "surrogatepass")
         except OSError as error:
-            self._note(f"{transformed.co_name}: not linked: {error}")
+            self.notes.append(f"{transformed.co_name}: not linked: {error}")
             return None
         head, found, _ = text.partition(readable_alone(decompiled.text))
         if not found:
-            self._note(f"{transformed.co_name}: not linked: {path} has another text")
+            self.notes.append(f"{transformed.co_name}: not linked: {path} has another text")
             return None
         facts = attempt(lambda: Facts(bytecode.facts), None) if bytecode.facts else None
         return self.link_transformed(
@@ -166,48 +152,39 @@ class Linker:
             if target is not None and os.path.exists(path):
                 self._link_graph(name, stage, target, path)
 
-    def waits(self) -> bool:
-        """Return whether there are graphs alive that are still to be linked."""
-        return bool(self._waiting)
+    def lives(self) -> bool:
+        """Return whether one of its graphs is alive."""
+        return bool(self._waiting) or any(each.function() is not None for each in self.functions)
 
     def _link_graph(self, name: str, stage: str, target: Any, path: str) -> None:
-        from .functions import functions_of, link_function, link_graph, link_module, plain_function
+        from .functions import functions_of, link_function, link_module, plain_function
 
         try:
             text = reading.text(path, budgets.WRITTEN)
             if isinstance(target, ModuleType):
                 linked, total = link_module(target, text, path)
                 done = bool(linked)
-                running: Iterable[FunctionType | None] = functions_of(target)
+                running = [*functions_of(target)]
                 if linked < total:
-                    self._note(f"{name} {stage}: {total - linked} of {total} functions differ from the text")
+                    self.notes.append(f"{name} {stage}: {total - linked} of {total} functions differ from the text")
             else:
                 # All of the file, whose lines running code has, but for its imports: CPython compiles ``torch.sin(x)``
                 # in another way where it can see that ``torch`` was imported (compile.c, ``is_import_originated``),
                 # and torch's own text has none.
-                text = re.sub(_IMPORTS, r"# \1 ", text)
+                text = re.sub(r"(?m)^(import|from) ", r"# \1 ", text)
                 forward = _forward_of(target)
-                done = link_graph(forward, text, path) or link_function(forward, text, path)
-                running = [plain_function(forward)]
+                done = link_function(forward, text, path)
+                running = [*filter(None, [plain_function(forward)])]
                 if not done:
-                    self._note(f"{name} {stage}: the text is not what runs, so it is not linked")
+                    self.notes.append(f"{name} {stage}: the text is not what runs, so it is not linked")
         except Exception as error:  # noqa: BLE001
-            self._note(f"{name} {stage}: not linked ({type(error).__name__}: {error})")
+            self.notes.append(f"{name} {stage}: not linked ({type(error).__name__}: {error})")
             return
         if done:
-            self._linked(path)
-            with self._lock:
-                self.functions += [
-                    LinkedFunction(weakref.ref(function), name, stage, path) for function in running
-                    if function is not None and function.__code__.co_filename == path]
-
-    def _linked(self, path: str) -> None:
-        with self._lock:
             self.files[path] = None
-
-    def _note(self, text: str) -> None:
-        with self._lock:
-            self.notes.append(text)
+            self.functions += [
+                LinkedFunction(weakref.ref(function), name, stage, path) for function in running
+                if function.__code__.co_filename == path]
 
 
 def _forward_of(target: Any) -> Callable[..., Any]:

@@ -26,8 +26,8 @@ _LOADS = {"LOAD_FAST": 0xFF, "LOAD_FAST_CHECK": 0xFF, "LOAD_FAST_BORROW": 0xFF, 
 _OWNING = {"LOAD_FAST_BORROW": "LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW": "LOAD_FAST_LOAD_FAST"}
 
 
-class CannotPatch(Exception):
-    """The instructions are not those that were expected."""
+class CannotStandIn(Exception):
+    """No code can be made of the source that takes the place of Dynamo's."""
 
 
 def with_moves(code: CodeType, mark: type[ast.unaryop]) -> CodeType:
@@ -38,7 +38,7 @@ def with_moves(code: CodeType, mark: type[ast.unaryop]) -> CodeType:
         mark: a unary operator.
 
     Raises:
-        CannotPatch: an operator is applied to something else, or to a variable whose index needs two bytes.
+        CannotStandIn: an operator is applied to something else, or to a variable whose index needs two bytes.
     """
     raw = bytearray(code.co_code)
     numbers = table(sys.version_info[:2]).opcodes
@@ -47,7 +47,7 @@ def with_moves(code: CodeType, mark: type[ast.unaryop]) -> CodeType:
     for instruction in instructions:
         if instruction.opname == _OPERATIONS[mark]:
             if previous is None or previous.opname not in _LOADS or previous.arg > 0xFF:
-                raise CannotPatch("a moved value does not come from a variable")
+                raise CannotStandIn("a moved value does not come from a variable")
             raw[instruction.offset] = numbers["DELETE_FAST"]
             raw[instruction.offset + 1] = previous.arg & _LOADS[previous.opname]
         elif instruction.opname in _OWNING:
@@ -63,10 +63,10 @@ def with_constants(code: CodeType, values: Mapping[str, Any]) -> CodeType:
         values: ``{name: constant}``; a :class:`~depyf.decompiler.constants.CellOf` for the cell of a variable.
 
     Raises:
-        CannotPatch: a name is also bound, is used by a function inside, or there is no room for the index.
+        CannotStandIn: a name is also bound, is used by a function inside, or there is no room for the index.
     """
     if any(values.keys() & inner.co_names for inner in nested_codes(code)):
-        raise CannotPatch("a function inside uses such a constant")
+        raise CannotStandIn("a function inside uses such a constant")
     raw = bytearray(code.co_code)
     version = table(sys.version_info[:2])
     numbers = version.opcodes
@@ -82,7 +82,7 @@ def with_constants(code: CodeType, values: Mapping[str, Any]) -> CodeType:
         if name not in values:
             continue
         if instruction.opname != "LOAD_GLOBAL":
-            raise CannotPatch(f"{name} is more than read")
+            raise CannotStandIn(f"{name} is more than read")
         value = values[name]
         if isinstance(value, CellOf):
             load = _extended("LOAD_FAST" if sys.version_info >= (3, 13) else "LOAD_CLOSURE", _cell(code, value))
@@ -96,7 +96,7 @@ def with_constants(code: CodeType, values: Mapping[str, Any]) -> CodeType:
             load = load + null if sys.version_info >= (3, 13) else null + load
         room = (instruction.offset - instruction.start) // 2 + 1 + version.caches[instruction.opcode]
         if len(load) > room:
-            raise CannotPatch(f"no room for {name}")
+            raise CannotStandIn(f"no room for {name}")
         load += [(numbers["NOP"], 0)] * (room - len(load))
         raw[instruction.start : instruction.start + 2 * room] = bytes(part for unit in load for part in unit)
     return code.replace(co_code=bytes(raw), co_consts=tuple(consts))
@@ -114,7 +114,7 @@ def _extended(opname: str, arg: int) -> list[tuple[int, int]]:
 def _cell(code: CodeType, name: str) -> int:
     """Return the index by which instructions of this version reach a cell."""
     if name not in (*code.co_cellvars, *code.co_freevars):
-        raise CannotPatch(f"{name} is no cell")
+        raise CannotStandIn(f"{name} is no cell")
     if sys.version_info < (3, 11):
         return (*code.co_cellvars, *code.co_freevars).index(name)
     # One row of variables: locals (some of them cells), other cells, free variables.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +45,6 @@ class DebugSession:
             self.linker.link_graphs()
 
     @property
-    def files(self) -> list[str]:
-        """Files that running code is linked to."""
-        return list(self.linker.files) if self.linker is not None else []
-
-    @property
     def functions(self) -> list[LinkedFunction]:
         """Functions of graphs that run with the lines of those files."""
         return self.linker.functions if self.linker is not None else []
@@ -60,11 +57,6 @@ class DebugSession:
         linked = {(each.graph, each.stage) for each in self.functions}
         return {f"{stage.graph}, {stage.stage}": stage.why_not(self.linker.notes) for stage in self.stages
                 if (stage.graph, stage.stage) not in linked}
-
-    def lives(self) -> bool:
-        """Return whether one of its graphs is alive."""
-        linker = self.linker
-        return linker is not None and (linker.waits() or any(each.function() is not None for each in linker.functions))
 
 
 @frozen
@@ -82,11 +74,9 @@ class RunningStage:
 
     def why_not(self, notes: Sequence[str]) -> str:
         """Return why it is not linked, by the linker's notes."""
-        own = [note for note in notes if note.startswith(f"{self.graph} {self.stage}: ")]
-        if own:
-            return own[-1].partition(": ")[2]
-        return f"the backend {self.backend} runs it in a way of its own" if self.backend \
-            else "its backend runs it in a way of its own"
+        own = [note.partition(": ")[2] for note in notes if note.startswith(f"{self.graph} {self.stage}: ")]
+        backend = f"the backend {self.backend}" if self.backend else "its backend"
+        return own[-1] if own else f"{backend} runs it in a way of its own"
 
 
 _lock = threading.Lock()
@@ -109,33 +99,21 @@ def session_ended(session: DebugSession) -> None:
             _active.remove(session)
         # Of earlier sessions, only those whose graphs still run are of use.
         _ended[:] = guarded_call(
-            lambda: [known for known in _ended if known.lives()], list(_ended),
+            lambda: [known for known in _ended if known.linker is not None and known.linker.lives()], list(_ended),
             lambda error: warn_of(error, "and depyf.debug() still knows earlier dumps"))
         _ended.append(session)
 
 
 def ended_sessions() -> list[DebugSession]:
-    """Return the last session, and earlier ones whose graphs still run."""
+    """Return the session that ended last, which comes last, and earlier ones whose graphs still run."""
     with _lock:
         return list(_ended)
 
 
-def active_session() -> DebugSession | None:
-    """Return the active ``prepare_debug``, of several the one entered last; ``None`` outside of any."""
-    with _lock:
-        return _active[-1] if _active else None
-
-
 def active_sessions() -> list[DebugSession]:
-    """Return every active ``prepare_debug``, the outermost first."""
+    """Return every active ``prepare_debug``, the one entered last at the end."""
     with _lock:
         return list(_active)
-
-
-def last_session() -> DebugSession | None:
-    """Return the ``prepare_debug`` that was left last; ``None`` before any was."""
-    with _lock:
-        return _ended[-1] if _ended else None
 
 
 # --- Linked code runs in place of Dynamo's while ``debug()`` is on -----------------------------------
@@ -144,21 +122,18 @@ def last_session() -> DebugSession | None:
 Make = Callable[[CodeType, CodeType], "CodeType | None"]
 
 
+@dataclass(eq=False)
 class _Version:
     """A version of a function in torch's cache, with its linked code, which is made when it is first needed."""
 
-    def __init__(self, function: CodeType, version: CodeType, make: Make) -> None:
-        self.function = weakref.ref(function)
-        self.version = weakref.ref(version)
-        self._make: Make | None = make
-        self._linked: CodeType | None = None
+    function: weakref.ReferenceType[CodeType]
+    version: weakref.ReferenceType[CodeType]
+    make: Make
 
+    @functools.cached_property
     def linked(self) -> CodeType | None:
-        function, version, make = self.function(), self.version(), self._make
-        if make is not None and function is not None and version is not None:
-            self._make = None
-            self._linked = make(function, version)
-        return self._linked
+        function, version = self.function(), self.version()
+        return None if function is None or version is None else self.make(function, version)
 
 
 #: By the id of Dynamo's code, as long as that lives.
@@ -167,21 +142,10 @@ _users = 0
 _undo: Callable[[], None] | None = None
 
 
-def run_when_debugging(
-    function: CodeType, version: CodeType, make: Make, gone: Callable[[], object] = int,
-) -> bool:
-    """Have linked code run in place of a version inside ``debug()``; ``False`` if this torch cannot do so.
-
-    Args:
-        gone: called when the version is deleted.
-    """
-    from ..capture.torch_private import cache_entries
-
-    if not cache_entries.can_replace():
-        return False
-    _versions[id(version)] = _Version(function, version, make)
+def run_when_debugging(function: CodeType, version: CodeType, make: Make, gone: Callable[[], object]) -> None:
+    """Have linked code run in place of a version inside ``debug()``; ``gone`` is called when that is deleted."""
+    _versions[id(version)] = _Version(weakref.ref(function), weakref.ref(version), make)
     weakref.finalize(version, _forget, id(version), gone).atexit = False
-    return True
 
 
 def _forget(version: int, gone: Callable[[], object]) -> None:
@@ -219,16 +183,11 @@ def linked_code_runs() -> Iterator[dict[CodeType, str]]:
 def _replace() -> tuple[Callable[[], None], dict[CodeType, str]]:
     from ..capture.torch_private import cache_entries
 
-    if not cache_entries.can_replace():
-        return (lambda: None), {}
-    functions: dict[int, CodeType] = {}
-    for each in list(_versions.values()):
-        function = each.function()
-        if function is not None:
-            functions[id(function)] = function
+    functions = {id(function): function for each in list(_versions.values())
+                 if (function := each.function()) is not None}
 
     def linked(version: CodeType) -> CodeType | None:
         known = _versions.get(id(version))
-        return known.linked() if known is not None and known.version() is version else None
+        return known.linked if known is not None and known.version() is version else None
 
     return cache_entries.replace_versions(functions.values(), linked)

@@ -17,8 +17,8 @@ STAGES = {
     "captured": "Captured_Graph", "joint": "Joint_graph", "forward": "Forward_graph", "backward": "Backward_graph",
     "post-grad": "AFTER_POST_GRAD", "kernels": "kernels"}
 
-#: When the files of a run are made (as of :class:`depyf.prepare_debug`).
-FILES = ("now", "later")
+#: Options that are arguments of :class:`depyf.prepare_debug`, too.
+AS_GIVEN = ("link", "internal_stages", "unsimplified", "log_bytecode", "caches", "page", "files", "check")
 #: Options with another name than their attribute.
 _OPTION_OF = {"backends": "backend", "stages": "stage"}
 #: Options whose value is a word of its own.
@@ -136,7 +136,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--log-bytecode", action="store_true", help="code objects too (marshal)")
     shown.add_argument("--page", action=argparse.BooleanOptionalAction, default=None,
                        help="write the page index.html (default: unless that takes over two seconds)")
-    shown.add_argument("--files", choices=FILES, default=None,
+    shown.add_argument("--files", choices=("now", "later"), default=None,
                        help="when the files to read are made of what was recorded: at the end of the program (now, the "
                             "default), or by whoever reads them (later: `depyf report DIR` and the other commands)")
     watched = parser.add_argument_group("how it is watched")

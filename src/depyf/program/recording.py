@@ -1,21 +1,18 @@
-"""``prepare_debug`` for a process that ``depyf run`` or the environment watches."""
+"""``prepare_debug`` for a process that ``depyf run``, the environment or pytest watches."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..guarded import unwarned
 from ..prepare import prepare_debug
 from ..records.run_directory import MARK
-from ..termination import at_sigterm
-
-if TYPE_CHECKING:
-    from ..records.model import Capture
 
 
 class Recording(prepare_debug):
-    """A ``prepare_debug`` with a choice and a launch.
+    """A ``prepare_debug`` that is entered for the first compilation, and followed by a summary.
 
     Args:
         directory: where the dump goes.
@@ -24,29 +21,26 @@ class Recording(prepare_debug):
             others wrote.
         first: this is the first process of the program, which reports for all.
         shows_progress: show what is being written, on a terminal and if it takes long.
-        terminated: called when the process is about to end by SIGTERM.
+        terminated: called when the first process is about to end by SIGTERM.
         **options: as of :class:`depyf.prepare_debug`.
-
-    Attributes:
-        capture: what was written.
     """
+
+    is_summarised = True
 
     def __init__(
         self, directory: str, choice: tuple[str, ...], launch: str, *, first: bool = True, shows_progress: bool = False,
         terminated: Callable[[], None] | None = None, **options: Any
     ) -> None:
         super().__init__(directory, **options)
-        self.capture: Capture | None = None
-        self._choice = choice
+        self.choice, self.first, self.shows_progress = choice, first, shows_progress
         self._launch = launch
-        self._first = first
-        self.shows_progress = shows_progress
-        self._on_sigterm = terminated
+        self._end_of_program = terminated
 
     def __enter__(self) -> Recording:
-        """Begin at once: this is entered for the first compilation."""
-        super().__enter__()
-        self._begin()
+        """Begin at once."""
+        with unwarned():  # (warnings of torch's modules that we import may be errors to the program)
+            super().__enter__()
+            self._begin()
         try:
             with open(os.path.join(self.path, MARK), "a", encoding="utf-8") as file:
                 file.write(f"launch {self._launch}\n")
@@ -54,23 +48,5 @@ class Recording(prepare_debug):
             pass  # the summary leaves this process out
         return self
 
-    def _at_sigterm(self) -> Callable[[], None]:
-        return at_sigterm(self._on_sigterm) if self._on_sigterm is not None else lambda: None
-
-    def _warn_once(self, text: str) -> None:
-        if self._first:
-            super()._warn_once(text)
-
-    def _say_now(self, text: str) -> None:
-        """Say nothing: the summary does."""
-
-    def _shown(self, path: str) -> str:
-        from .start import shown
-
-        return shown(path)
-
-    def _options(self) -> tuple[str, ...]:
-        return *super()._options(), *self._choice
-
-    def _written(self, capture: Capture) -> None:
-        self.capture = capture
+    def _terminated(self) -> None:
+        (self._end_of_program or super()._terminated)()

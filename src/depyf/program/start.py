@@ -46,7 +46,7 @@ def begin() -> None:
         say(f"depyf: {DIRECTORY} is set, but the program cannot be watched: {error or type(error).__name__}")
 
 
-# --- The environment variables by which a program is watched, and the message after one whose files are made later ---
+# --- The environment variables by which a program is watched ---
 #: Where the dump goes. Unset or empty: nothing is watched.
 DIRECTORY = "DEPYF_DUMP_DIR"
 #: Options, as on the command line of ``depyf run``.
@@ -72,7 +72,6 @@ def role_in_launch(launch: str) -> tuple[bool, bool]:
     return mine, mine
 
 
-# --- after a program whose files are not made yet ----------------------------------------------------
 def shown(path: str) -> str:
     """Return the path as it is shortest from where the program began."""
     try:
@@ -80,10 +79,3 @@ def shown(path: str) -> str:
     except (ValueError, OSError):  # on another drive, or here is no more
         return path
     return path if near.startswith(os.pardir) else near
-
-
-def records_only_message(number: int, path: str) -> list[str]:
-    """Return the message on a first process with ``number`` compilations of which only records were written."""
-    return [f"depyf: {number} compilation{'' if number == 1 else 's'} recorded in {shown(path)}{os.sep}",
-            f"  its files are made when they are wanted: depyf explain {shown(path)}, depyf open {shown(path)}, or "
-            f"depyf report {shown(path)}"]

@@ -38,13 +38,13 @@ def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[
     """
     result = {}
     for folder in _folders(directory):
-        if folder in known:
-            result[folder] = known[folder]
-        elif _is_of(folder, launch):
-            try:
+        try:
+            if folder in known:
+                result[folder] = known[folder]
+            elif f"launch {launch}\n".encode() in contents(os.path.join(folder, MARK), budgets.WRITTEN):
                 result[folder] = read_records(folder)
-            except store.RecordsError:
-                continue  # that process compiled nothing, or is still writing
+        except (OSError, store.RecordsError):
+            continue  # another's, or that process compiled nothing, or is still writing
     return result
 
 
@@ -59,13 +59,6 @@ def _folders(directory: str) -> list[str]:
             continue
         pending += [os.path.join(folder, name) for name in sorted(names, key=lambda name: (len(name), name))]
     return folders
-
-
-def _is_of(folder: str, launch: str) -> bool:
-    try:
-        return f"launch {launch}\n".encode() in contents(os.path.join(folder, MARK), budgets.WRITTEN)
-    except OSError:
-        return False
 
 
 def summary(processes: Mapping[str, Capture]) -> list[str]:
@@ -121,7 +114,7 @@ def _breaks(runs: Mapping[str, RunIndex]) -> str:
     run, members = groups[0]
     broken = members[0][0]
     where = broken.location
-    place = f"{run.short.get(where.filename, where.filename)}:{where.line}: " if where else ""
+    place = f"{run.short_place(where)}: " if where else ""
     first = f"{place}{one_line(cause(broken))}"
     places = len({(run.short.get(b.location.filename), b.location.line) if b.location else None
                   for run, members in groups for b, _ in members[:1]})

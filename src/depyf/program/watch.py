@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib.machinery
 import os
 import sys
 import threading
-from types import ModuleType
+from importlib.machinery import BuiltinImporter
 from typing import TYPE_CHECKING
 
 from ..capture import forked
-from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
-from ..guarded import unwarned
 from ..harmless import say
 from ..termination import postponed
-from .options import STAGES, Options
+from .options import AS_GIVEN, STAGES, Options
 from .start import LAUNCH
 
 if TYPE_CHECKING:
@@ -57,19 +54,7 @@ class Watch:
         atexit.register(self.end)  # the first to be registered is the last to be called
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
-        when_imported(self._moment.module, self._wait)
-        first_compilation.before_first(self._begin, frames=False)
-
-    def _wait(self, module: ModuleType) -> None:
-        try:
-            first_compilation.before_next(self._moment.api, self._begin)
-        except AttributeError as error:  # another torch
-            if self._moment is not first_compilation.FRAME:
-                self._moment = first_compilation.FRAME
-                when_imported(self._moment.module, self._wait)
-                return
-            self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
-            say(f"depyf: {self._trouble}")
+        first_compilation.before_first(self._begin, self._moment)
 
     def _begin(self) -> None:
         """Enter :class:`Recording`."""
@@ -85,12 +70,9 @@ class Watch:
             try:
                 recording = Recording(
                     self.directory, choice, self.launch, first=self.first,
-                    shows_progress=self.first and not given.quiet,
-                    terminated=self.end if self.first else None, internal_stages=given.internal_stages,
-                    link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
-                    caches=given.caches, page=given.page, check=given.check, files=given.files)
-                with unwarned():  # (warnings of torch's modules that we import may be errors to the program)
-                    recording.__enter__()
+                    shows_progress=self.first and not given.quiet, terminated=self.end,
+                    **{name: getattr(given, name) for name in AS_GIVEN})
+                recording.__enter__()
             except Exception as error:
                 self._trouble = f"this process was not watched: {error or type(error).__name__}"
                 say(f"depyf: {self._trouble}")
@@ -118,7 +100,7 @@ class Watch:
             return  # it is still waiting
         try:
             recording.__exit__(None, None, None)  # in another process this only removes the hooks
-            self._wait(sys.modules[self._moment.module])
+            first_compilation.before_first(self._begin, self._moment)
         except Exception:
             pass  # a child that is not watched
 
@@ -158,7 +140,8 @@ class Watch:
     def _print_summary(self, interrupted: bool) -> None:
         if not self.run and "torch" not in sys.modules and not os.path.isdir(self.directory):
             return  # a process without torch that was not started by ``depyf run``
-        from .start import records_only_message, shown
+        from ..views.markdown import count
+        from .start import shown
 
         try:
             sys.stdout.flush()  # the program's output comes before the summary
@@ -170,7 +153,9 @@ class Watch:
             return
         left = self._left
         if left is not None and left.kept is not None:
-            say("\n".join(records_only_message(left.kept, left.path)))
+            path = shown(left.path)
+            say(f"depyf: {count(left.kept, 'compilation')} recorded in {path}{os.sep}\n  its files are made when they "
+                f"are wanted: depyf explain {path}, depyf open {path}, or depyf report {path}")
             return
         from . import summary
 
@@ -186,10 +171,10 @@ class Watch:
         if self._trouble:
             return self._trouble
         error = _uncaught()
-        if error is None and not _was_started():
-            script = sys.argv[0]  # ("-m" where a module was to be run)
-            return f"{script} does not exist, so nothing was run" if script != "-m" and _is_missing(script) else (
-                "Python did not start the program, so nothing was run")
+        # (``__main__`` has the program's loader once it is found; a program on standard input has none.)
+        loader = getattr(sys.modules.get("__main__"), "__loader__", None)
+        if error is None and loader is BuiltinImporter and sys.orig_argv[1:2] != ["-"]:
+            return "Python did not start the program, so nothing was run"
         if "torch" not in sys.modules:
             import importlib.util
 
@@ -199,7 +184,7 @@ class Watch:
             return f"the program ended {how} torch, so nothing could be compiled"
         if error is not None:
             return f"the program imported torch, but ended with {type(error).__name__} before anything was compiled"
-        if first_compilation.FRAME.module not in sys.modules:
+        if first_compilation.FRAME.first_place[0] not in sys.modules:
             return "the program imported torch, but did not use torch.compile"
         for name in ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE"):
             if os.environ.get(name, "0") not in ("", "0"):
@@ -218,20 +203,3 @@ def _uncaught() -> BaseException | None:
         return error if isinstance(error, SyntaxError) and not str(error.filename).startswith("<") else None
     frame = trace.tb_frame
     return error if frame.f_back is None and frame.f_code.co_name in ("<module>", "_run_module_as_main") else None
-
-
-def _was_started() -> bool:
-    """Return whether Python found a program and began to run it: ``__main__`` then has the program's loader.
-
-    (A program on standard input has none.)
-    """
-    loader = getattr(sys.modules.get("__main__"), "__loader__", None)
-    return loader is not importlib.machinery.BuiltinImporter or sys.orig_argv[1:2] == ["-"]
-
-
-def _is_missing(path: str) -> bool:
-    try:
-        os.stat(path)
-    except OSError as error:
-        return isinstance(error, FileNotFoundError)
-    return False

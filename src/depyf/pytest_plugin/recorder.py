@@ -14,18 +14,14 @@ import re
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
 from ..capture.torch_private.trace_events import TRACE_LOGGER
-from ..guarded import unwarned
 from ..program.summary import shown
 from ..records.model import Capture
 from ..values import frozen
@@ -61,10 +57,9 @@ class Recorder:
         self.accounts: list[Account] = []
         self.collected: list[Account] = []  # of files, while they were imported
         self.troubles: list[str] = []
-        # Until the report of a test is made, by node id:
-        self._accounts: dict[str, Account] = {}
-        self._troubles: dict[str, str] = {}
-        self._complaints: dict[str, str] = {}  # of a test that failed by itself
+        # Until the report of a test is made, by node id: its account and trouble, and what it is beyond, having failed.
+        self._recorded: dict[str, dict[str, Any]] = {}
+        self._complaints: dict[str, str] = {}
 
     # --- while test files are imported -----------------------------------------------------------------
     @pytest.hookimpl(wrapper=True)
@@ -93,7 +88,7 @@ class Recorder:
         if marked is not None or self.directory is not None:
             _show_no_events(item.config)
             self.watch.begin(self._folder(item.nodeid))
-        if marked is not None and marked.reset and first_compilation.FRAME.module in sys.modules:
+        if marked is not None and marked.reset and first_compilation.FRAME.first_place[0] in sys.modules:
             sys.modules["torch"].compiler.reset()  # (so that it does not matter which tests ran before)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -119,29 +114,25 @@ class Recorder:
         if call.when == "setup" and call.excinfo is not None:
             self._end(item, None)
         report = yield
-        complaint = self._complaints.pop(item.nodeid, "")
-        if complaint:
+        if complaint := self._complaints.pop(item.nodeid, ""):
             report.sections.append((_HEADING, complaint))
-        account, trouble = self._accounts.pop(item.nodeid, None), self._troubles.pop(item.nodeid, "")
-        if account is not None:
-            report.depyf = asdict(account)
-        if trouble:
-            report.depyf_trouble = trouble
+        vars(report).update(self._recorded.pop(item.nodeid, {}))
         return report
 
     def _end(self, item: pytest.Item, marked: Marked | None, failed: bool = False) -> str:
         """End the recording of a test and return what is beyond its budgets."""
         recorded = self.watch.end()
         trouble, complaint = recorded.trouble, ""
+        sent = self._recorded[item.nodeid] = {}
         try:
             if recorded.capture is not None and recorded.folder and recorded.capture.compilations:
-                self._accounts[item.nodeid] = Account.of(item.nodeid, recorded.folder, recorded.capture)
+                sent["depyf"] = asdict(Account.of(item.nodeid, recorded.folder, recorded.capture))
             complaint = marked.complaint(recorded.capture, failed) if marked is not None else ""
         except Exception as error:  # ours: it is not to look like the test's
             trouble = trouble or f"internal error: {type(error).__name__}: {error}"
         if not trouble:
             return complaint
-        self._troubles[item.nodeid] = trouble
+        sent["depyf_trouble"] = trouble
         return f"What this test compiled cannot be judged: {trouble}" if marked is not None else ""
 
     def _folder(self, nodeid: str) -> str | None:
@@ -150,11 +141,9 @@ class Recorder:
     # --- the session -----------------------------------------------------------------------------------
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the account of a test, also from a worker."""
-        account = getattr(report, "depyf", None)
-        if account is not None:
+        if (account := getattr(report, "depyf", None)) is not None:
             self.accounts.append(Account(**account))
-        trouble = getattr(report, "depyf_trouble", "")
-        if trouble:
+        if trouble := getattr(report, "depyf_trouble", ""):
             self.troubles.append(trouble)
 
     @pytest.hookimpl(optionalhook=True)
@@ -171,7 +160,7 @@ class Recorder:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Leave torch as it was; in a worker, send what no report carries."""
-        self.watch.close()
+        self.watch.end()
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output[_KEY] = {"collected": [asdict(each) for each in self.collected], "troubles": self.troubles}
@@ -272,21 +261,21 @@ def summary(accounts: Sequence[Account], directory: str, troubles: Sequence[str]
     lines = [f"not recorded: {trouble}" for trouble in dict.fromkeys(troubles)]
     if not accounts:
         return lines or ["no test compiled anything, so nothing was written"]
-    lines.append(f"{count(len(accounts), 'test')} compiled something: " + _numbers(
-        sum(each.graphs for each in accounts), sum(each.breaks for each in accounts),
-        sum(each.recompiles for each in accounts), sum(each.skipped for each in accounts))
-        + f", {sum(each.seconds for each in accounts):.1f} s of compiling")
+    lines.append(f"{count(len(accounts), 'test')} compiled something: {_numbers(*accounts)}, "
+                 f"{sum(each.seconds for each in accounts):.1f} s of compiling")
     worth = [each for each in accounts if not each.well]
     for each in worth[:MOST]:
         first = f" ({each.first})" if each.first else ""
-        lines.append(f"  {each.name}: {_numbers(each.graphs, each.breaks, each.recompiles, each.skipped)}{first}")
+        lines.append(f"  {each.name}: {_numbers(each)}{first}")
     if len(worth) > MOST:
         lines.append(f"  ... and {len(worth) - MOST} more")
     example = (worth or accounts)[0]
     return [*lines, f"written to {shown(directory)}, a folder for each test: depyf explain {shown(example.folder)}"]
 
 
-def _numbers(graphs: int, breaks: int, recompiles: int, skipped: int) -> str:
+def _numbers(*accounts: Account) -> str:
+    graphs, breaks, recompiles, skipped = (
+        sum(getattr(each, name) for each in accounts) for name in ("graphs", "breaks", "recompiles", "skipped"))
     parts = [count(graphs, "graph")]
     parts += [count(number, word) for number, word in ((breaks, "graph break"), (recompiles, "recompile")) if number]
     return ", ".join([*parts, f"{skipped} skipped"] if skipped else parts)
@@ -340,33 +329,27 @@ class CompileWatch:
     """Records what is compiled between :meth:`begin` and :meth:`end`, as often as wanted."""
 
     def __init__(self) -> None:
-        self._module: ModuleType | None = None  # of torch's, once it is imported
-        self._undo: Callable[[], None] | None = None  # while it waits for the first compilation
-        self._open = False
+        self._cancel: Callable[[], None] = lambda: None
         self._folder: str | None = None
         self._temporary = ""
         self._recording: Recording | None = None
         self._trouble = ""
-        self._lock = threading.RLock()
-        when_imported(first_compilation.FRAME.module, self._imported)
 
     def begin(self, folder: str | None) -> None:
         """Wait for the first compilation; the dump goes to ``folder``, ``None``: nowhere."""
         self.end()
-        with self._lock:
-            self._folder, self._open = folder, True
-            self._wait()
+        self._folder = folder
+        self._cancel = first_compilation.before_first(self._first)
 
     def end(self) -> Recorded:
         """Write and return what was compiled since :meth:`begin`; called again, nothing."""
-        with self._lock:
-            recording, self._recording = self._recording, None
-            self._open = False
-            temporary, self._temporary = self._temporary, ""
-            trouble, self._trouble = self._trouble, ""
-        if recording is None:
-            return Recorded(trouble=trouble)
+        self._cancel()
+        recording, self._recording = self._recording, None
+        temporary, self._temporary = self._temporary, ""
+        trouble, self._trouble = self._trouble, ""
         try:
+            if recording is None:
+                return Recorded(trouble=trouble)
             recording.__exit__(None, None, None)
             return Recorded(recording.capture, "" if temporary else recording.path)
         except Exception as error:  # ours: the test is not to see it
@@ -375,40 +358,15 @@ class CompileWatch:
             if temporary:
                 shutil.rmtree(temporary, ignore_errors=True)
 
-    def close(self) -> None:
-        """Leave torch as it was."""
-        self.end()
-        undo, self._undo = self._undo, None
-        if undo is not None:
-            undo()
-
-    def _imported(self, module: ModuleType) -> None:
-        self._module = module
-        with self._lock:
-            self._wait()
-
-    def _wait(self) -> None:
-        if self._open and self._module is not None and self._undo is None:
-            try:
-                self._undo = first_compilation.before_next(first_compilation.FRAME.api, self._first)
-            except AttributeError as error:  # another torch
-                self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
-
     def _first(self) -> None:
-        with self._lock:
-            self._undo = None
-            if not self._open or self._recording is not None:
-                return
-            try:
-                from ..program.recording import Recording
+        try:
+            from ..program.recording import Recording
 
-                if self._folder is None:
-                    self._temporary = tempfile.mkdtemp(prefix="depyf-")
-                recording = Recording(self._folder or self._temporary, (), "pytest", first=False, page=False,
-                                      link=None if self._folder is not None else False, files="now")
-                with unwarned():
-                    # What torch's own modules warn of while we import them is not the test's doing.
-                    recording.__enter__()
-                self._recording = recording
-            except Exception as error:  # ours: the test goes on
-                self._trouble = f"{error or type(error).__name__}"
+            if self._folder is None:
+                self._temporary = tempfile.mkdtemp(prefix="depyf-")
+            recording = Recording(self._folder or self._temporary, (), "pytest", first=False, page=False,
+                                  link=None if self._folder is not None else False, files="now")
+            recording.__enter__()
+            self._recording = recording
+        except Exception as error:  # ours: the test goes on
+            self._trouble = f"{error or type(error).__name__}"

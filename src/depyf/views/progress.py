@@ -33,6 +33,11 @@ class Progress:
         line = f"{bar}{count}{' '.join(harmless(name).split())}"[:width]
         self._write(f"\r\x1b[K\x1b[2m{line}\x1b[0m" if self.colour else f"\r\x1b[K{line}")
 
+    def writing(self, what: str, done: int, total: int) -> None:
+        """Draw the bar of a run whose files are written."""
+        self.done, self.total = done, total
+        self.show(f"depyf: writing {what}")
+
     def clear(self) -> None:
         """Take the bar away."""
         if self.on:

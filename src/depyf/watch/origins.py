@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from ..model.folding import fold
 from ..model.graph import Node
 from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance, StageNodes
 from ..records import store
-from ..records.model import CompiledGraph, GraphStage, Kernel, SourceLocation
+from ..records.model import CompiledGraph, Kernel, SourceLocation
 from ..values import frozen
 from ..views.dump.graph_file import stage_view
 from ..views.dump.graph_view import parameter_words
@@ -64,6 +65,7 @@ class Origins:
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
+        self.name = os.path.basename(path)
         self.text = text
 
     @functools.cached_property
@@ -73,8 +75,7 @@ class Origins:
             capture = store.read(os.path.dirname(self.path))
         except (OSError, ValueError):
             return None
-        name = os.path.basename(self.path)
-        return next((graph for graph in capture.graphs if name in {
+        return next((graph for graph in capture.graphs if self.name in {
             *(stage.file for stage in graph.stages), *(kernel.file for kernel in graph.kernels)}), None)
 
     @functools.cached_property
@@ -82,30 +83,28 @@ class Origins:
         return Provenance(self.graph) if self.graph is not None else None
 
     @functools.cached_property
-    def _nodes(self) -> Mapping[int, list[Node]]:
+    def _stage(self) -> StageNodes | None:
+        stages = self._provenance.stages if self._provenance is not None else ()
+        return next((each for each in stages if each.record.file == self.name), None)
+
+    @functools.cached_property
+    def _nodes(self) -> Mapping[int, Sequence[Node]]:
         """Nodes of a graph by the first line of their statement."""
-        stage = self._stage()
-        result: dict[int, list[Node]] = {}
-        if stage is None or self.graph is None:
-            for node in read_graph(self.text).nodes:
-                result.setdefault(node.line, []).append(node)
-            return result
-        view = stage_view(stage.record, self.graph.inputs)
+        if self._stage is None or self.graph is None:
+            return fold(read_graph(self.text).nodes, lambda node: node.line)
+        view = stage_view(self._stage.record, self.graph.inputs)
         above = self.text[: max(self.text.find(view.text), 0)].count("\n")
-        for node in stage.graph.nodes:
-            result.setdefault(view.line(node.line) + above, []).append(node)
-        return result
+        return fold(self._stage.graph.nodes, lambda node: view.line(node.line) + above)
 
     def at(self, line: int) -> Origin:
         """Return the computation of a line; empty where nothing is known. Never raises."""
         try:
-            name = os.path.basename(self.path)
-            kernels = self.graph.kernels if self.graph is not None else ()
-            kernel = next((each for each in kernels if each.file == name), None)
+            kernels = self._provenance.kernels if self._provenance is not None else ()
+            kernel = next((each for each in kernels if each.file == self.name), None)
             if kernel is not None:
                 return self._kernel_origin(kernel, line)
-            nodes = self._nodes.get(line, [])
-            return Origin(tuple(node.name for node in nodes), user_lines=self._lines(self._stage(), nodes))
+            nodes = self._nodes.get(line, ())
+            return Origin(tuple(node.name for node in nodes), user_lines=self._lines(self._stage, nodes))
         except Exception:  # noqa: BLE001  (the fault is described without it)
             return Origin()
 
@@ -118,13 +117,6 @@ class Origins:
         except Exception:  # noqa: BLE001
             words = ""
         return words if words != name else ""
-
-    # --- graphs -----------------------------------------------------------------------------------
-    def _stage(self) -> StageNodes | None:
-        name = os.path.basename(self.path)
-        if self._provenance is None:
-            return None
-        return next((each for each in self._provenance.stages if each.record.file == name), None)
 
     def _lines(self, stage: StageNodes | None, nodes: Iterable[Node]) -> tuple[UserLine, ...]:
         result: dict[UserLine, None] = {}
@@ -140,23 +132,21 @@ class Origins:
         return tuple(result)
 
     # --- kernels ----------------------------------------------------------------------------------
-    def _kernel_origin(self, record: Kernel, line: int) -> Origin:
+    def _kernel_origin(self, kernel: Kernel, line: int) -> Origin:
         assert self._provenance is not None
-        kernel = next(each for each in self._provenance.kernels if each.index == record.index)
         call = next((each for each in kernel.calls if each.call_line == line), None)
         if call is None:
             return Origin()
         stage = self._provenance.kernel_stage(kernel)
         if stage is None:
             return Origin(call.nodes, kernel=call.name, inferred=call.inferred)
-        wanted = set(call.nodes)
+        wanted, lines = set(call.nodes), stage.record.text.split("\n")
         nodes = [node for node in stage.graph.nodes if node.name in wanted]
         file = os.path.join(os.path.dirname(self.path), stage.record.file) if stage.record.file else ""
         return Origin(call.nodes, file, call.name, self._lines(stage, nodes), call.inferred,
-                      _literals(stage.record, nodes))
+                      literals(lines[node.line - 1] for node in nodes if 0 < node.line <= len(lines)))
 
 
-def _literals(stage: GraphStage, nodes: Iterable[Node]) -> frozenset[str]:
-    lines = stage.text.split("\n")
-    shown = " ".join(lines[node.line - 1] for node in nodes if 0 < node.line <= len(lines))
-    return frozenset(re.findall(r"\b(?:inf|nan)\b", shown))
+def literals(lines: Iterable[str]) -> frozenset[str]:
+    """Return those of ``{"inf", "nan"}`` that are constants in lines of a graph."""
+    return frozenset(re.findall(r"\b(?:inf|nan)\b", " ".join(line.split("  # ")[0] for line in lines)))

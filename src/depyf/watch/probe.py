@@ -9,6 +9,8 @@ statements that they follow, so breakpoints and tracebacks stay right.
 from __future__ import annotations
 
 import ast
+import inspect
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,12 +19,16 @@ from types import CodeType, FunctionType
 from typing import Any, Literal, Protocol
 
 from ..link.graph_code import named_like, nested_codes
-from ..link.lifetimes import is_release, node_groups
+from ..link.lifetimes import is_release, node_groups, on_line
 from ..values import frozen
 
 #: Local variable with the observation of the call.
 LOCAL = "__depyf_watch__"
 _MARK = "__depyf_observe__ (replaced by the function that begins an observation)"
+_STEP_MARK = "__depyf_step__ (replaced by a step) "
+#: The code of observed functions: their own, then that of each observation; the last one runs.
+_codes: weakref.WeakKeyDictionary[FunctionType, list[CodeType]] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 class CannotWatch(Exception):
@@ -32,146 +38,89 @@ class CannotWatch(Exception):
 class Observation(Protocol):
     """One call of an observed function."""
 
-    def before(self, step: Step, reads: tuple[Any, ...]) -> None:
+    def before(self, step: Step, *reads: Any) -> None:
         """Look at the values of ``step.reads`` before the step."""
 
     def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
         """Look at the values of a step after it, and return whether to pause in the frame of the function."""
 
 
-#: Begins an observation; called with nothing at the beginning of each call of the function.
-Observer = Callable[[], Observation]
-
-
-class _Probe:
-    """The steps of an observed function, and its observers."""
-
-    def __init__(self, original: CodeType, steps: Sequence[Step]) -> None:
-        self.original = original
-        self.steps = steps
-        self.observers: list[Observer] = []
-
-    def begin(self) -> _Call:
-        return _Call(self.steps, [observer() for observer in list(self.observers)])
-
-
-class _Call:
-    """A call of an observed function: the inserted calls go here, and to all observations."""
-
-    def __init__(self, steps: Sequence[Step], observations: Sequence[Observation]) -> None:
-        self.steps = steps
-        self.observations = observations
-
-    def before(self, index: int, *reads: Any) -> None:
-        for observation in self.observations:
-            observation.before(self.steps[index], reads)
-
-    def after(self, index: int, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> tuple[_Call, ...]:
-        """Return one item, to pause, or none."""
-        pause = [observation.after(self.steps[index], writes, reads) for observation in self.observations]
-        return (self,) if any(pause) else ()
-
-
-_probes: weakref.WeakKeyDictionary[FunctionType, _Probe] = weakref.WeakKeyDictionary()
-_lock = threading.RLock()
-
-
 def observe(
-    function: FunctionType, text: str, groups_of: Callable[[ast.Module, int], Sequence[Group]], observer: Observer
+    function: FunctionType, text: str, groups_of: Callable[[ast.Module, int], Sequence[Group]],
+    begin: Callable[[], Observation],
 ) -> Callable[[], None]:
-    """Observe each call of a function until the returned function is called.
+    """Observe each call of a function until the returned function is called, or while a later one observes it.
 
     Args:
         text: its Python source, with the same line numbers.
         groups_of: returns the steps of the function that begins at a line of the parsed text.
-        observer: begins an observation.
+        begin: begins an observation; called at the beginning of each call of the function.
 
     Raises:
         CannotWatch: the function is not in the text.
     """
     with _lock:
-        probe = _probes.get(function)
-        if probe is None:
-            code, steps = _observed(function, text, groups_of)
-            probe = _Probe(function.__code__, steps)
-            function.__code__ = code.replace(
-                co_consts=tuple(probe.begin if const == _MARK else const for const in code.co_consts))
-            _probes[function] = probe
-        probe.observers.append(observer)
+        observed = _observed(function.__code__, text, groups_of, begin)
+        _codes.setdefault(function, [function.__code__]).append(observed)
+        function.__code__ = observed
     reference = weakref.ref(function)
 
     def leave() -> None:
+        running = reference()
         with _lock:
-            if observer in probe.observers:
-                probe.observers.remove(observer)
-            running = reference()
-            if not probe.observers and running is not None and _probes.get(running) is probe:
-                del _probes[running]
-                running.__code__ = probe.original
+            if running is not None:
+                codes = _codes[running]
+                codes.remove(observed)
+                running.__code__ = codes[-1]
 
     return leave
 
 
 def _observed(
-    function: FunctionType, text: str, groups_of: Callable[[ast.Module, int], Sequence[Group]]
-) -> tuple[CodeType, list[Step]]:
-    running = function.__code__
+    running: CodeType, text: str, groups_of: Callable[[ast.Module, int], Sequence[Group]],
+    begin: Callable[[], Observation],
+) -> CodeType:
     try:
         tree = ast.parse(text)
         groups = groups_of(tree, running.co_firstlineno)
         definition = find_function(tree, running.co_firstlineno)
         if definition is None:
             raise CannotWatch(f"no function begins at line {running.co_firstlineno} of its file")
-        steps = [group.step for group in groups]
-        _insert(groups)
-        _begin(definition.body)
-        ast.fix_missing_locations(tree)
+        _insert(groups, definition.body)
         top = compile(tree, running.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CannotWatch(f"its text cannot be compiled ({type(error).__name__}: {error})") from None
-    codes = [code for code in nested_codes(top)
-             if code.co_firstlineno == running.co_firstlineno and _MARK in code.co_consts]
-    for code in codes:
-        count = running.co_argcount + running.co_kwonlyargcount
-        if code.co_varnames[:count] == running.co_varnames[:count] and code.co_freevars == running.co_freevars \
-                and code.co_argcount == running.co_argcount:
-            return named_like(code, running).replace(co_flags=running.co_flags), steps
+    objects = {_MARK: begin, **{f"{_STEP_MARK}{number}": group.step for number, group in enumerate(groups)}}
+    for code in nested_codes(top):
+        if code.co_firstlineno == running.co_firstlineno and _MARK in code.co_consts \
+                and inspect.getargs(code) == inspect.getargs(running) and code.co_freevars == running.co_freevars:
+            consts = tuple(objects.get(const, const) if isinstance(const, str) else const for const in code.co_consts)
+            return named_like(code, running).replace(co_flags=running.co_flags, co_consts=consts)
     raise CannotWatch("its text is another function")
 
 
-# --- the calls between the statements -------------------------------------------------------------
-def _begin(body: list[ast.stmt]) -> None:
-    """Begin a body with ``__depyf_watch__ = <begin>`` and ``__depyf_watch__ = __depyf_watch__()``."""
-    at = 1 if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else 0
-    place = body[at]
-    check = ast.parse(f"{LOCAL} = {_MARK!r}\n{LOCAL} = {LOCAL}()").body
-    body[at:at] = [_at_line(each, place.lineno) for each in check]
-
-
-def _insert(groups: Sequence[Group]) -> None:
-    """Insert ``...before(...)`` before each step, and after it ``for <itself> in ...after(...): breakpoint()``.
+def _insert(groups: Sequence[Group], body: list[ast.stmt]) -> None:
+    """Insert ``...before(...)`` before each step, and after it a loop, of which a turn pauses: ``breakpoint()``.
 
     The back edge of the loop is on the line, and calls nothing, so a debugger stops there: in the graph's frame, before
-    the line releases anything.
+    the line releases anything. The body begins with ``__depyf_watch__ = <begin>``, ``__depyf_watch__ =
+    __depyf_watch__()``.
     """
     # (In reverse, so that indices in a body stay valid.)
     for number, group in reversed(list(enumerate(groups))):
-        step = group.step
+        step, mark = group.step, repr(f"{_STEP_MARK}{number}")
         reads = "".join(f"{each}, " for each in step.reads)
         writes = "".join(f"{each}, " for each in step.writes)
-        after = ast.parse(f"for {LOCAL} in {LOCAL}.after({number}, ({writes}), ({reads})): breakpoint()").body[0]
-        group.body.insert(group.last + 1, _at_line(after, step.end_line))
+        _insert_text(group.body, group.last + 1, step.end_line, f"for {LOCAL} in ({LOCAL},) * {LOCAL}.after({mark}, "
+                                                                f"({writes}), ({reads})): breakpoint()")
         if step.kind == "call" and step.reads:
-            before = ast.parse(f"{LOCAL}.before({number}, {reads})").body[0]
-            group.body.insert(group.index, _at_line(before, step.line))
+            _insert_text(group.body, group.index, step.line, f"{LOCAL}.before({mark}, {reads})")
+    at = 1 if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else 0
+    _insert_text(body, at, body[at].lineno, f"{LOCAL} = {_MARK!r}\n{LOCAL} = {LOCAL}()")
 
 
-def _at_line(statement: ast.stmt, line: int) -> ast.stmt:
-    for node in ast.walk(statement):
-        if isinstance(node, (ast.expr, ast.stmt, ast.keyword)):
-            node.lineno = node.end_lineno = line
-            node.col_offset = node.end_col_offset = 0
-    return statement
+def _insert_text(body: list[ast.stmt], at: int, line: int, text: str) -> None:
+    body[at:at] = [on_line(statement, line) for statement in ast.parse(text).body]
 
 
 # --- The lines of a graph, or of a generated module, that compute something ---------------------------
@@ -205,7 +154,6 @@ class Step:
         writes: for what it writes.
         changes: those of the reads that it writes to, where the text says so (an in-place kernel).
         opaque: an operation whose writes to its arguments torch's version counters may not count.
-        literals: those of ``{"inf", "nan"}`` that are constants in the line.
     """
 
     line: int
@@ -215,7 +163,6 @@ class Step:
     writes: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     opaque: bool = False
-    literals: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -279,8 +226,7 @@ def _graph_step(statements: Sequence[ast.stmt], known: Collection[str]) -> Step 
         statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno,
         _kind_of(target, value, bool(in_place)),
         tuple(name for name in reads if name not in overwritten), tuple(writes),
-        opaque=target.startswith("torch.ops.") and not target.startswith(("torch.ops.aten.", "torch.ops.prims.")),
-        literals=_literals(statements))
+        opaque=target.startswith("torch.ops.") and not target.startswith(("torch.ops.aten.", "torch.ops.prims.")))
 
 
 def _kind_of(target: str, value: ast.expr | None, in_place: bool) -> Kind:
@@ -317,15 +263,6 @@ def _overwritten(value: ast.expr | None, names: Collection[str]) -> set[str]:
     return written - {name.id for argument in value.args[1:] for name in _names(argument)}
 
 
-def _literals(statements: Sequence[ast.AST]) -> frozenset[str]:
-    result = {name.id for statement in statements for name in _names(statement) if name.id in ("inf", "nan")}
-    for statement in statements:
-        for constant in ast.walk(statement):
-            if isinstance(constant, ast.Constant) and constant.value in ("inf", "-inf", "nan"):
-                result.add(str(constant.value).lstrip("-"))  # float('-inf')
-    return frozenset(result)
-
-
 def _names(tree: ast.AST) -> Iterator[ast.Name]:
     return (name for name in ast.walk(tree) if isinstance(name, ast.Name))
 
@@ -347,11 +284,9 @@ def kernel_steps(
         for index, statement in enumerate(body):
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name) \
                     and statement.value.id == "args":
-                names = tuple(name.id for target in statement.targets for name in _names(target))
+                names = [name.id for target in statement.targets for name in _names(target)]
                 arguments.update(names)
-                result.append(Group(Step(
-                    statement.lineno, statement.end_lineno or statement.lineno, "input", (), names),
-                    body, index, index))
+                result.append(Group(_step(statement, "input", (), names), body, index, index))
             elif statement.lineno in launches:
                 step = _launch(statement, parameters, arguments)
                 if step is not None:
@@ -375,28 +310,25 @@ def _launch(statement: ast.stmt, parameters: Mapping[str, Sequence[str]], argume
     given = [argument.value if isinstance(argument, ast.Starred) else argument for argument in value.args]
     named = {keyword.arg: keyword.value for keyword in value.keywords if keyword.arg not in ("stream", "grid")}
     uses = parameters.get(target.removesuffix(".run"))
-    reads: dict[str, None] = {}
-    writes: dict[str, None] = dict.fromkeys(results)
-    changes: dict[str, None] = {}
-    if uses is None:
-        out = named.pop("out", None)
-        changes = dict.fromkeys(_places(given[:1]) if not results and out is None else [])  # an in-place operation
-        writes |= changes | dict.fromkeys(_places([out] if out is not None else []))
-        reads = dict.fromkeys(_places([*given, *named.values()]))
+    if uses is None:  # (of a library; without a result it works in place)
+        out = [named.pop("out")] if "out" in named else []
+        changes = [] if results or out else _places(given[:1])
+        reads, writes = _places([*given, *named.values()]), [*results, *changes, *_places(out)]
     else:
-        buffers = [*given, *named.values()]
-        for argument, use in zip(buffers, [*uses, *["in_out"] * (len(buffers) - len(uses) if not uses else 0)]):
-            for place in _places([argument]):
-                if use != "in":
-                    writes[place] = None
-                # A kernel that writes to an argument of the graph may write to a part of it.
-                if use != "out" or place in arguments:
-                    reads[place] = None
-                    if use != "in":
-                        changes[place] = None
-    if not writes:
-        return None
-    return Step(statement.lineno, statement.end_lineno or statement.lineno, "call", tuple(reads), tuple(writes),
+        used = [(place, use) for argument, use in zip([*given, *named.values()], uses or itertools.repeat("in_out"))
+                for place in _places([argument])]
+        writes = [*results, *(place for place, use in used if use != "in")]
+        # A kernel that writes to an argument of the graph may write to a part of it.
+        reads = [place for place, use in used if use != "out" or place in arguments]
+        changes = [place for place, use in used if use == "in_out" or use == "out" and place in arguments]
+    reads, writes, changes = (list(dict.fromkeys(each)) for each in (reads, writes, changes))
+    return _step(statement, "call", reads, writes, changes) if writes else None
+
+
+def _step(
+    statement: ast.stmt, kind: Kind, reads: Sequence[str], writes: Sequence[str], changes: Sequence[str] = (),
+) -> Step:
+    return Step(statement.lineno, statement.end_lineno or statement.lineno, kind, tuple(reads), tuple(writes),
                 tuple(changes))
 
 
@@ -404,15 +336,15 @@ def _places(expressions: Sequence[ast.expr]) -> list[str]:
     """Return the names of values in arguments; views of them as expressions."""
     result = []
     for expression in expressions:
-        if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name) \
-                and expression.func.id in _REPEATABLE:
-            result.append(ast.unparse(expression))
-        elif isinstance(expression, ast.Call):
-            result += _places([*expression.args, *(keyword.value for keyword in expression.keywords)])
-        elif isinstance(expression, ast.Name):
-            result.append(expression.id)
-        elif isinstance(expression, ast.Attribute):
-            continue  # torch.float32
-        else:
-            result += _places([each for each in ast.iter_child_nodes(expression) if isinstance(each, ast.expr)])
+        match expression:
+            case ast.Call(ast.Name(name)) if name in _REPEATABLE:
+                result.append(ast.unparse(expression))
+            case ast.Call(_, values, keywords):
+                result += _places([*values, *(keyword.value for keyword in keywords)])
+            case ast.Name(name):
+                result.append(name)
+            case ast.Attribute():
+                pass  # torch.float32
+            case _:
+                result += _places([each for each in ast.iter_child_nodes(expression) if isinstance(each, ast.expr)])
     return result

@@ -24,7 +24,7 @@ from ..link.linker import LinkedFunction
 from ..link.sessions import DebugSession
 from ..records.naming import graph_name
 from ..torch_text.generated import read_module
-from .origins import Origin, Origins, UserLine
+from .origins import Origin, Origins, UserLine, literals
 from .probe import CannotWatch, Group, Observation, Step, find_function, graph_steps, kernel_steps, observe
 
 _MOST_INPUTS = 6
@@ -111,10 +111,9 @@ class Watch:
     def once(self, key: object) -> bool:
         """Return whether this is the first call with a key."""
         with self._lock:
-            if key in self._reported:
-                return False
+            first = key not in self._reported
             self._reported.add(key)
-            return True
+        return first
 
     def _observe(self, linked: LinkedFunction, function: FunctionType) -> Callable[[], None]:
         text = "".join(linecache.getlines(linked.path))  # (as linking stored it)
@@ -163,10 +162,8 @@ class _InFunction(Observation):
         self.watch = watch
         self.linked = linked
         self.origins = origins
+        self.holds = watch.condition.holds
         self.bad: dict[str, bool] = {}
-
-    def holds(self, name: str, value: Any) -> bool:
-        return self.watch.condition.holds(name, value)
 
     def given(self, name: str, value: Any) -> bool:
         """Look at an argument of the function."""
@@ -182,11 +179,13 @@ class _InFunction(Observation):
     def _stop_at(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[Any]) -> bool:
         """Stop at a line that is at fault: raise, or report it and pause in the frame."""
         origin = self.origins.at(step.line)
-        if self.watch.condition.is_literal(step.literals | origin.literals):
+        shown = [linecache.getline(self.linked.path, line).split(";  ")[0].rstrip("\n")
+                 for line in range(step.line, step.end_line + 1)]
+        if self.watch.condition.is_literal(literals(shown) | origin.literals):
             return False
         names = tuple(name for name, _ in bad)
         inputs = [(name, value) for name, value in zip(step.reads, reads) if name not in names]
-        message = self._message(step, origin, bad, inputs)
+        message = self._message(step, shown, origin, bad, inputs)
         if not self.watch.can_pause():
             raise BadValueFound(message, self.linked, step.line, names, origin)
         if not self.watch.once(("found", self.linked.path, step.line)):
@@ -196,15 +195,14 @@ class _InFunction(Observation):
         return True
 
     def _message(
-        self, step: Step, origin: Origin, bad: Sequence[tuple[str, Any]], inputs: Sequence[tuple[str, Any]]
+        self, step: Step, shown: Sequence[str], origin: Origin, bad: Sequence[tuple[str, Any]],
+        inputs: Sequence[tuple[str, Any]],
     ) -> str:
         condition = self.watch.condition
-        shown = [linecache.getline(self.linked.path, line).split(";  ")[0].rstrip("\n")[:300]
-                 for line in range(step.line, min(step.end_line, step.line + _MOST_LINES - 1) + 1)]
         what = f"the kernel {origin.kernel}" if origin.kernel else "a line of a graph"
         lines = [f"{what} made {condition.name} of inputs that have none",
                  f"  {self.linked.path}:{step.line} ({self.linked.graph}, {_stage_name(self.linked)})",
-                 textwrap.indent(textwrap.dedent("\n".join(shown)), " " * 6)]
+                 textwrap.indent(textwrap.dedent("\n".join(each[:300] for each in shown[:_MOST_LINES])), " " * 6)]
         lines += [f"  result  {described(name, value, condition)}" for name, value in bad]
         lines += [f"  input   {described(name, value)}" for name, value in inputs[:_MOST_INPUTS]]
         if len(inputs) > _MOST_INPUTS:
@@ -229,7 +227,7 @@ class _InGraph(_InFunction):
         super().__init__(watch, linked, origins)
         self.versions: dict[str, Any] = {}
 
-    def before(self, step: Step, reads: tuple[Any, ...]) -> None:
+    def before(self, step: Step, *reads: Any) -> None:
         for name, value in zip(step.reads, reads):
             if name not in self.bad:
                 self._know(name, value, self.given(name, value))
@@ -237,13 +235,12 @@ class _InGraph(_InFunction):
                 self._know(name, value, self.holds(name, value))
 
     def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
-        if step.kind == "empty":
-            for name in step.writes:
-                self.bad[name], self.versions[name] = False, None  # looked at when it is read
-            return False
-        if step.kind == "input":
+        if step.kind != "call":
             for name, value in zip(step.writes, writes):
-                self._know(name, value, self.given(name, value))
+                if step.kind == "input":
+                    self._know(name, value, self.given(name, value))
+                else:
+                    self.bad[name], self.versions[name] = False, None  # looked at when it is read
             return False
         was_bad = any(self.bad.get(name, False) for name in step.reads)
         bad = []
@@ -254,9 +251,7 @@ class _InGraph(_InFunction):
                 if holds and (written or not self.bad.get(name, False)):
                     bad.append((name, value))
                 self._know(name, value, holds)
-        if not bad or was_bad:
-            return False
-        return self._stop_at(step, bad, reads)
+        return bool(bad) and not was_bad and self._stop_at(step, bad, reads)
 
     def _know(self, name: str, value: Any, bad: bool) -> None:
         self.bad[name], self.versions[name] = bad, _version(value)
@@ -279,7 +274,7 @@ def _version(value: Any) -> Any:
 class _InModule(_InFunction):
     """``call`` of a generated module: no version counter counts what kernels write."""
 
-    def before(self, step: Step, reads: tuple[Any, ...]) -> None:
+    def before(self, step: Step, *reads: Any) -> None:
         for name, value in zip(step.reads, reads):
             if name in step.changes:
                 self.bad[name] = self.holds(name, value)
@@ -290,11 +285,9 @@ class _InModule(_InFunction):
                 self.given(name, value)
             return False
         bad = [(name, value) for name, value in zip(step.writes, writes) if self.holds(name, value)]
-        if not bad:
+        if not bad or any(self.bad[name] if name in step.changes else self.holds(name, value)
+                          for name, value in zip(step.reads, reads)):
             return False
-        for name, value in zip(step.reads, reads):
-            if self.bad[name] if name in step.changes else self.holds(name, value):
-                return False
         return self._stop_at(step, bad, reads)
 
 
@@ -356,9 +349,8 @@ class Condition:
             return bool(self.stop_on(name, leaf))
         if isinstance(leaf, torch.Tensor):
             return any(bool(mask.any()) for mask in self.masks(leaf))
-        if isinstance(leaf, complex):
-            return any(map(_NUMBERS[self.stop_on], (leaf.real, leaf.imag)))
-        return isinstance(leaf, float) and _NUMBERS[self.stop_on](leaf)
+        is_bad = math.isnan if self.stop_on == "nan" else math.isinf
+        return isinstance(leaf, (float, complex)) and any(map(is_bad, (leaf.real, leaf.imag)))
 
     def masks(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Return masks of the bad elements of a tensor (or of each tensor that it is made of); none for a function."""
@@ -369,20 +361,13 @@ class Condition:
             if not (part.is_floating_point() or part.is_complex()) or not part.numel() or not holds_data(part):
                 continue
             try:
-                result.append(self._mask(part))
+                numbers = torch.view_as_real(part.resolve_conj()) if part.is_complex() else part
+                if numbers.dtype.itemsize < 2:
+                    numbers = numbers.to(torch.float32)  # torch compares no floats of eight bits
+                result.append(torch.isnan(numbers) if self.stop_on == "nan" else torch.isinf(numbers))
             except (RuntimeError, NotImplementedError, TypeError) as error:
                 self.unknown.setdefault(f"{part.dtype} on {part.device.type}", str(error).split("\n")[0])
         return result
-
-    def _mask(self, part: torch.Tensor) -> torch.Tensor:
-        if part.is_complex():
-            part = torch.view_as_real(part.resolve_conj())
-        if part.dtype.itemsize < 2 or part.is_complex():
-            part = part.to(torch.float32)  # torch compares no floats of eight bits
-        return torch.isnan(part) if self.stop_on == "nan" else torch.isinf(part)
-
-
-_NUMBERS: dict[Any, Callable[[float], bool]] = {"nan": math.isnan, "inf": math.isinf}
 
 
 def leaves(value: Any, depth: int = 0) -> Iterator[Any]:

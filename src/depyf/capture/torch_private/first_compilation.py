@@ -5,23 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..import_hook import when_imported
 from . import hooks, private_api
 
-
-class Moment(NamedTuple):
-    """A function of torch's that is called at a moment, and the module that it is in."""
-
-    module: str
-    api: private_api.PrivateApi
-
-
 #: A frame is about to be compiled.
-FRAME = Moment(private_api.COMPILED_FRAME.first_place[0], private_api.COMPILED_FRAME)
+FRAME = private_api.COMPILED_FRAME
 #: What ``torch.compile`` returned is about to run.
-CALL = Moment(private_api.STANCE.first_place[0], private_api.STANCE)
+CALL = private_api.STANCE
 
 
 def before_next(api: private_api.PrivateApi, action: Callable[[], None]) -> Callable[[], None]:
@@ -60,37 +52,39 @@ class _TraceWaiter(logging.Handler):
         return True
 
 
-def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[], None]:
+def before_first(action: Callable[[], None], moment: private_api.PrivateApi = FRAME) -> Callable[[], None]:
     """Have the action called once, before torch compiles a frame, a graph without one, or continues an earlier one.
 
     (A backward graph may be compiled long after its forward graph. Torch's trace reports that, and direct calls of
     its compilers.) The action must not raise. Returns what cancels it.
 
     Args:
-        frames: before a frame is compiled, too.
+        moment: a function of torch's that is called then, :data:`FRAME` or :data:`CALL`.
     """
     undo: list[Callable[[], None]] = []
-    ended = False
+    waiting = [action]
 
     def end() -> None:
-        nonlocal ended
-        ended = True
+        waiting.clear()
         while undo:
             with contextlib.suppress(Exception):  # an error in depyf is not the program's
                 undo.pop()()
 
     def begin() -> None:
-        if not ended:
-            end()
-            action()
+        try:
+            wanted = waiting.pop()  # (by one thread)
+        except IndexError:
+            return
+        end()
+        wanted()
 
     def wait(_: object) -> None:
         try:
-            if frames:
-                undo.append(before_next(private_api.COMPILED_FRAME, begin))
+            undo.append(before_next(moment, begin))
         except AttributeError:  # another torch: at once
             begin()
-            return
+
+    def wait_for_graphs(_: object) -> None:
         with contextlib.suppress(Exception):  # (a torch that shows no graphs)
             undo.append(before_next(private_api.SHOWN_GRAPH, begin))
 
@@ -103,7 +97,8 @@ def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[]
     undo.append(lambda: logger.removeHandler(waiter))
     logger.addHandler(waiter)
     try:
-        undo.append(when_imported(FRAME.module, wait))
+        undo.append(when_imported(moment.first_place[0], wait))
+        undo.append(when_imported(FRAME.first_place[0], wait_for_graphs))
         undo.append(when_imported(private_api.EXPORT.first_place[0], wait_for_export))
     except Exception:  # ours
         end()
