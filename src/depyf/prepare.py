@@ -207,7 +207,7 @@ class prepare_debug(contextlib.ContextDecorator):
         if checks is None:
             return
         from .comparing.checking import FILE
-        from .program.start import shown
+        from .records.run_directory import shown
         from .records.store import WRONG_RESULTS
 
         checked = checks.stop()

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 #: What watches this process, once :func:`begin` was called.
 watch: Watch | None = None
-#: The working directory as the program began, in which its user reads the paths.
-_here: str | None = None
 
 
 def begin() -> None:
@@ -25,11 +23,12 @@ def begin() -> None:
 
     A second call does nothing.
     """
-    global watch, _here
+    global watch
     directory = os.environ.get(DIRECTORY, "")
     if watch is not None or not directory:
         return
     try:
+        from ..records import run_directory
         from .options import Options
         from .watch import Watch
 
@@ -38,7 +37,7 @@ def begin() -> None:
         if not launch:
             new_launch(os.environ)
         # The program may go elsewhere, and so may those that it starts.
-        _here = os.getcwd()
+        run_directory.here = os.getcwd()
         directory = os.environ[DIRECTORY] = os.path.abspath(directory)
         watch = Watch(directory, Options.read(os.environ.get(OPTIONS, "")), first, run)
         watch.arm()
@@ -70,12 +69,3 @@ def role_in_launch(launch: str) -> tuple[bool, bool]:
     run = os.getpid() if os.name == "posix" else os.getppid()
     mine = kind == _RUN and rest.partition(":")[0] == str(run)
     return mine, mine
-
-
-def shown(path: str) -> str:
-    """Return the path as it is shortest from where the program began."""
-    try:
-        near = os.path.relpath(path, _here)
-    except (ValueError, OSError):  # on another drive, or here is no more
-        return path
-    return path if near.startswith(os.pardir) else near

@@ -15,7 +15,7 @@ from ..finishing.frames import read_records
 from ..reading import contents
 from ..records import store
 from ..records.model import Capture
-from ..records.run_directory import MARK, RANK, RUN
+from ..records.run_directory import MARK, RANK, RUN, shown
 from ..views.causes import breaks_by_place, breaks_by_reason, cause
 from ..views.dump.folder import INDEX, PAGE
 from ..views.findings import Totals
@@ -23,7 +23,6 @@ from ..views.formatting import OUTCOMES, total
 from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import verdict
-from .start import shown
 
 WIDTH = 110
 _OURS = re.compile(rf"({RUN}|{RANK})\d+$")

@@ -140,8 +140,8 @@ class Watch:
     def _print_summary(self, interrupted: bool) -> None:
         if not self.run and "torch" not in sys.modules and not os.path.isdir(self.directory):
             return  # a process without torch that was not started by ``depyf run``
+        from ..records.run_directory import shown
         from ..views.markdown import count
-        from .start import shown
 
         try:
             sys.stdout.flush()  # the program's output comes before the summary

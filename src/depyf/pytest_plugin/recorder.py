@@ -22,8 +22,8 @@ import pytest
 
 from ..capture.torch_private import first_compilation
 from ..capture.torch_private.trace_events import TRACE_LOGGER
-from ..program.summary import shown
 from ..records.model import Capture
+from ..records.run_directory import shown
 from ..values import frozen
 from ..views.budgets import Budget, BudgetError, budgets, exceeded, judge
 from ..views.causes import cause

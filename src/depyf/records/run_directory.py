@@ -18,6 +18,19 @@ from .. import budgets
 from ..reading import CannotRead
 from ..reading import text as text_of
 
+#: The working directory as the program began, in which its user reads the paths; ``None``: the present one.
+here: str | None = None
+
+
+def shown(path: str) -> str:
+    """Return the path as it is shortest from where the program began."""
+    try:
+        near = os.path.relpath(path, here)
+    except (ValueError, OSError):  # on another drive, or here is no more
+        return path
+    return path if near.startswith(os.pardir) else near
+
+
 # --- the environment of a run ------------------------------------------------------------------------
 #: Names of options and variables with secret values.
 _SECRET_NAME = re.compile(
