@@ -118,6 +118,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.stride(1)", ("1",), "2"), Facts(), "each version that looks at it is for one layout, or for some strides"),
     # (Torch may name the object of which it did not find an attribute.)
     (ValueChange("self.lora", ("there",), "any __main__.Lora"), Facts(), "a version reads it, or an attribute of it, from where"),
+    (SIZE, Facts(is_open=True, ranges="4 to 7, 8 to 11"), "versions that leave it open are for a range of its values"),
     (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(), "a version is for one state"),
 ])
 def test_sentences(change, facts, begins):

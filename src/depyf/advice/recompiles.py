@@ -61,6 +61,7 @@ class Facts:
     dynamic: str = ""  # the argument of `torch.compile`, as Python; `""` where it is not set
     of_parameter: bool = False  # the size is one of an `nn.Parameter`
     numbers: tuple[int, ...] = ()  # the whole numbers or lengths that versions are for, in their order
+    ranges: str = ""  # those that versions leave open, where they are several and each has a greatest value
 
 
 #: Global state of torch's.
@@ -173,6 +174,8 @@ ROWS = (
         "value alone", lambda change, at: bool(at.fixed_at)),
     Row("size", "`dynamic=False` is set, so a version is for one size",
         lambda change, at: at.dynamic == "False" and not at.is_open),
+    Row("size number", "versions that leave it open are for a range of its values each: {ranges}",
+        lambda change, at: _is_opened(change, at) and bool(at.ranges)),
     Row("size number", "a version is for some of its values only, and calls have others",
         lambda change, at: any(map(is_range, change.was[:1]))),
     Row("size number", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows (`depyf "
@@ -213,13 +216,11 @@ def on_change(change: ValueChange, at: Facts) -> Advice | None:
     if row is None:
         return None
     numbers = " → ".join(map(str, at.numbers[:4])) + (" → ..." if len(at.numbers) > 4 else "")
-    text = row.text.format(fixed_at=at.fixed_at, numbers=numbers)
+    text = row.text.format(fixed_at=at.fixed_at, numbers=numbers, ranges=at.ranges)
     return Advice(row.tries or "recompile", text, is_change=bool(row.tries))
 
 
 # --- the changes ----------------------------------------------------------------------------------------------------
-# @torch.compile                  ->  @torch.compile(dynamic=True)
-# self.step += 1 in a module      ->  torch._dynamo.config.allow_unspec_int_on_nn_module = True
 
 #: The settings by which torch leaves a value open, in the order to be tried, by the kind of its owner.
 _SETTINGS = {

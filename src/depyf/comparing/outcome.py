@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -25,7 +25,6 @@ _NUMBER = re.compile(r"\d+\.\d*(?:e[+-]?\d+)?")
 #: An ``assert`` on a tensor, which torch rewrites: it raises this in place of that.
 _ASSERTION = ("RuntimeError", "AssertionError")
 _RAISING = (dis.opmap["RAISE_VARARGS"], dis.opmap.get("RERAISE"))
-Part = Literal["result", "side effect", "printed text", "exception", "gradient", "random state"]
 
 
 @frozen
@@ -65,7 +64,7 @@ class Disagreement:
     """One place where a run differs from eager Python."""
 
     place: str  # `"result[0]"`, `"global log"`, `"args[0].grad"`
-    part: Part  # its kind
+    part: str  # "result", "side effect", "printed text", "exception", "gradient" or "random state"
     text: str  # both states, in words
     distance: float = float("inf")  # the largest absolute difference; infinite where it cannot be known
     structural: bool = False  # the tensors differ in more than their values: dtype, strides, shared memory
@@ -205,7 +204,7 @@ def disagreements(
             differs = _objects_differ(one, other, tolerance, reference)
         if differs is not None:
             is_result = place.startswith(RESULT) and (place == RESULT or place[len(RESULT)] in "[.")
-            part: Part = "result" if is_result else "gradient" if place.startswith(GRADIENT) else "side effect"
+            part = "result" if is_result else "gradient" if place.startswith(GRADIENT) else "side effect"
             found.append(Disagreement(place, part, *differs))
     return found
 

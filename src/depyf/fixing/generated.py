@@ -30,7 +30,6 @@ from .outcome import MORE, Call, Conditions
 from .variations import Variation, variations
 
 _HELPER = "__depyf_force__"
-_Work = list[tuple[Variation, Call]]
 #: Of each function so many calls are repeated; the first with all variations, the others as recorded.
 MOST_CALLS = 4
 #: Seconds that one input may take.
@@ -87,7 +86,7 @@ class Generator:
             self.calls += calls
         self._spent += time.monotonic() - began
 
-    def _some(self, function: Callable[..., Any], work: _Work) -> list[Call]:
+    def _some(self, function: Callable[..., Any], work: list[tuple[Variation, Call]]) -> list[Call]:
         """Run calls in this process, for half of the time that one may take."""
         if forked.is_judging():
             torch.set_num_threads(1)

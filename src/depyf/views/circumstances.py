@@ -1,6 +1,6 @@
 """The facts that advice on recompiles requires (:class:`depyf.advice.recompiles.Facts`).
 
-They come from all versions of a function, once for each function::
+They come from all versions of a function::
 
     x.shape[1] fixed at m.py:8 in [0/0] and [0/1]      fixed_at "`m.py:8`"
     x.shape[0]: 4 in [0/0], open in [0/1]              is_open
@@ -12,7 +12,8 @@ from ..advice.recompiles import Facts, ValueChange
 from ..records.model import Compilation
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
-from .markdown import code
+from .dump.guards.versions import MOST
+from .markdown import code, some
 from .run_index import RunIndex
 from .size_conditions import fixed_symbols
 
@@ -31,14 +32,16 @@ class Circumstances:
         versions = [(each, *self.run.sizes(each)) for each in self.run.capture.compilations
                     if each.compile_id.frame_key == compilation.compile_id.frame_key]
         fixed = [places[subject] for _, places, _ in versions if subject in places]
-        place = fixed[-1] if fixed else None
         # (What was compiled with other arguments of torch.compile says nothing of this one's sizes.)
-        opened = any(subject in there and each.arguments == compilation.arguments for each, _, there in versions)
+        opened = [self.run.range_of(each, there[subject]) for each, _, there in versions
+                  if subject in there and each.arguments == compilation.arguments]
+        ranges = list(dict.fromkeys(each.in_words() for each in opened))
         return Facts(
-            fixed_at=code(self.run.short_place(place)) if place is not None else "",
-            is_open=opened and (place is not None or not fixed),
+            fixed_at=code(self.run.short_place(fixed[-1])) if fixed and fixed[-1] is not None else "",
+            is_open=bool(opened) and (not fixed or fixed[-1] is not None),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
+            ranges=some(ranges, MOST) if len(ranges) > 1 and all(each.high is not None for each in opened) else "",
             numbers=tuple(int(fact.text) for version in self.run.versions_beside(compilation)
                           if (fact := version.facts.get(subject)) is not None and fact.text.isdigit()))
 
