@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .terminal import DONE, bar_on, refused
-
-if TYPE_CHECKING:
-    from ..advice import Advice
 
 DIFFERENT = 1
 
@@ -72,7 +69,9 @@ def fix(given: argparse.Namespace) -> int:
     if patch.taken:
         print("# the recorded run: the same results and standard output (not compared: standard error, with warnings)\n"
               f"# other calls, in plain Python: {found.best.verdict}")
-    print("".join(dict.fromkeys(_account(each) for each in patch.taken)), end="")  # (made at several places)
+    for change, why, cost in dict.fromkeys((each.change, each.why, each.cost) for each in patch.taken):
+        print(f"# {change}" + f"\n#   because {why}" * bool(why)  # (a setting has no reason)
+              + f"\n#   {'cost' if why else 'what it does'}: {cost}" * bool(cost))
     remaining = remaining_problems(after.capture, found.rejected) if after.capture is not None else []
     if remaining:
         print("# left (at lines of the patched files):" if patch.taken else "# left:")
@@ -87,10 +86,3 @@ def fix(given: argparse.Namespace) -> int:
                 file.write(text)
         print(f"# written: {', '.join(sorted(patch.texts))}")
     return DONE
-
-
-def _account(change: Advice) -> str:
-    """Return a change that was taken, with why and its cost, or what a setting does, as comments."""
-    lines = [change.change, *([f"  because {change.why}"] if change.why else []),
-             *([f"  {'cost' if change.why else 'what it does'}: {change.cost}"] if change.cost else [])]
-    return "".join(f"# {line}\n" for line in lines)

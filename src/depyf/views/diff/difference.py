@@ -224,8 +224,8 @@ class _Comparison:
         for together, numbers in changes.items():
             shown_numbers = f" {some(list(map(str, numbers)), 6)}" if len(pairs) > 1 else ""
             version = f"version{'s' * (len(numbers) > 1)}{shown_numbers}{name}"
-            result += [line.replace(_VERSION, version).replace(f" of {version}", "") if version == "version" else
-                      line.replace(_VERSION, version) for line in together]
+            unsaid = f" of {_VERSION}" if version == "version" else ""  # (there is one only)
+            result += [line.replace(unsaid, "").replace(_VERSION, version) for line in together]
         return result
 
     @staticmethod
@@ -384,9 +384,8 @@ def _heads(before: Capture, after: Capture) -> list[str]:
         first, second = (capture.environment.get(key, "").partition(" ")[0] for capture in (before, after))
         if first != second:
             lines.append(f"{word} {prose(first) or 'unknown'}, now {prose(second) or 'unknown'}.")
-    lines += [f"The {word} run did not end: what it lacks may only not have been recorded."
-              for word, capture in (("first", before), ("second", after)) if NOT_ENDED in capture.notes]
-    return lines
+    return lines + [f"The {word} run did not end: what it lacks may only not have been recorded."
+                    for word, capture in (("first", before), ("second", after)) if NOT_ENDED in capture.notes]
 
 
 def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
