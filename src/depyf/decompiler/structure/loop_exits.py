@@ -50,7 +50,7 @@ class Loop:
 def loop_exit(walker: Walker, loop: Loop) -> int | None:
     """Return the target of ``break``; ``None`` where nothing leads out."""
     edges = _Edges(walker, loop)
-    likeliest = _likeliest(walker, loop, edges)
+    likeliest = _outermost(walker, loop, _likeliest(walker, loop, edges))
     others = [] if loop.normal_exit is None else [loop.normal_exit]
     others += sorted(edges.targets, key=lambda id: -walker.analysis.weight[id])
     ranked = [likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)]
@@ -260,6 +260,23 @@ def is_small_exit(walker: Walker, id: int) -> bool:
 
 
 # --- the likeliest -------------------------------------------------------------------------------------
+def _outermost(walker: Walker, loop: Loop, chosen: int | None) -> int | None:
+    """Return the chosen exit, or an end of the loop around.
+
+    To those only ``break`` leads from inside, or a ``return`` of its own.
+    """
+    blocks, body = walker.cfg.blocks, loop.body
+    ends = {
+        end for end in outer_ends(loop.frame, None)
+        if end not in body and not (blocks[end].end == "return" and is_small_exit(walker, end))
+    }
+    if not ends or chosen in ends:
+        return chosen
+    starts = [succ for id in body for succ in blocks[id].successors if succ not in body and succ != loop.normal_exit]
+    missed = first_of(walker, ends, starts, body if chosen is None else body | {chosen})
+    return missed.pop() if len(missed) == 1 else chosen
+
+
 def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
     if loop.normal_exit is not None:
         return _beside_normal_exit(walker, loop, loop.normal_exit, edges)
