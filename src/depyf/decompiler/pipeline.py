@@ -8,7 +8,7 @@ import functools
 import itertools
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import CodeType
@@ -169,10 +169,8 @@ def _is_namespace(code: Code) -> bool:
 
 def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
     """Return the function that compiles a text to code of the original's version; ``None`` without an interpreter."""
-    if code.version == sys.version_info[:2]:
-        return compile_here
-    if interpreter is None:
-        return None
+    if code.version == sys.version_info[:2] or interpreter is None:
+        return compile_here if code.version == sys.version_info[:2] else None
     if interpreter.version != code.version:
         wanted, actual = (".".join(map(str, version)) for version in (code.version, interpreter.version))
         raise ForeignError(f"{interpreter.path} is Python {actual}, but the code is of Python {wanted}")
@@ -215,13 +213,12 @@ class _Job:
         if self.constants:
             self.options.graphs[code] = build(self.program)
 
-        def simplified(facts: Facts | None) -> Callable[[], Cfg]:
-            return cache(lambda: self.simplified(facts, parameter_names, keep_variables, rename))
-
         if simplify:
-            self.options.simplified[code] = simplified(None)
+            self.options.simplified[code] = cache(
+                lambda: self.simplified(None, parameter_names, keep_variables, rename))
         if self.facts is not None:
-            self.options.readable[code] = simplified(self.facts)
+            self.options.readable[code] = cache(
+                lambda: self.simplified(self.facts, parameter_names, keep_variables, rename))
             if keep_variables:
                 self.options.resuming.add(code)
 
@@ -239,14 +236,19 @@ class _Job:
                 return self.result(text, tree, [])
             original = self.program if self.constants else self.code
             proofs = prove(original, recompiled, self.tiers, self.options.rename, self.facts)
-            self.refused = self.long_forms()
+            try:
+                refusals = self.facts.refusals() if self.facts is not None else ()
+            except Exception as error:
+                why(error)
+                refusals = ()
+            self.refused = [f"written in torch's long form: {place} ({reason})" for place, reason in refusals]
             failed = [(each.code, each.verdict) for each in proofs if each.verdict is not None and not each.verdict]
             if not failed:
                 return self.result(text, tree, proofs)
             if self.unfolded() or self.without_words(failed[0][1].where):
                 continue
             for failing, verdict in failed:
-                if not self.as_structured(failing) and not self.proven_otherwise(failing):
+                if not self.options.arrange_no_more(self.tiers.owner(failing)) and not self.proven_otherwise(failing):
                     self.demote(failing, verdict.where)
 
     def simplified(
@@ -275,15 +277,6 @@ class _Job:
         self.options.readable.clear()
         self.options.simplified.clear()
         self.facts = self.readable = None
-
-    def long_forms(self) -> list[str]:
-        """Return the notes on members of modules that keep torch's long form."""
-        try:
-            refusals = self.facts.refusals() if self.facts is not None else ()
-        except Exception as error:
-            why(error)
-            return []
-        return [f"written in torch's long form: {place} ({reason})" for place, reason in refusals]
 
     def unfolded(self) -> bool:
         """Have repetitions expanded in the next text, and return whether that changes anything."""
@@ -320,8 +313,16 @@ class _Job:
             text, proven = escaped(tree, self.renamed.escaped)
             return text, None, self.compiled(proven, self.code, bool(self.constants)) if self.verify else None
         if self.options.is_readable(self.code):
+            # (in the forms of :mod:`.dynamo`; what runs is their expansion)
+            assert self.facts is not None
             self.can_fold = True
-            text = self.in_user_words(tree)
+            self.readable = Readable(
+                tree, self.facts, self.program, self.options.rename, self.constants,
+                self.folds and self.tiers.of(self.code) is Tier.READABLE, self.new)
+            passes.run(passes.USER_WORDS, self.readable, self.options.trace)
+            self.makes_objects = any(isinstance(node, ast.Name) and node.id == self.new for node in nodes_of(tree))
+            text = laid_out(tree)
+            self.runs = self.readable.written_out(ast.parse(text))
         elif self.tiers.of(self.code) <= Tier.SIMPLIFIED_SPILLED and len(max(text.splitlines(), key=len)) > WIDTH:
             text = laid_out(tree)
             tree = ast.parse(text)
@@ -335,28 +336,12 @@ class _Job:
         """
         return text if self.compiler is not compile_here and self.options.has_marks and tree is not module else tree
 
-    def in_user_words(self, tree: ast.Module) -> str:
-        """Return the text with the forms of :mod:`.dynamo`; its expansion becomes :attr:`runs`."""
-        assert self.facts is not None
-        self.readable = Readable(
-            tree, self.facts, self.program, self.options.rename, self.constants,
-            self.folds and self.tiers.of(self.code) is Tier.READABLE, self.new)
-        passes.run(passes.USER_WORDS, self.readable, self.options.trace)
-        self.makes_objects = any(isinstance(node, ast.Name) and node.id == self.new for node in nodes_of(tree))
-        text = laid_out(tree)
-        self.runs = self.readable.written_out(ast.parse(text))
-        return text
-
     def compiled(self, tree: ast.Module | str, code: Code, constants: bool = False) -> Code:
         compiler = self.compiler or compile_here
         form = self.options.form
         if code is self.code and (form == "await" or form != "exec" and self.tiers.of(code) is not Tier.DISPATCH):
             compiler = functools.partial(compile_here, form=form)
         return compile_function(tree, code, constants, compiler)
-
-    def as_structured(self, code: Code) -> bool:
-        """Have a code object written without the arrangement of its statements, and return whether it had one."""
-        return self.options.arrange_no_more(self.tiers.owner(code))
 
     def proven_otherwise(self, code: Code) -> bool:
         """Look for another form of a function that is the same program; the next text has it."""
@@ -451,46 +436,40 @@ class _Job:
         changed = self.renamed.note(code)
         if not self.verify:
             fidelity = Fidelity.FALLBACK if tier is Tier.DISPATCH else Fidelity.UNPROVEN
-            reason = "; ".join(filter(None, [changed, self.tiers.why(code)]))
-            return Part(name, code.firstlineno, units, fidelity, reason)
-        if proof is None:
+            reasons = [changed, self.tiers.why(code)]
+        elif proof is None:
             # No path through the program leads to it: the text has nothing to show for it, and loses nothing.
-            return Part(name, code.firstlineno, units, Fidelity.EXACT, "")
-        if proof.verdict is None:
-            reason = "; ".join(filter(None, [changed, *self.stated_constants(code, text), self.tiers.why(code)]))
-            reason = reason or "is inside one that fell back"
-            return Part(name, code.firstlineno, units, Fidelity.FALLBACK, reason)
+            fidelity, reasons = Fidelity.EXACT, []
+        elif proof.verdict is None:
+            fidelity = Fidelity.FALLBACK
+            reasons = [changed, *self.stated_constants(code, text), self.tiers.why(code)]
+            reasons = reasons if any(reasons) else ["is inside one that fell back"]
+        if not self.verify or proof is None or proof.verdict is None:
+            return Part(name, code.firstlineno, units, fidelity, "; ".join(filter(None, reasons)))
         notes: list[str] = []
         if not proof.exact:
             if tier is Tier.READABLE:
+                runs = list(nodes_of(self.runs)) if self.runs is not None else []
+                if any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs):
+                    notes = [_MEMBERS]
+                notes = notes + [_MADE_AGAIN.format(self.new)] * self.makes_objects or [_SIMPLIFIED]
                 # (Items of a graph's result are read as those of any tuple.)
-                notes = [*self.forms_used(), *(note for note in proof.verdict.notes if note != ITEMS_NOTE)]
+                notes += [note for note in proof.verdict.notes if note != ITEMS_NOTE]
             else:
-                notes = [_SIMPLIFICATION[tier], *self.not_readable(code), *proof.verdict.notes]
-        if code is self.code and self.runs is not None and self.readable is not None and self.readable.names_classes:
+                notes = [_SIMPLIFICATION[tier]]
+                if self.facts is not None and code is self.code and tier in (Tier.SIMPLIFIED, Tier.SIMPLIFIED_SPILLED):
+                    reason = self.tiers.reasons[code][0]
+                    notes.append(f"all is written in torch's long form: a shorter text was not proven ({reason})")
+                notes += proof.verdict.notes
+        has_words = code is self.code and self.runs is not None
+        if has_words and self.readable is not None and self.readable.names_classes:
             notes.append(ALWAYS_NOTE)
-        notes += [changed] * bool(changed) + self.stated_constants(code, text)
-        if code is self.code and self.runs is not None:
-            notes += self.refused
+        notes += [*([changed] if changed else ()), *self.stated_constants(code, text), *(self.refused * has_words)]
         fidelity = Fidelity.EQUIVALENT if notes or self.unsaid_constants(code) else Fidelity.EXACT
         if changed and self.renamed.visible(code):
             fidelity = Fidelity.FALLBACK  # the same for code that does not read the variable by its name
         return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
                     proof.verdict, proof.recompiled, code)
-
-    def forms_used(self) -> list[str]:
-        """Return the notes on the forms that the text has."""
-        runs = list(nodes_of(self.runs)) if self.runs is not None else []
-        used = [_MEMBERS] * any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs)
-        used += [_MADE_AGAIN.format(self.new)] * self.makes_objects
-        return used or [_SIMPLIFIED]
-
-    def not_readable(self, code: Code) -> list[str]:
-        """Return the note on why a text is not in the user's words, though that was tried."""
-        simplified = self.tiers.of(code) in (Tier.SIMPLIFIED, Tier.SIMPLIFIED_SPILLED)
-        if self.facts is None or code is not self.code or not simplified:
-            return []
-        return [f"all is written in torch's long form: a shorter text was not proven ({self.tiers.reasons[code][0]})"]
 
     def unsaid_constants(self, code: Code) -> dict[str, str]:
         """Return the names, in the text that runs, of constants that source cannot express, with what these are."""

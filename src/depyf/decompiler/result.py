@@ -41,8 +41,9 @@ class Tier(enum.IntEnum):
 
 #: The usual tier. (The attribute of an enumeration is found by a call, up to 3.11, and this is read often.)
 _STRUCTURED: Tier = Tier.STRUCTURED
-#: Tiers that move values about: they are not tried without a proof.
-_WITH_NAMES = (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
+#: Tiers in which values that no expression would keep on the stack have names. That moves them about: they are not
+#: tried without a proof.
+WITH_NAMES = (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
 #: Intrinsics of two values, the second of which is a function that is called later.
 _LAZY = frozenset({"typevar_with_bound", "typevar_with_constraints", "set_typeparam_default"})
 #: Names of code that is part of an expression: it has no tier of its own.
@@ -127,7 +128,7 @@ class Tiers:
         if tier is Tier.DISPATCH:
             return False
         tier = Tier(tier + 1)
-        if not self.proven and tier in _WITH_NAMES:
+        if not self.proven and tier in WITH_NAMES:
             tier = Tier(tier + 1)
         self._tier[code] = tier
         return True
@@ -291,10 +292,6 @@ class Options:
     def is_readable(self, code: Code) -> bool:
         """Return whether nothing in the text is for the compiler's sake: what runs is another text (``dynamo``)."""
         return code in self.readable and self.tiers.of(code) <= Tier.SIMPLIFIED_SPILLED
-
-    def spills(self, code: Code) -> bool:
-        """Return whether values that no Python expression would keep on the stack get names."""
-        return self.tiers.of(code) in (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
 
     def search(self, code: Code) -> Search:
         """Return the search for the form of a code object in its tier."""

@@ -29,7 +29,7 @@ from .lift.executor import SymbolicExecutor
 from .lift.stack import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
 from .nodes import AnnotateDefinition, Comprehension, Literal, OneItem, OnItsLine, decided
-from .result import Options, Tier
+from .result import WITH_NAMES, Options, Tier
 from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.fold_expressions import SET_ASIDE
@@ -160,7 +160,7 @@ class CodeScope:
             raise CannotDecompile(STRUCTURE, too_many)
         graph = self.options.graph(self.code)
         cfg = RegionCfg(graph) if graph is not None else RegionCfg(build(self.program), is_shared=False)
-        executor = SymbolicExecutor(self, self.options.spills(self.code))
+        executor = SymbolicExecutor(self, self.options.tiers.of(self.code) in WITH_NAMES)
         executor.hidden.update(hidden or {})
         body = Body(self, cfg, executor, self.options.search(self.code))
         self.has_places = self.options.has_places(self.code)
