@@ -6,6 +6,5 @@
     full_code_for_f_0.py                   full_code.py: one compiled function, top-down
     guards_0_for_f.py                      guards/: conditions in the user's words
 
-``files`` writes all that is made of records, ``directory`` is the ``folder`` where they go, ``source_copy`` a copy of
-the user's text of which every line fits.
+``files`` writes all that is made of records, ``directory`` is the ``folder`` where they go.
 """

@@ -56,15 +56,13 @@ class Directory(Folder):
         text = header + code.source.text
         path = self.write(code.file, text)
         if code.exact is not None:
-            whole = replace(code, source=code.exact)
-            plain = transformed_header(whole, function, breaks, branch, failed, stack) + code.exact.text
-            self.write(code.file.removesuffix(".py") + ".unsimplified.py", plain)
+            exact = replace(code, source=code.exact, exact=None, file=code.file[: -len(".py")] + ".unsimplified.py")
+            self.transformed(exact, function, breaks, branch, failed, stack)
         return None if path is None else (path, header.count("\n") + 1, text)
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
         """Write a code object, marshalled, to ``NAME.KIND.bin`` (``kind``: ``original``, ``transformed``, ...)."""
-        stem = name.removesuffix(".py")
-        self.write(f"{legal_identifier(stem)}.{kind}.bin", marshal.dumps(_portable(code)))
+        self.write(f"{legal_identifier(name.removesuffix('.py'))}.{kind}.bin", marshal.dumps(_portable(code)))
 
 
 def _portable(value: Any) -> Any:
@@ -80,21 +78,11 @@ def _portable(value: Any) -> Any:
     return value
 
 
-def how_faithful(fidelity: str, note: str) -> list[str]:
-    """Return the lines on fidelity in the head of a text: its meaning, with the conditions; then the other notes."""
-    notes = sorted(notes_of(note))
-    conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
-    text = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"
-    others = "; ".join(part for part in notes if not part.startswith("if "))
-    return [text + (f", if: {'; '.join(conditions)}" if conditions else ""), *([others] if others else [])]
-
-
 def transformed_header(
     code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak], branch: Branch | None,
     failed: Sequence[str] = (), stack: tuple[str, ...] = (),
 ) -> str:
     """Return the text above transformed code: comments and an empty line."""
-    fidelity = code.source.fidelity
     location = function.location
     resumed = resumed_function(location.function) if location else None
     lines = [f"what torch.compile made of {code.function_name if resumed else function.name}, "
@@ -107,7 +95,11 @@ def transformed_header(
         lines.append(f"original: {location.filename}:{location.line}")
     lines += called_through(function.wrappers)
     lines += sentences(breaks)
-    lines += how_faithful(fidelity, code.source.note)
+    notes = sorted(notes_of(code.source.note))
+    conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
+    lines.append(f"fidelity: {code.source.fidelity} - {MEANINGS.get(code.source.fidelity, '')}"
+                 + f", if: {'; '.join(conditions)}" * bool(conditions))
+    lines += filter(None, ["; ".join(part for part in notes if not part.startswith("if "))])
     lines += [f"{name}() {global_names.MEANING}" for name in global_names.random_values(code.source.text)]
     lines = [part for line in lines for part in comment(" ".join(line.split()), deeper=2)]
     return "\n".join(line.encode("ascii", "replace").decode() if not line.isprintable() else line

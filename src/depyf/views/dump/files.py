@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...guarded import guarded_call
 from ...provenance.graph_provenance import Provenance
 from ...records import store
-from ...records.model import CacheEntry, Capture, Compilation, CompiledFunction, CompiledGraph, Frame, UserFunction
+from ...records.model import CacheEntry, Capture, CompiledGraph, Frame, UserFunction
 from ...records.naming import FunctionNames, only_written, with_entries
 from ...values import remembered
 from .. import page as pages
@@ -44,30 +44,30 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     names = directory.names
     source = UserSource(capture.sources)
     for graph in capture.graphs:
-        stages = tuple(replace(stage, file=names.stage_file(graph.name, stage.stage, stage.index, stage.file))
-                       for stage in graph.stages)
-        kernels = tuple(replace(kernel, file=names.kernel_file(graph.name, kernel.index, kernel.file))
-                        for kernel in graph.kernels)
-        graphs.append(replace(graph, stages=stages, kernels=kernels))
-        for stage in stages:
+        graph = replace(
+            graph,
+            stages=tuple(replace(stage, file=names.stage_file(graph.name, stage.stage, stage.index, stage.file))
+                         for stage in graph.stages),
+            kernels=tuple(replace(kernel, file=names.kernel_file(graph.name, kernel.index, kernel.file))
+                          for kernel in graph.kernels))
+        graphs.append(graph)
+        for stage in graph.stages:
             directory.graph(graph.name, stage, graph.inputs, _on_graph(graph, capture))
-        for kernel in kernels:
+        for kernel in graph.kernels:
             directory.kernel(kernel)
-
-    def wrong(entry: CacheEntry, made: Compilation | None) -> list[str]:
-        numbers = numbers_for_text(entry, made, source) if made is not None else []
-        return [f"not what plain Python does, by an error of torch's: it {plain(each.sentence)}" for each in numbers]
 
     def written(frame: Frame, entry: CacheEntry) -> CacheEntry:
         code = entry.transformed
-        if code.known:
-            shown = name_of(code)
-            code = replace(code, file=names.transformed_file(shown, code.compile_id, code.function_name, code.file))
-            made = capture.by_id.get(code.compile_id.key)
-            directory.transformed(
-                code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
-                made.breaks if made is not None else (), frame.branch, [*no_version(made), *wrong(entry, made)],
-                frame.stack)
+        if not code.known:
+            return entry
+        shown = name_of(code)
+        code = replace(code, file=names.transformed_file(shown, code.compile_id, code.function_name, code.file))
+        made = capture.by_id.get(code.compile_id.key)
+        wrong = [f"not what plain Python does, by an error of torch's: it {plain(each.sentence)}"
+                 for each in (numbers_for_text(entry, made, source) if made is not None else ())]
+        directory.transformed(
+            code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
+            made.breaks if made is not None else (), frame.branch, [*no_version(made), *wrong], frame.stack)
         return replace(entry, transformed=code)
 
     return with_entries(replace(capture, graphs=tuple(graphs)), written)
@@ -103,10 +103,8 @@ def write_views(
 
     given = capture
     written = guarded_call(lambda: only_written(given, lambda name: name in directory.files), given, noted)
-    capture = guarded_call(lambda: _with_full_code(written, directory, noted, progress), written, noted)
-    if clean:
-        whole = capture
-        capture = guarded_call(lambda: _without_wild(whole, directory), whole, noted)
+    whole = guarded_call(lambda: _with_full_code(written, directory, noted, progress), written, noted)
+    capture = guarded_call(lambda: _without_wild(whole, directory), whole, noted) if clean else whole
     known: dict[str, Provenance] = {}
     graphs = []
     for number, graph in enumerate(capture.graphs):
@@ -115,7 +113,7 @@ def write_views(
         graphs.append(guarded_call(lambda: _with_outlines(graph, directory, known, failed), graph, noted))
     capture = replace(capture, graphs=tuple(graphs))
     reported = _notes(capture, notes, errors, directory)
-    notes_file = _write_notes(reported, directory)
+    notes_file = NOTES * (bool(reported) and directory.write(NOTES, "\n".join(reported) + "\n") is not None)
     final = replace(capture, notes=reported)
     progress("records", 0, 1)
     # Records that cannot be written leave what was written while the run went on.
@@ -131,7 +129,7 @@ def write_views(
         index.index(final, notes_file, shown, later), directory.path)), None, noted)
     finally_reported = _notes(capture, notes, errors, directory)
     if finally_reported != reported:
-        _write_notes(finally_reported, directory)
+        directory.write(NOTES, "\n".join(finally_reported) + "\n")
     return final
 
 
@@ -141,55 +139,29 @@ def _notes(capture: Capture, notes: Iterable[str], errors: Iterable[str], direct
     return tuple(dict.fromkeys([*capture.notes, *notes, *errors, *lost]))
 
 
-def _write_notes(notes: tuple[str, ...], directory: Directory) -> str:
-    """Write the notes; return the name of the file, if there is one."""
-    if not notes or directory.write(NOTES, "\n".join(notes) + "\n") is None:
-        return ""
-    return NOTES
-
-
 def _with_full_code(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], progress: Progress
 ) -> Capture:
-    """Return the capture with a file of full code for each function."""
+    """Return the capture with a file of full code for each function, and one of all guards for each version."""
+    # (Names come before any view uses the versions of the frames, which are made once for a frame.)
+    numbers = {id(entry): number for frame in capture.frames for number, entry in enumerate(in_order(frame))}
+    capture = with_entries(capture, lambda frame, entry: replace(entry, guards_file=directory.names.give(
+        ("guards", entry.compile_id.key, frame.code_name), f"{guards_name(frame, entry, numbers[id(entry)])}.py")))
     names = FunctionNames()
     functions = []
     for done, function in enumerate(capture.functions):
         progress("full code", done, len(capture.functions))
         name = names.full_code(function.frames[0].title or function.name) + ".py"
-        plain = function
-        function = guarded_call(lambda: _with_guards(plain, directory), plain, report)
         written = guarded_call(lambda: directory.write(name, full_code(function, capture)), None, report)
-        function = guarded_call(lambda: _write_guards(function, directory, capture), plain, report)
+        for version, before in ((each, nearest(each, of_frame)) for frame in function.frames
+                                for of_frame in [versions(frame, capture)] for each in of_frame):
+            guarded_call(lambda: directory.write(version.entry.guards_file, guards_file(version, before)), None, report)
         functions.append(replace(function, file=name if written is not None else ""))
-    return replace(capture, functions=tuple(functions))
-
-
-def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFunction:
-    """Return the function with names for the files of guards.
-
-    (Before any view uses the versions of its frames, which are made once for a frame.)
-    """
-    frames = []
-    for frame in function.frames:
-        names = {id(entry): directory.names.give(
-            ("guards", entry.compile_id.key, frame.code_name), f"{guards_name(frame, entry, number)}.py")
-            for number, entry in enumerate(in_order(frame))}
-        frames.append(replace(frame, entries=tuple(
-            replace(entry, guards_file=names[id(entry)]) for entry in frame.entries)))
-    return replace(function, frames=tuple(frames))
-
-
-def _write_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> CompiledFunction:
-    """Write a file of all guards for each version; one that could not be written has no name."""
-    frames = []
-    for frame in function.frames:
-        compiled = versions(frame, capture)
-        lost = {id(version.entry) for version in compiled if version.entry.guards_file and directory.write(
-            version.entry.guards_file, guards_file(version, nearest(version, compiled))) is None}
-        frames.append(frame if not lost else replace(frame, entries=tuple(
-            replace(entry, guards_file="") if id(entry) in lost else entry for entry in frame.entries)))
-    return replace(function, frames=tuple(frames))
+    capture = replace(capture, functions=tuple(functions))
+    if all(entry.guards_file in directory.files for entry in capture.entries):
+        return capture  # (with the frames of which versions were made)
+    return with_entries(capture, lambda frame, entry: entry if entry.guards_file in directory.files else replace(
+        entry, guards_file=""))
 
 
 def _with_outlines(
@@ -204,29 +176,27 @@ def _with_outlines(
     if not modules and not graph.kernels:
         return graph
     provenance = known[graph.name] = Provenance(graph)
-    kernels = []
+
+    def write(file: str, text: str) -> str:
+        name = file.removesuffix(".py") + ".outline.txt"
+        return name if directory.write(name, text) else ""
+
+    kernels, stages = [], []
     for kernel in provenance.kernels:
         if kernel.file in directory.files:
-            name = kernel.file.removesuffix(".py") + ".outline.txt"
             ids = f" of compilation {kernel.compile_id}" if kernel.compile_id else ""
-            text = kernel_outline(provenance, kernel, f"{graph.name}: kernel {kernel.index}{ids}", failed)
-            kernel = replace(kernel, outline=name if directory.write(name, text) else "")
+            title = f"{graph.name}: kernel {kernel.index}{ids}"
+            kernel = replace(kernel, outline=write(kernel.file, kernel_outline(provenance, kernel, title, failed)))
         kernels.append(kernel)
-    graph = replace(graph, kernels=tuple(kernels))
-    if not modules:
-        return graph
-    stages = []
-    for stage in provenance.stages:
+    for stage in provenance.stages if modules else ():
         record = stage.record
         if record.file in directory.files and not record.internal and record.is_python:
             shown = graph_file(graph.name, record, graph.inputs, failed)
-            name = record.file.removesuffix(".py") + ".outline.txt"
             text = outline(provenance, stage, shown.title, shown.line, failed)
             saved = saved_for_backward(provenance, stage)
-            text += "\n".join(["", *saved, ""]) if saved else ""
-            record = replace(record, outline=name if directory.write(name, text) else "")
+            record = replace(record, outline=write(record.file, text + ("\n".join(["", *saved, ""]) if saved else "")))
         stages.append(record)
-    return replace(graph, stages=tuple(stages))
+    return replace(graph, kernels=tuple(kernels), stages=tuple(stages) if modules else graph.stages)
 
 
 def _without_wild(capture: Capture, directory: Directory) -> Capture:

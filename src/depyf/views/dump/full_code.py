@@ -57,7 +57,6 @@ from .guards.versions import (
     versions,
 )
 from .guards.whole import helpers, occurs
-from .source_copy import with_short_lines
 
 PREAMBLE = '''\
 """Result of torch.compile for {name}.
@@ -185,7 +184,7 @@ def _original(frame: Frame) -> str:
     if function is not None:
         lines = text.splitlines()
         above = function.lineno - 1  # the line of ``def``, below all decorators
-        return with_short_lines("\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]]))
+        return "\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]])
     commented = "\n".join(part for line in text.splitlines() for part in comment(line))
     return f"{commented}\ndef {_called(frame)}({frame.signature}):\n    ...  # see the text above"
 

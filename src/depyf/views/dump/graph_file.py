@@ -59,10 +59,13 @@ def graph_file(
     ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
     name = f"{graph}: {title(stage)}{ids}"
     view = stage_view(stage, inputs)
-    errors = [line for sentence in failed for line in wrapping.comment(sentence, 0, 2)]
-    tables = [*_symbols_table(view), *sizes_table(view), *files_table(view), operator_imports(view.text) + _IMPORTS] \
-        if stage.is_python else ["", ""]
-    head = "\n".join([f"# {name}", *errors, *tables])
+    # (Of open sizes those that explain names of others; the parameters have all. Their values are decided later.)
+    used = {symbol for _, size in view.sizes for symbol in symbols_in(size)}
+    symbols = [f"{symbol}: {words}" for symbol, words in view.symbols if symbol in used]
+    tables = [*(line for text in symbols for line in wrapping.comment(text, 0)), *sizes_table(view), *files_table(view),
+              operator_imports(view.text) + _IMPORTS] if stage.is_python else ["", ""]
+    head = "\n".join([
+        f"# {name}", *(line for text in failed for line in wrapping.comment(text, 0, 2)), *tables])
     return GraphFile(name, view, head + view.text, head.count("\n") + 1)
 
 
@@ -86,16 +89,6 @@ def files_table(view: GraphView) -> list[str]:
     return lines
 
 
-def _symbols_table(view: GraphView) -> list[str]:
-    """Return the open sizes that explain the names of others, as comments; the parameters have all of them.
-
-    (Their values are decided after the graph is captured: the full code has them.)
-    """
-    used = {symbol for _, size in view.sizes for symbol in symbols_in(size)}
-    return [line for symbol, words in view.symbols if symbol in used
-            for line in wrapping.comment(f"{symbol}: {words}", 0)]
-
-
 def sizes_table(view: GraphView) -> list[str]:
     """Return the meanings of the names of sizes, as comments."""
     return [line for name, size in view.sizes for line in wrapping.comment(f"{name}: {size}", 0)]
@@ -106,28 +99,6 @@ def sizes_table(view: GraphView) -> list[str]:
 _ROWS = 20
 #: Names that are shown of a row.
 _NAMES = 3
-
-
-@frozen
-class _Row:
-    """Similar saved values: of one operation, type, line, and place in a module.
-
-    Attributes:
-        operation: that computed them.
-        type: of each: ``"f32[8, 128]"``.
-        bytes: of all of them; ``None`` where a size is open.
-    """
-
-    operation: str
-    type: str
-    place: str
-    names: tuple[str, ...]
-    bytes: int | None
-
-    @property
-    def types(self) -> str:
-        """The type, with how many there are: ``"2 of f32[8, 128]"``."""
-        return f"{len(self.names)} of {self.type}" if len(self.names) > 1 else self.type
 
 
 def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
@@ -141,51 +112,43 @@ def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
              if node.op == "placeholder" and not is_gradient(node.name)]
     if not saved:
         return []
-    computed = [node for node in saved if node.op != "placeholder"]
-    rows = _rows(provenance, stage, computed)
-    parts = [f"{count(len(some), what)}{_in_all(some)}" for what, some in (
-        ("value", computed), ("input", [node for node in saved if node.op == "placeholder"])) if some]
-    lines = [f"saved for the backward pass: {'; and '.join(parts)}"]
-    if any(_short(node, nodes) in VIEWS for node in computed):
-        lines.append("  (A view takes no memory of its own where what it is a view of is there anyway.)")
-    width, wide = (max((len(text) for text in texts), default=0) for texts in (
-        [row.operation for row in rows[:_ROWS]], [row.types for row in rows[:_ROWS]]))
-    for row in rows[:_ROWS]:
-        names = some(row.names, _NAMES)
-        where = f"{row.place}: {names}" if row.place else names
-        lines.append(f"  {_in_words(row.bytes):>9}  {row.operation:<{width}}  {row.types:<{wide}}  {where}")
-    if len(rows) > _ROWS:
-        left = sum(len(row.names) for row in rows[_ROWS:])
-        lines.append(f"  ... and {left} more")
-    return lines
-
-
-def _rows(provenance: Provenance, stage: StageNodes, saved: Sequence[Node]) -> list[_Row]:
-    """Return the values in rows, the largest first; those of unknown size before them."""
-    nodes = {node.name: node for node in stage.graph.nodes}
+    given, computed = ([node for node in saved if (node.op == "placeholder") == is_input] for is_input in (True, False))
+    # The values of one operation, type, line and place in a module; the largest first, after those of unknown size.
     alike: dict[tuple[str, str, str, str], list[tuple[Node, str]]] = {}
-    for node in saved:
+    for node in computed:
+        # (Of a part of a result, the operation is that of the whole.)
+        whole = nodes.get(node.inputs[0], node) if node.operation == "getitem" and node.inputs else node
         origin = stage.origins.get(node.name)
         module = provenance.module_path(origin.module) if origin is not None else ()
         path = module[-1].path if module else ""
         line = provenance.user_line(stage, node.name, node)
         where = f"{os.path.basename(line.filename)}:{line.line}" if line is not None else ""
         kind = node.type.short if node.type is not None else ""
-        alike.setdefault((_short(node, nodes), kind, where, layer_pattern(path)), []).append((node, path))
+        alike.setdefault((shown_name(whole.target), kind, where, layer_pattern(path)), []).append((node, path))
+    sizes = {key: None if (size := _bytes(members[0][0])) is None else size * len(members)
+             for key, members in alike.items()}
+    ordered = sorted(alike, key=lambda key: (sizes[key] is not None, -(sizes[key] or 0)))
+    parts = [f"{count(len(group), what)}{_in_all(group)}"
+             for what, group in (("value", computed), ("input", given)) if group]
+    lines = [f"saved for the backward pass: {'; and '.join(parts)}"]
+    if any(operation in VIEWS for operation, *_ in alike):
+        lines.append("  (A view takes no memory of its own where what it is a view of is there anyway.)")
     rows = []
-    for (operation, kind, where, _), members in alike.items():
-        type_of = members[0][0].type
-        size = type_of.bytes if type_of is not None else None
-        rows.append(_Row(operation, kind, _place(where, [path for _, path in members]),
-                         tuple(node.name for node, _ in members), None if size is None else size * len(members)))
-    return sorted(rows, key=lambda row: (row.bytes is not None, -(row.bytes or 0)))
+    for key in ordered[:_ROWS]:
+        operation, kind, where, _ = key
+        place = _place(where, [path for _, path in alike[key]])
+        names = some([node.name for node, _ in alike[key]], _NAMES)
+        rows.append((_in_words(sizes[key]), operation, f"{len(alike[key])} of {kind}" if len(alike[key]) > 1 else kind,
+                     f"{place}: {names}" if place else names))
+    width, wide = (max((len(row[at]) for row in rows), default=0) for at in (1, 2))
+    lines += [f"  {size:>9}  {operation:<{width}}  {types:<{wide}}  {where}" for size, operation, types, where in rows]
+    if len(ordered) > _ROWS:
+        lines.append(f"  ... and {sum(len(alike[key]) for key in ordered[_ROWS:])} more")
+    return lines
 
 
-def _short(node: Node, nodes: dict[str, Node]) -> str:
-    """Return the operation that computed a value; of a part of a result, that of the whole."""
-    whole = nodes.get(node.inputs[0]) if node.operation == "getitem" and node.inputs else None
-    target = whole.target if whole is not None else node.target
-    return shown_name(target)
+def _bytes(node: Node) -> int | None:
+    return node.type.bytes if node.type is not None else None
 
 
 def _place(where: str, paths: Sequence[str]) -> str:
@@ -196,7 +159,7 @@ def _place(where: str, paths: Sequence[str]) -> str:
 
 
 def _in_all(nodes: Sequence[Node]) -> str:
-    sizes = [node.type.bytes if node.type is not None else None for node in nodes]
+    sizes = list(map(_bytes, nodes))
     known = [size for size in sizes if size is not None]
     left = f" and {len(sizes) - len(known)} of open size" if len(known) < len(sizes) else ""
     return f", {_in_words(sum(known))} in all{left}" if known else ""

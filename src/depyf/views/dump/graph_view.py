@@ -30,18 +30,7 @@ from dataclasses import dataclass, field, replace
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...decompiler.nodes import free_name
 from ...model.arithmetic import plain
-from ...model.graph import (
-    ROLES,
-    AotValue,
-    Graph,
-    Input,
-    Node,
-    TensorType,
-    argument_index,
-    last_name,
-    mode_set,
-    with_names,
-)
+from ...model.graph import ROLES, AotValue, Graph, Input, Node, argument_index, last_name, mode_set, with_names
 from ...model.graph_text import indentation, read_graph
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...records.naming import legal_identifier
@@ -216,22 +205,19 @@ def graph_view(
     if not graph.is_module:
         return plain_view(text)
     view = _View(graph, inputs, captured, callers).view("\n" * text.endswith("\n"))
-    return _commented(view, text.partition("\n")[0]) if text.startswith(NOT_PYTHON) else view
+    if not text.startswith(NOT_PYTHON):
+        return view
+    lines, places = [text.partition("\n")[0]], {}
+    for number, line in enumerate(view.text.rstrip("\n").split("\n"), 1):
+        places[number] = len(lines) + 1
+        lines += wrapping.comment(line, 0) if line.strip() else ["#"]
+    return replace(view, text="\n".join(lines) + "\n" * text.endswith("\n"), _written=None,
+                   _lines={line: places[shown] for line, shown in view._lines.items()})
 
 
 def plain_view(text: str) -> GraphView:
     """Return the view of a text that is shown as it is."""
     return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
-
-
-def _commented(view: GraphView, head: str) -> GraphView:
-    """Return the view of a graph that is not Python, as a comment under a head."""
-    lines, places = [head], {}
-    for number, line in enumerate(view.text.rstrip("\n").split("\n"), 1):
-        places[number] = len(lines) + 1
-        lines += wrapping.comment(line, 0) if line.strip() else ["#"]
-    return replace(view, text="\n".join(lines) + "\n" * view.text.endswith("\n"), _written=None,
-                   _lines={line: places[shown] for line, shown in view._lines.items()})
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
@@ -251,7 +237,6 @@ class _View:
         types = [kind.text for each in graphs for kind in (*[given.type for given in each.inputs], *[
             node.type for node in each.nodes if node.op != "placeholder"]) if kind is not None]
         self.size_names = size_names(types, {name for each in graphs for name in _names(each)})
-        self.sizes = tuple((name, plain(size)) for size, name in self.size_names.items())
         self.callers = {node: caller.location for caller in callers for node in caller.nodes}
         self.called_from: SourceLocation | None = None  # of the place that was written last
         self.files = short_names([
@@ -270,12 +255,13 @@ class _View:
     def view(self, end: str) -> GraphView:
         written = self.write(self.graph, "", 0, {}, [])
         lines: dict[int, int] = {}
-        text = "\n".join(written.module(1, lines)) + end
-        writes = tuple(words for name, words in self.argument_words.items() if name in self.written)
-        own = tuple(name for name in self.written if name not in self.argument_words)
         return GraphView(
-            text, tuple((short, path) for path, short in self.files.items()), self.names, self.parameters,
-            writes, own, self.sizes, tuple(self.symbols.items()), lines, written)
+            "\n".join(written.module(1, lines)) + end,
+            tuple((short, path) for path, short in self.files.items()), self.names, self.parameters,
+            tuple(words for name, words in self.argument_words.items() if name in self.written),
+            tuple(name for name in self.written if name not in self.argument_words),
+            tuple((name, plain(size)) for size, name in self.size_names.items()),
+            tuple(self.symbols.items()), lines, written)
 
     def write(
         self, graph: Graph, prefix: str, indent: int, outer: Mapping[str, str], role: Sequence[str],
@@ -296,9 +282,12 @@ class _View:
         self.body(written, prefix)
         known = _roles(graph)
         for inner in graph.subgraphs:
-            comment = self.role(*known[inner.name], prefix, indent + 4) if inner.name in known else []
+            use, caller = known.get(inner.name, ("", None))
+            place = caller and (self.callers.get(prefix + caller.name) or caller.location)
+            use += f" ({self.files[place.filename]}:{place.line})" if place else ""
             written.inner.append(self.write(
-                inner, f"{prefix}{inner.name}.", indent + 4, outer or written.names, comment))
+                inner, f"{prefix}{inner.name}.", indent + 4, outer or written.names,
+                wrapping.comment(use, indent + 4) if use else []))
         return written
 
     # --- signatures -------------------------------------------------------------------------------
@@ -307,22 +296,25 @@ class _View:
         graph, indent = written.graph, " " * (written.indent + 4)
         if [given.text for given in graph.inputs] in ([], ["args_list"]):
             written.signature = [f"{indent}def forward({', '.join(['self', *(each.text for each in graph.inputs)])}):"]
-        else:
-            written.signature = [f"{indent}def forward(", f"{indent}    self,"]
-            changes = [] if is_inner else written_arguments(graph)
-            for given in graph.inputs:
-                written.parameters[given.name] = len(written.signature)
-                written.signature += self.parameter(given, shown[given.name], changes, is_inner, written.indent + 8)
-            written.signature.append(f"{indent}):")
-            if not is_inner:
-                self.written, self.parameters = changes, tuple(shown[given.name] for given in graph.inputs)
+            return
+        if not is_inner:
+            self.written, self.parameters = written_arguments(graph), tuple(shown[each.name] for each in graph.inputs)
+        written.signature = [f"{indent}def forward(", f"{indent}    self,"]
+        for given in graph.inputs:
+            written.parameters[given.name] = len(written.signature)
+            written.signature += self.parameter(given, shown[given.name], is_inner, written.indent + 8)
+        written.signature.append(f"{indent}):")
 
-    def parameter(
-        self, given: Input, shown: str, written: Sequence[str], is_inner: bool, indent: int
-    ) -> list[str]:
-        label = self.label(given, shown, is_inner)
+    def parameter(self, given: Input, shown: str, is_inner: bool, indent: int) -> list[str]:
+        """Return the lines of a parameter, with its meaning in the user's words where its name does not say it."""
+        if not self.captured and given.note is not None:
+            label = self.words_of(given.note)
+        else:
+            label = "" if is_inner else self.words_by_name.get(given.name, "") if self.captured \
+                else self.primal(given.name)
+        label = "" if label == shown else label
         words = label or shown
-        notes = [label, "written to" if given.name in written else ""]
+        notes = [label, "written to" if not is_inner and given.name in self.written else ""]
         size = given.type.number if given.type is not None else ""
         if size:
             if words != size:
@@ -353,20 +345,12 @@ class _View:
         # (What names the parameters now is free.)
         taken = _names(graph) - {*other.values(), *changed} | _RESERVED if changed else set()
         for name in changed:
+            parts = parts_of_input(name)
+            guessed = _plain("_".join(parts[1:] if parts[0] == "self" and len(parts) > 1 else parts))
             # torch counts its own names from 1, so a parameter is 0
-            shown[name] = free_name(wanted.get(name, "") or _guessed(name), taken, first=0)
+            shown[name] = free_name(wanted.get(name, "") or guessed, taken, first=0)
             taken.add(shown[name])
         return shown
-
-    def label(self, given: Input, shown: str, is_inner: bool) -> str:
-        """Return the meaning of a parameter, in the user's words; ``""`` where its name says it."""
-        if self.captured:
-            words = self.words_by_name.get(given.name, "") if not is_inner else ""
-        elif given.note is not None:
-            words = self.words_of(given.note)
-        else:
-            words = self.primal(given.name) if not is_inner else ""
-        return "" if words == shown else words
 
     def primal(self, name: str) -> str:
         """Return the user's words for ``primals_3`` or ``arg2_1``; else ``""``."""
@@ -374,9 +358,7 @@ class _View:
         return self.input(index) if index is not None else ""
 
     def input(self, index: int) -> str:
-        if not 0 <= index < len(self.words):
-            return ""
-        return self.words[index] or self.inputs[index].name
+        return (self.words[index] or self.inputs[index].name) if 0 <= index < len(self.words) else ""
 
     def words_of(self, value: AotValue) -> str:
         match value:
@@ -420,11 +402,6 @@ class _View:
         if comment:
             body.append((None, comment))
 
-    def role(self, role: str, caller: Node, prefix: str, indent: int) -> list[str]:
-        """Return a comment on the use of a graph within the graph, with the line of the node that calls it."""
-        place = self.callers.get(prefix + caller.name) or caller.location
-        return wrapping.comment(role + (f" ({self.files[place.filename]}:{place.line})" if place else ""), indent)
-
     def comment(self, node: Node, caller: SourceLocation | None, indent: int) -> list[str]:
         """Return the comment on the place of nodes of which one is the first."""
         before, self.called_from = self.called_from, caller if node.location is not None else None
@@ -441,16 +418,15 @@ class _View:
             return wrapping.comment(f"{lead}node of autograd: {text}", indent)
         words = f"{lead}{self.files[place.filename]}:{place.line} in {plain_name(place.function)}"
         more = f"  [{remark}]" if remark else ""
-        if not text:
-            return wrapping.comment(words + more, indent)
-        whole = f"{words}: {text}{more}"
-        if indent + 2 + len(whole) <= wrapping.WIDTH:
+        whole = f"{words}: {text}{more}" if text else words + more
+        if not text or indent + 2 + len(whole) <= wrapping.WIDTH:
             return wrapping.comment(whole, indent)
         return [*wrapping.comment(f"{words}:{more}", indent), *wrapping.comment(
             " " * (4 if lead else 2) + text, indent)]
 
     def statement(self, node: Node, names: Mapping[str, str], indent: int) -> list[str]:
-        binding = f"{node.name}{self.annotation(node.type)}"
+        kind = f': "{with_size_names(node.type.text, self.size_names)}"' if node.type is not None else ""
+        binding = node.name + kind
         if not node.op:
             return wrapping.wrapped(with_names(with_slices(node.value), names), indent)
         if node.op == "placeholder":
@@ -472,9 +448,6 @@ class _View:
             code, deeper = (line.strip(), indentation(line)) if further else (with_slices(line), 0)
             lines += _with_comment(with_names(code, names), notes[at] if at < len(notes) else "", indent + deeper)
         return lines
-
-    def annotation(self, kind: TensorType | None) -> str:
-        return "" if kind is None else f': "{with_size_names(kind.text, self.size_names)}"'
 
 
 def _names(graph: Graph) -> set[str]:
@@ -518,12 +491,6 @@ def _identifier(words: str) -> str:
     while len(parts) > 1 and len("_".join(parts)) > _LONGEST_NAME:
         del parts[0]
     return _plain("_".join(parts))
-
-
-def _guessed(name: str) -> str:
-    """Return a name for a parameter of which only torch's name is known."""
-    parts = parts_of_input(name)
-    return _plain("_".join(parts[1:] if parts[0] == "self" and len(parts) > 1 else parts))
 
 
 def _plain(name: str) -> str:

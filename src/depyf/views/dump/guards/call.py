@@ -8,8 +8,7 @@ of the enclosing function, values of objects and globals. All others are counted
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ....model import guards
 from ....model.folding import Block, Item, fold_layers, spelled, unfolded
@@ -22,7 +21,7 @@ from ...formatting import COMPUTED
 from ...markdown import count
 from .sizes import symbol_names
 from .versions import Fact, Version, fact_of, signature, state_in_words
-from .whole import definition, joined, sections
+from .whole import definition, function_lines, joined
 
 #: Lines of one version in the full code.
 LONGEST = 40
@@ -47,12 +46,6 @@ class _Shown:
     comment: str = ""
     covers: tuple[Condition, ...] = ()
 
-    def lines(self, is_first: bool) -> list[str]:
-        """Return its lines; the first condition has no ``and`` before it."""
-        if not self.text:
-            return comment(self.comment, _INDENT, 0)
-        return joined(self.text, f"  # {self.comment}" if self.comment else "", is_first, _INDENT)
-
 
 def call_guards(version: Version, telling: Mapping[str, int] | None = None, decide: Collection[str] = ()) -> list[str]:
     """Return the lines of the function: at most ``LONGEST``.
@@ -62,9 +55,9 @@ def call_guards(version: Version, telling: Mapping[str, int] | None = None, deci
             (:func:`.versions.not_in_all`).
         decide: those that want another thing of an object than another version does (:func:`.versions.deciding`).
     """
-    lines = definition(version.guards_name, signature(version.frame))
     if not version.conditions:
-        return [*lines, "    # torch gave no guards", "    return True"]
+        return [line for line, _ in function_lines(version)]
+    lines, telling = definition(version.guards_name, signature(version.frame)), telling or {}
     head = f'    """A call is served by version {version.label} if all of this holds.'
     if version.dead:
         head = f'    """Version {version.label} served one call, for which all of this held.'
@@ -73,18 +66,21 @@ def call_guards(version: Version, telling: Mapping[str, int] | None = None, deci
     if version.why_dead:
         lines += comment(f"dead: {version.why_dead}", 4, 2)
     lines.append("    return (")
-    room = LONGEST - len(lines) - 1 - len(sections(version)) - 4 - bool(decide)  # (lines for what is counted)
-    deciding = _deciding_values(version, telling or {}, decide)
-    values = [*deciding, *_values(version, telling or {}, decide)]
-    unique = sum((telling or {}).get(each.covers[0].text) == 0 for each in values[len(deciding) :])
+    room = LONGEST - len(lines) - 1 - len(version.sections) - 4 - bool(decide)  # (lines for what is counted)
+    deciding = _deciding_values(version, telling, decide)
+    values = [*deciding, *_values(version, telling, decide)]
+    unique = sum(telling.get(each.covers[0].text) == 0 for each in values[len(deciding) :])
     height = sum(len(broken(f"and {each.text}", _INDENT)) for each in deciding)
     reserved = max(min(unique, RESERVED), min(height, TO_DECIDE))
     reserved += bool(reserved)  # (the title)
     left = {id(one): one for one in version.conditions}
     body: list[str] = []
     is_first = True
+    named = {one.root for one in version.conditions}
+    known = [f"{name}: {text}" for name, text in known_on_stack(version.frame.stack).items() if name in named]
+    on_stack = [_Shown("", f"{COMPUTED}: {', '.join(known)}")] if known else []
     for title, shown in (
-        ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS, decide)]),
+        ("arguments", [*on_stack, *_arguments(version, ARGUMENTS, decide)]),
         ("sizes", list(_sizes(version))),
         ("variables of the enclosing function", list(_arguments(version, CLOSURE, decide))),
         ("values", values),
@@ -92,7 +88,8 @@ def call_guards(version: Version, telling: Mapping[str, int] | None = None, deci
         section = comment(title, _INDENT, 0)
         empty = len(section)
         for each in shown:
-            added = each.lines(is_first)
+            added = joined(each.text, f"  # {each.comment}" if each.comment else "", is_first, _INDENT) \
+                if each.text else comment(each.comment, _INDENT, 0)
             if len(body) + len(section) + len(added) + (0 if shown is values else reserved) > room:
                 break
             section += added
@@ -105,15 +102,6 @@ def call_guards(version: Version, telling: Mapping[str, int] | None = None, deci
 
 
 # --- what is shown ----------------------------------------------------------------------------------
-def _stack(version: Version) -> Iterator[_Shown]:
-    """Yield a comment on the known values on the stack at a graph break."""
-    named = {one.root for one in version.conditions}
-    stack = known_on_stack(version.frame.stack)
-    known = [f"{name}: {expression}" for name, expression in stack.items() if name in named]
-    if known:
-        yield _Shown("", f"{COMPUTED}: {', '.join(known)}")
-
-
 def _arguments(version: Version, section: str, decide: Collection[str]) -> Iterator[_Shown]:
     """Yield the conditions on arguments (or variables of the enclosing function), one object after another."""
     mine = [one for one in version.conditions
@@ -158,9 +146,9 @@ def _joined_keys(mine: Sequence[Condition]) -> dict[Condition, Item[Condition] |
     """Return the conditions on keys of dictionaries that are shown as one; the first of them has its text.
 
     Where the guards name all keys, ``set(kwargs) == {'input_ids'}``; where they name them in order,
-    ``list(weights)[:2] == ['a', 'b']``.
+    ``list(weights)[:2] == ['a', 'b']``; else ``not {'mask', 'labels'} & set(kwargs)``.
     """
-    absent: dict[str, list[Condition]] = {}
+    absent: dict[str, list[guards.Has]] = {}
     ordered: dict[str, list[guards.KeyAt]] = {}
     lengths: dict[str, guards.Length] = {}
     keys: dict[str, dict[str, None]] = {}
@@ -189,8 +177,7 @@ def _joined_keys(mine: Sequence[Condition]) -> dict[Condition, Item[Condition] |
         if length is not None and length.count == len(keys.get(owner, ())):
             join(f"set({owner}) == {{{', '.join(keys[owner])}}}", owner, [*group, length])
         elif len(group) > 1:
-            names = ", ".join(one.key for one in group if isinstance(one, guards.Has))
-            join(f"not {{{names}}} & set({owner})", owner, group)
+            join(f"not {{{', '.join(one.key for one in group)}}} & set({owner})", owner, group)
     return result
 
 
@@ -250,8 +237,10 @@ def _values(version: Version, telling: Mapping[str, int], decide: Collection[str
         folded = _folded(Item(version.sizes.text(one), one.subject, (one,)) for one in version.conditions
                          if one.section == section and one.text not in decide
                          and one.text not in version.sizes.implied and _is_shown(one, one.text in telling, version))
-        shown = [each for each in folded if isinstance(each, Item)]  # (those of layers are counted)
-        shown.sort(key=lambda each: _likelihood(each.payloads[0], telling))
+        # (Those of layers are counted. What a call is most likely to change comes first.)
+        shown = sorted((each for each in folded if isinstance(each, Item)), key=lambda each: (
+            not (one := each.payloads[0]).is_computed, telling.get(one.text, _ANY), not isinstance(one, Tensor),
+            not one.subject.endswith(".training"), one.subject.count(".")))
         result += map(_shown, shown[:VALUES])
     return sorted(result, key=lambda each: telling.get(each.covers[0].text) != 0)
 
@@ -261,20 +250,11 @@ def _is_shown(one: Condition, differs: bool, version: Version) -> bool:
     if differs:
         return isinstance(one, Tensor) or one.is_computed or fact_of(one, version.sizes) is not None
     owner, _, name = one.subject.rpartition(".")
-    is_private = owner and name.startswith("_") and name.isidentifier()
-    return not one.is_of_internal and not is_private and (
-        isinstance(one, Tensor) and one.section == GLOBALS or one.is_computed or _is_value_of_program(one))
-
-
-def _likelihood(one: Condition, telling: Mapping[str, int]) -> tuple[object, ...]:
-    """Return a sort key: the conditions that a call is most likely to break first."""
-    return (not one.is_computed, telling.get(one.text, _ANY), not isinstance(one, Tensor),
-            not one.subject.endswith(".training"), one.subject.count("."))
-
-
-def _is_value_of_program(one: Condition) -> bool:
-    return isinstance(one, guards.Equals) and one.left == one.subject and "torch." not in one.subject and (
-        (one.sign, one.right) != ("==", f"torch.{one.subject.rpartition('.')[2]}"))
+    if one.is_of_internal or owner and name.startswith("_") and name.isidentifier():
+        return False
+    return one.is_computed or isinstance(one, Tensor) and one.section == GLOBALS or (
+        isinstance(one, guards.Equals) and one.left == one.subject and "torch." not in one.subject
+        and (one.sign, one.right) != ("==", f"torch.{name}"))
 
 
 # --- what is counted --------------------------------------------------------------------------------
@@ -288,7 +268,7 @@ def _counted(version: Version, left: Mapping[int, Condition], decide: Collection
     said = sum(one.text in implied for one in left.values())
     if said:
         yield f"{said} more on sizes and strides that the shapes and ranges above say"
-    for title, members in sections(version):
+    for title, members in version.sections:
         rest = [one for one in members if id(one) in left and one.text not in implied]
         if not rest:
             continue
@@ -300,7 +280,10 @@ def _counted(version: Version, left: Mapping[int, Condition], decide: Collection
         elif section == OBJECTS:
             yield from _object_lines(title, rest)
         elif section == GLOBALS:
-            roots = _roots(rest)
+            names = list(dict.fromkeys([  # (modules first)
+                *(one.subject for one in rest if isinstance(one, guards.SameObject) and one.name == "module"),
+                *(one.root for one in rest if not one.root.startswith(("__", "torch.")) and "." not in one.root)]))
+            roots = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
             yield f"{len(rest)} on modules and globals" + (f" ({roots})" if roots else "")
         else:
             yield f"{len(rest)} more on {title} ({_kinds(rest)})"
@@ -328,27 +311,24 @@ def _object_lines(root: str, left: Sequence[Condition]) -> Iterator[str]:
         yield f"{rest} more on {root} ({_kinds(left)})"
 
 
-def _roots(left: Sequence[Condition]) -> str:
-    """Return the modules and variables that conditions are about, modules first."""
-    modules = [one.subject for one in left if isinstance(one, guards.SameObject) and one.name == "module"]
-    roots = [one.root for one in left if not one.root.startswith(("__", "torch.")) and "." not in one.root]
-    names = list(dict.fromkeys([*modules, *roots]))
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-
-
-_KINDS: tuple[tuple[str, Callable[[Condition], Any]], ...] = (
-    ("marks of mark_dynamic", lambda one: isinstance(one, guards.Marks)),
-    ("tensors", lambda one: isinstance(one, Tensor)),
-    ("identity", lambda one: isinstance(one, guards.NoAliasing) or getattr(one, "sign", "") in ("is", "is not")),
-    ("absent keys and attributes", lambda one: not getattr(one, "present", True) or ".__dict__" in one.subject),
-    ("functions and classes", lambda one: isinstance(one, guards.SameObject) or one.is_of_internal),
-    ("types", lambda one: isinstance(one, guards.Type)),
-    ("values", lambda one: True),
-)
-
-
 def _kinds(left: Iterable[Condition]) -> str:
     """Return the kinds of conditions, the most frequent first."""
-    names = Counter(next(name for name, fits in _KINDS if fits(one)) for one in left)
-    first = [name for name, _ in names.most_common(4)]
-    return ", ".join(first) + (", ..." if len(names) > len(first) else "")
+    names = Counter(map(_kind, left))
+    return ", ".join(name for name, _ in names.most_common(4)) + ", ..." * (len(names) > 4)
+
+
+def _kind(one: Condition) -> str:
+    match one:
+        case guards.Marks():
+            return "marks of mark_dynamic"
+        case Tensor():
+            return "tensors"
+        case guards.NoAliasing() | guards.Comparison(sign="is" | "is not"):
+            return "identity"
+        case guards.Has(present=False):
+            return "absent keys and attributes"
+    if ".__dict__" in one.subject:
+        return "absent keys and attributes"
+    if isinstance(one, guards.SameObject) or one.is_of_internal:
+        return "functions and classes"
+    return "types" if isinstance(one, guards.Type) else "values"

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Concatenate, ParamSpec, TypeVar
 
 from ....decompiler.dynamo.global_names import BUILTINS_PREFIX, module_of_import
 from ....model import guards
 from ....model.arithmetic import substituted
-from ....model.folding import Item, fold_layers, unfolded
-from ....model.guards import (
-    ARGUMENTS,
-    CLOSURE,
-    GLOBALS,
-    OBJECTS,
-    STATE,
-    Condition,
-    Equals,
-    Length,
-    SameObject,
-    State,
-    Tensor,
-    Type,
-    distinguished,
-    is_internal_of_object,
-)
+from ....model.folding import Block, Item, fold, fold_layers, unfolded
+from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, SameObject, Tensor
 from ....model.reading import Keys, Reader, is_literal, keys_in
 from ....records.model import CacheEntry, Capture, Compilation, Frame
 from ....records.naming import legal_identifier, transformed_function
@@ -37,9 +22,6 @@ from ...changes import in_words, made_anew_on_stack, value
 from ...markdown import code, count
 from ...size_conditions import with_causes
 from .sizes import Sizes, equations, open_sizes
-
-Made = TypeVar("Made")
-Others = ParamSpec("Others")
 
 
 @frozen
@@ -66,11 +48,11 @@ def fact_of(condition: Condition, sizes: Sizes) -> tuple[str, Fact] | None:
     match condition:
         case Tensor():
             return subject, Fact("tensor", sizes.described(condition), condition)
-        case Equals() if condition.left == subject:
+        case guards.Equals() if condition.left == subject:
             return subject, Fact("value", condition.right, condition)
-        case Length() if condition.of == subject:
+        case guards.Length() if condition.of == subject:
             return f"len({subject})", Fact("value", str(condition.count), condition)
-        case Type() if condition.of == subject:
+        case guards.Type() if condition.of == subject:
             return subject, Fact("type", f"any {condition.name}", condition)
         case SameObject() if condition.of == subject:
             return subject, Fact("object", f"one certain {condition.name or 'object'}", condition)
@@ -139,7 +121,7 @@ class Version:
                     result |= {f"type({subject})": "Tensor", **{f"{subject}.{name}": value for name, value in {
                         "ndim": str(len(one.size)), "dtype": f"torch.{one.dtype}",
                         "requires_grad": str(one.requires_grad), **sizes}.items()}}
-                case Type() as one:
+                case guards.Type() as one:
                     result[f"type({subject})"] = one.name
                 case _ if fact.kind == "value":
                     result |= {f"type({subject})": "NoneType"} if fact.text == "None" else {subject: fact.text}
@@ -148,7 +130,7 @@ class Version:
     @functools.cached_property
     def state(self) -> dict[str, str]:
         """Torch's state as the guards want it: ``{"grad_mode": "False", ...}``."""
-        return {name: value for one in self.conditions if isinstance(one, State) for name, value in one.settings}
+        return dict(setting for one in self.conditions if isinstance(one, guards.State) for setting in one.settings)
 
     @functools.cached_property
     def keys(self) -> Keys:
@@ -165,23 +147,25 @@ class Version:
         """The texts of its conditions."""
         return frozenset(one.text for one in self.conditions)
 
+    @functools.cached_property
+    def sections(self) -> list[tuple[str, list[Condition]]]:
+        """Its conditions by subject, with a title for each section."""
+        groups = fold(self.conditions, lambda one: (one.section, one.root if one.section == OBJECTS else ""))
+        titles = {ARGUMENTS: "arguments", CLOSURE: "variables of the enclosing function",
+                  GLOBALS: "modules and globals", STATE: "torch's state"}
+        ordered = sorted(groups, key=lambda key: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE).index(key[0]))
+        return [(titles.get(key[0], key[1]), groups[key]) for key in ordered]
+
+    @functools.cached_property
+    def folded(self) -> list[list[Item[Condition] | Block[Condition]]]:
+        """The conditions of each section, folded by layer."""
+        return [fold_layers([Item(self.sizes.text(one), one.subject, (one,)) for one in members])
+                for _, members in self.sections]
+
     @property
     def label(self) -> str:
         """``[0/1]``."""
         return str(self.entry.compile_id)
-
-
-def cached(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concatenate[Version, Others], Made]:
-    """Store the results of a function on the version that it is called with: several views need them."""
-    @functools.wraps(make)
-    def stored(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
-        results: dict[object, Made] = vars(version).setdefault(f"{make.__module__}.{make.__qualname__}", {})
-        key = (*others, *by_name.items())
-        if key not in results:
-            results[key] = make(version, *others, **by_name)
-        return results[key]
-
-    return stored
 
 
 def versions(frame: Frame, capture: Capture) -> list[Version]:
@@ -196,8 +180,8 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
     anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
     entries = in_order(frame)
     names = known_on_stack(frame.stack)
-    of_entries = distinguished([with_causes(reader.read(entry.guards), compilations.get(entry.compile_id.key), names)
-                             for entry in entries])
+    of_entries = guards.distinguished([with_causes(
+        reader.read(entry.guards), compilations.get(entry.compile_id.key), names) for entry in entries])
     for number, (entry, conditions) in enumerate(zip(entries, of_entries)):
         compilation = compilations.get(entry.compile_id.key)
         dead = next((each.subject for each in conditions if each.subject in anew and isinstance(each, SameObject)), "")
@@ -304,9 +288,8 @@ class Change:
         was, now: what it was in the older version, what it is in the newer one.
         loops: the layers that it is the same for, ``"for i in range(2)"``.
         times: the number of objects, layers counted one by one.
-        seen_by: the label of the version that looks at something that the other does not look at, where that only
-            follows from the other differences; else empty.
-        module: the module or object that this is a part of.
+        seen_by: of what only one version looks at, where that follows from the other differences: ``"only [0/1] looks
+            at self.critic"``; else empty.
     """
 
     subject: str
@@ -315,7 +298,6 @@ class Change:
     loops: str = ""
     times: int = 1
     seen_by: str = ""
-    module: str = ""
 
     @property
     def text(self) -> str:
@@ -326,17 +308,18 @@ class Change:
 
 #: What one version alone looks at of objects: values and tensors are listed one by one where there are few of them.
 FEW = 10
-#: A difference, the object by which layers are folded, and whether one version alone looks at a value of an object.
-_Found = tuple[Change, str, bool]
 
 
-@cached
 def changes(old: Version, new: Version) -> list[Change]:
-    """Return all differences; one that is the same for several layers once."""
+    """Return all differences; one that is the same for several layers once. Several views need them."""
+    return once(("changes", old, new), lambda: _changes(old, new))
+
+
+def _changes(old: Version, new: Version) -> list[Change]:
     found = list(_found(old, new))
     few = sum(is_value for _, _, is_value in found) <= FEW
     items = [Item(_SEPARATOR.join((change.subject, change.was.value, change.now.value)), path, (
-        replace(change, seen_by="", module="") if few and is_value else change,)) for change, path, is_value in found]
+        replace(change, seen_by="") if few and is_value else change,)) for change, path, is_value in found]
     result: dict[tuple[str, str], Change] = {}
     for item, loops in unfolded(fold_layers(items)):
         subject, was, now = item.text.split(_SEPARATOR)
@@ -347,7 +330,8 @@ def changes(old: Version, new: Version) -> list[Change]:
     return list(result.values())
 
 
-def _found(old: Version, new: Version) -> Iterator[_Found]:
+def _found(old: Version, new: Version) -> Iterator[tuple[Change, str, bool]]:
+    """Yield differences, the objects to fold by, and whether one version alone looks at a value of an object."""
     before, after = old.facts, new.facts
     either = {*before, *after}
     explained: set[str] = set()
@@ -370,43 +354,42 @@ def _found(old: Version, new: Version) -> Iterator[_Found]:
                 missing = _PARTS if any(each.startswith(parts) for each in (after if is_old else before)) else NOTHING
                 said = Side(only.text, only.kind)
                 was, now = (said, missing) if is_old else (missing, said)
-                label, module, is_value = _seen_by((old if is_old else new).label, only.condition, only.kind)
-                yield Change(subject, was, now, seen_by=label, module=module), subject, is_value
+                seen_by, is_value = _seen_by((old if is_old else new).label, only.condition, only.kind)
+                yield Change(subject, was, now, seen_by=seen_by), subject, is_value
     for expression, size in new.sizes.open.items():
         known = old.sizes.open.get(expression)
         if known is not None and known.range != size.range:
             yield Change(expression, Side(known.range.in_words()), Side(size.range.in_words())), "", False
-    for text in _state(old, new):
-        yield _alone(text), "", False
-    for label, mine, theirs in ((new.label, new, old), (old.label, old, new)):
+    for name in dict.fromkeys([*new.state, *old.state]) if old.state and new.state else ():
+        if old.state.get(name) != new.state.get(name):
+            words = [state_in_words(name, state[name]) if name in state else NOTHING.text
+                     for state in (old.state, new.state)]
+            yield Change("", Side(""), Side(" -> ".join(words))), "", False
+    for mine, theirs in ((new, old), (old, new)):
         asks_for_other_tensors = any(isinstance(one, guards.NoAliasing) for one in theirs.conditions)
         for one in mine.conditions:
             if isinstance(one, Tensor) or asks_for_other_tensors and isinstance(one, guards.NoAliasing):
                 continue  # (of which tensors, the tensors that each version looks at say)
             if one.text not in theirs.texts and not _is_implied(one, explained, mine):
-                change = _alone(f"only {label}: {one.text}", *_seen_by(label, one, "")[:2])
-                yield change, one.subject, False
+                yield Change("", Side(""), Side(f"only {mine.label}: {one.text}"),
+                             seen_by=_seen_by(mine.label, one, "")[0]), one.subject, False
 
 
-def _alone(text: str, seen_by: str = "", module: str = "") -> Change:
-    """Return a difference that is only a text."""
-    return Change("", Side(""), Side(text), seen_by=seen_by, module=module)
+def _seen_by(label: str, one: Condition, kind: str) -> tuple[str, bool]:
+    """Return that one version alone looks at something, and whether at a value; empty for what a caller decides about.
 
-
-def _seen_by(label: str, one: Condition, kind: str) -> tuple[str, str, bool]:
-    """Return which version alone looks at something, at what root, and whether at a value of an object.
-
-    Empty for what a caller decides about.
+    Args:
+        kind: of the fact that the condition gives, if it gives one.
     """
     internal = one.is_of_internal or isinstance(one, guards.Has) and not (one.present or one.is_attribute)
     if one.section in (ARGUMENTS, CLOSURE) and not internal or one.section == STATE or one.is_computed:
-        return "", "", False
+        return "", False
     root = module_of_import(one.root) or one.root
     if one.root.startswith(BUILTINS_PREFIX):
         root = "built-in functions"
     elif one.section == GLOBALS and root == one.root:
         root = "globals of its module"
-    return label, root, one.section == OBJECTS and kind in ("tensor", "value") and not internal
+    return f"only {label} looks at {root}", one.section == OBJECTS and kind in ("tensor", "value") and not internal
 
 
 #: Lines about the differences of a version before other things; where there are more, they are in brief.
@@ -437,15 +420,14 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
 
 def _brief(differences: Sequence[Change]) -> Iterator[str]:
     """Yield the differences; what only one version looks at is counted by module."""
-    counted: dict[tuple[str, str], int] = {}
+    counted: Counter[str] = Counter()
     for change in differences:
         if change.seen_by:
-            key = change.seen_by, change.module
-            counted[key] = counted.get(key, 0) + change.times
+            counted[change.seen_by] += change.times
         else:
             yield change.text
-    for (label, module), number in counted.items():
-        yield f"only {label} looks at {module}: {count(number, 'condition')}"
+    for seen_by, number in counted.items():
+        yield f"{seen_by}: {count(number, 'condition')}"
 
 
 def _tensor(first: Tensor, second: Tensor, old: Version, new: Version) -> Iterator[Change]:
@@ -477,15 +459,6 @@ def _size(expression: str, size: int | None, version: Version) -> Side:
         return Side(known.range.in_words(), "open")
     expressions = {each.name: each.expression for each in version.sizes.open.values()}
     return Side(substituted(version.sizes.names.get(expression, "another size"), expressions), "equal")
-
-
-def _state(old: Version, new: Version) -> Iterable[str]:
-    first, second = old.state, new.state
-    for name in dict.fromkeys([*second, *first]):
-        if first.get(name) != second.get(name) and first and second:
-            was, now = (state_in_words(name, state[name]) if name in state else NOTHING.text
-                        for state in (first, second))
-            yield f"{was} -> {now}"
 
 
 def _is_implied(condition: Condition, explained: set[str], version: Version) -> bool:
@@ -538,7 +511,7 @@ def version_differences(old: Version, new: Version, names: Mapping[str, str]) ->
     failing: list[Change] = []
     asked: list[Change] = []
     for change in changes(old, new):
-        if not change.subject or change.seen_by or is_internal_of_object(change.subject):
+        if not change.subject or change.seen_by or guards.is_internal_of_object(change.subject):
             continue
         subject = in_words(change.subject, names)
         was, now = (replace(each, value=in_words(each.value, names)) if each.kind == "equal" else each
@@ -551,31 +524,23 @@ def version_differences(old: Version, new: Version, names: Mapping[str, str]) ->
         if was.kind != "none" or is_literal(now.value):
             same = failing if was.kind != "none" else asked
             same.append(replace(change, subject=subject, was=was, now=now))
+    # (A graph break that the newer version does not have cut the older one short: it looks at less.)
+    ended, ends = ([broken.location for broken in version.compilation.breaks] if version.compilation is not None else []
+                   for version in (old, new))
     # (A size that changes is often open in the next version. A value of the program's own may change at each call.)
-    return sorted(failing, key=lambda each: ".shape[" in each.subject) + ([] if _ends_earlier(old, new) else asked)
-
-
-def _ends_earlier(old: Version, new: Version) -> bool:
-    """Return whether a graph break that the newer version does not have cut the older version short."""
-    places = [[broken.location for broken in version.compilation.breaks] if version.compilation is not None else []
-              for version in (old, new)]
-    return any(place not in places[1] for place in places[0])
+    return sorted(failing, key=lambda each: ".shape[" in each.subject) + ([] if {*ended} - {*ends} else asked)
 
 
 def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], ...]:
     """Return the keyword arguments that only one version got, and whether that is the newer; none if not certain."""
-    was, now = (_looked_at(version) for version in (old, new))
+    was, now = (dict.fromkeys(name for one in version.conditions for owner, key in keys_in(one.subject)
+                              if owner == "kwargs" and (name := key[1:-1]).isidentifier()) for version in (old, new))
     gone, came = [name for name in was if name not in now], [name for name in now if name not in was]
     if more > 0 and len(came) == more and not gone:
         return tuple((name, True) for name in came)
     if more < 0 and len(gone) == -more and not came:
         return tuple((name, False) for name in gone)
     return ()
-
-
-def _looked_at(version: Version) -> list[str]:
-    return list(dict.fromkeys(name for one in version.conditions for owner, key in keys_in(one.subject)
-                              if owner == "kwargs" and (name := key[1:-1]).isidentifier()))
 
 
 def as_row(old: Version, new: Version, differences: Iterable[Change]) -> str:

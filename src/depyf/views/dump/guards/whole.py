@@ -10,15 +10,15 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
-from ....model.folding import Block, Item, fold, fold_layers, spelled, unfolded
-from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
+from ....model.folding import Block, Item, spelled, unfolded
+from ....model.guards import Condition, is_loose
 from ....records.model import SourceLocation
 from ....torch_text.global_names import resumed_function
 from ....torch_text.wrapping import WIDTH, broken, comment, prose
-from ....values import frozen
+from ....values import frozen, once
 from ...formatting import no_version, short_names
 from ...markdown import count
-from .versions import MOST_LINES, Version, as_comment, cached, signature
+from .versions import MOST_LINES, Version, as_comment, signature
 
 #: A line of text, and the user's line that made torch add the condition in it.
 Line = tuple[str, SourceLocation | None]
@@ -32,7 +32,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
             than :data:`MOST_LINES` lines, what only one version looks at is counted there, and listed at the end.
     """
     above, below = _differences(version, before, "the end of this file")
-    function = "\n".join([*above, *[line for line, _ in _function(version)], ""])
+    function = "\n".join([*above, *[line for line, _ in function_lines(version)], ""])
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
     shortened = [f"{line}\n" for path, short in sorted(files.items(), key=lambda each: each[1])
                  if short != path for line in prose(f"{short}: {path}", "  ", "    ")]
@@ -54,7 +54,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
 def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
     """Return the lines of the function with all conditions, under the differences from ``before`` in brief."""
     above, _ = _differences(version, before)
-    return [*((line, None) for line in above), *_function(version)]
+    return [*((line, None) for line in above), *function_lines(version)]
 
 
 def _differences(version: Version, before: Version | None, whole: str = "") -> tuple[list[str], list[str]]:
@@ -65,8 +65,12 @@ def _differences(version: Version, before: Version | None, whole: str = "") -> t
     return as_comment(before, version, MOST_LINES, whole), lines
 
 
-@cached
-def _function(version: Version) -> list[Line]:
+def function_lines(version: Version) -> list[Line]:
+    """Return the lines of the function with all conditions. Several views need them."""
+    return once(("guards", version), lambda: _function_lines(version))
+
+
+def _function_lines(version: Version) -> list[Line]:
     lines: list[Line] = [(line, None) for line in definition(version.guards_name, signature(version.frame))]
     failed = [(line, None) for text in no_version(version.compilation) for line in comment(text, 4, 2)]
     if failed and not version.conditions:
@@ -80,7 +84,7 @@ def _function(version: Version) -> list[Line]:
         lines += [(line, None) for line in comment(f"dead: {version.why_dead}", 4, 2)]
     lines.append(("    return (", None))
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
-    for at, ((title, members), folded) in enumerate(zip(sections(version), _folded(version))):
+    for at, ((title, members), folded) in enumerate(zip(version.sections, version.folded)):
         lines += [(line, None) for line in comment(f"{title}: {count(len(members), 'condition')}", 8, 0)]
         lines += _conditions(folded, files, 8, at == 0)
     return [*lines, ("    )", None)]
@@ -94,23 +98,6 @@ def definition(name: str, parameters: str) -> list[str]:
     rows = textwrap.wrap(f"{parameters},", WIDTH, initial_indent="    ", subsequent_indent="    ",
                          break_long_words=False, break_on_hyphens=False)
     return [f"def {name}(", *rows, "):"]
-
-
-@cached
-def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
-    """Return the conditions of each section, folded by layer."""
-    return [fold_layers([Item(version.sizes.text(one), one.subject, (one,)) for one in members])
-            for _, members in sections(version)]
-
-
-@cached
-def sections(version: Version) -> list[tuple[str, list[Condition]]]:
-    """Return the conditions by subject, with a title for each section."""
-    groups = fold(version.conditions, lambda one: (one.section, one.root if one.section == OBJECTS else ""))
-    titles = {ARGUMENTS: "arguments", CLOSURE: "variables of the enclosing function", GLOBALS: "modules and globals",
-              STATE: "torch's state"}
-    ordered = sorted(groups, key=lambda key: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE).index(key[0]))
-    return [(titles.get(key[0], key[1]), groups[key]) for key in ordered]
 
 
 @frozen
@@ -133,7 +120,7 @@ class GuardGroup:
 def guard_groups(version: Version) -> list[GuardGroup]:
     """Return the conditions of a version by object."""
     groups: dict[tuple[str, int, str], list[Line]] = {}
-    for item, loop in (each for folded in _folded(version) for each in unfolded(folded)):
+    for item, loop in (each for folded in version.folded for each in unfolded(folded)):
         key = item.subject, len(item.payloads), loop
         groups.setdefault(key, []).append((item.text, item.payloads[0].cause))
     return [GuardGroup(*key, tuple(lines)) for key, lines in groups.items()]
@@ -172,7 +159,7 @@ def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
 
 
 # --- Source of the functions that guards call, as the files that use them have it ------------------
-_TENSOR = '''\
+_DEFINED = {text[len("def ") : text.index("(")]: f"{text.strip()}\n" for text in '''\
 def check_tensor(t, like):
     """Return whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name is that of a size, the same one
     wherever it occurs; that is not tested here.
@@ -194,36 +181,36 @@ def check_tensor(t, like):
     if channels_last:
         return t.is_contiguous(memory_format=torch.channels_last if t.dim() == 4 else torch.channels_last_3d)
     return t.is_contiguous()
-'''
-_MARKS = '''\
+
+
 def has_no_marks(t, *marks):
     """Return whether nobody called mark_dynamic, mark_static or the like on `t`."""
     return not any(hasattr(t, mark) for mark in marks or (
         "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices",
         "_dynamo_strict_unbacked_indices", "_dynamo_static_indices"))
-'''
-_SOME_MARKS = '''\
+
+
 def has_no_marks_but(t, dimensions, mark):
     """Return whether `t` has this mark (of mark_dynamic or the like) at none but these dimensions."""
     return getattr(t, mark, set()) <= set(dimensions)
-'''
-_TYPE = '''\
+
+
 def check_type(x, name):
     """Return whether `x` is of a class of this name, and of no subclass. (Torch compares the class itself.)"""
     return f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.") == name
-'''
-_ALIASING = '''\
+
+
 def check_no_aliasing(*tensors):
     """Return whether no two of the tensors are the same object."""
     return len(set(map(id, tensors))) == len(tensors)
-'''
-_STATE = '''\
+
+
 def check_global_state(grad_mode, default_dtype, deterministic_algorithms=False, num_threads=None, **others):
     """Return whether torch is set as it was when compiling. (`others` can be tested by torch only.)"""
     return (torch.is_grad_enabled() == grad_mode and torch.get_default_dtype() == default_dtype
             and torch.are_deterministic_algorithms_enabled() == deterministic_algorithms
             and num_threads in (None, torch.get_num_threads()))
-'''
+'''.split("\n\n\n")}
 _BY_TORCH = '''\
 def _checked_by_torch(*args, **kwargs):
     """Return True for what only torch can test."""
@@ -248,9 +235,6 @@ _NEW = '''def new(cls, contents=(), /, **attributes):
 '''
 
 _MAKES = re.compile(r"\b(new(?:_\d+)?)\(class, \.\.\.\) does not call the class")
-_DEFINED = {
-    "check_tensor": _TENSOR, "has_no_marks": _MARKS, "has_no_marks_but": _SOME_MARKS, "check_type": _TYPE,
-    "check_no_aliasing": _ALIASING, "check_global_state": _STATE}
 
 
 def helpers(text: str) -> str:
