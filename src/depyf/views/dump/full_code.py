@@ -13,7 +13,6 @@ import functools
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 from ...model.folding import Item, fold, fold_layers, unfolded
 from ...model.graph_text import indentation
@@ -46,16 +45,7 @@ from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_v
 from .graph_view import GraphView
 from .guards.call import call_guards
 from .guards.sizes import symbol_table
-from .guards.versions import (
-    MOST_LINES,
-    Version,
-    as_comment,
-    deciding,
-    nearest,
-    not_in_all,
-    signature,
-    versions,
-)
+from .guards.versions import MOST_LINES, Version, as_comment, deciding, nearest, not_in_all, signature, versions
 from .guards.whole import helpers, occurs
 
 PREAMBLE = '''\
@@ -86,6 +76,7 @@ variables; elsewhere both are empty."""
 LONGEST_STUB = 6
 #: Arguments that a graph writes to, named at its call; those of several layers count once.
 WRITES = 12
+_NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 def full_code(function: CompiledFunction, capture: Capture) -> str:
@@ -96,10 +87,13 @@ def full_code(function: CompiledFunction, capture: Capture) -> str:
     pieces = pieces_of(capture.graphs)
     lost = [each for each in capture.compilations if each.outcome != "compiled"]
     parts = [_frame(frame, versions(frame, capture), capture.by_name, pieces, shown, lost) for frame in function.frames]
-    needed = "\n\n".join(filter(None, [*map(_drawing, global_names.random_values("\n".join(parts))),
-                                       helpers("\n".join(parts))]))
+    meaning = textwrap.fill(f"{global_names.MEANING[0].upper()}{global_names.MEANING[1:]}.", WIDTH - 8,
+                            subsequent_indent="    ")
+    needed = [f'def {name}():\n    """{meaning}"""\n    ...  # what it calls is not recorded\n'
+              for name in global_names.random_values("\n".join(parts))]
+    needed += filter(None, [helpers("\n".join(parts))])
     if needed:
-        parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
+        parts.append("\n\n\n".join([_heading("what the code above calls"), "\n\n".join(needed)]))
     body = "\n\n\n".join(parts).rstrip()
     used = [f"import {name}\n" for name in ("math", "re") if occurs(rf"{name}\.", r"\w.", body)]
     used += filter(None, [global_names.operator_imports(body)])
@@ -112,18 +106,10 @@ def full_code(function: CompiledFunction, capture: Capture) -> str:
     return f"{head.rstrip()}\n\n\n{body}\n"
 
 
-def _drawing(name: str) -> str:
-    """Return the stub of a torch function that draws random numbers, which is not recorded."""
-    text = textwrap.fill(f"{global_names.MEANING[0].upper()}{global_names.MEANING[1:]}.", WIDTH - 8,
-                         subsequent_indent="    ")
-    return f'def {name}():\n    """{text}"""\n    ...  # what it calls is not recorded\n'
-
-
 def _frame(
     frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph],
     pieces: Mapping[str, Sequence[CompiledGraph]], shown: dict[str, GraphView], lost: Sequence[Compilation],
 ) -> str:
-    name = legal_identifier(frame.name)
     resumed = resumed_function(frame.code_name)
     file = frame.location.filename if frame.location else ""
     parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} "
@@ -142,7 +128,12 @@ def _frame(
             line for text in computed for line in comment(f"  {text}", 0, deeper=4)]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
     if frame.wrappers:
-        parts.append(_wrapper_stub(frame))
+        wrapper, *others = frame.wrappers
+        parts.append("\n".join([
+            "# what torch compiled: the wrapper, which calls" + ", through the others," * bool(others)
+            + " the function above",
+            *broken(f"def {_name_called(frame)}({frame.signature or ', '.join(frame.arguments)}):", 0),
+            f"    ...  # {wrapper.filename}:{wrapper.line}"]))
     if not compiled:
         # (The index lists the compilations that were given up; torch skips some frames without a word.)
         why = " (index.md says why)" if any(frame.may_be_of(each.function, each.location) for each in lost) \
@@ -154,22 +145,19 @@ def _frame(
     for version in compiled:
         before = nearest(version, compiled)
         difference = as_comment(before, version, MOST_LINES) if before is not None and not version.failed else []
-        parts.append(_failed(version) if version.failed else "\n".join(
-            [*difference, *call_guards(version, not_in_all(version, compiled), decide)]))
+        if version.failed:
+            head = no_version(version.compilation)
+            if version.conditions:
+                head.append(f"The conditions that a call would have to satisfy: {version.guards_file}")
+            parts.append("\n".join(line for text in head for line in comment(text, 0, 2)))
+        else:
+            parts.append("\n".join([*difference, *call_guards(version, not_in_all(version, compiled), decide)]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), pieces.get(graph_name, ()), shown, version))
         parts.append(_transformed(version, compiled, shown))
-    parts.append(_dispatching(frame, name, compiled, lost))
+    parts.append(_dispatching(frame, legal_identifier(frame.name), compiled, lost))
     return "\n\n\n".join(parts)
-
-
-def _failed(version: Version) -> str:
-    """Return the lines in place of the guards of a compilation that failed."""
-    lines = no_version(version.compilation)
-    if version.conditions:
-        lines.append(f"The conditions that a call would have to satisfy: {version.guards_file}")
-    return "\n".join(part for line in lines for part in comment(line, 0, 2))
 
 
 def _heading(title: str) -> str:
@@ -179,20 +167,25 @@ def _heading(title: str) -> str:
 
 def _original(frame: Frame) -> str:
     """Return the user's own text. Decorators become comments, and so does text that is not a function (a lambda)."""
-    text = textwrap.dedent(frame.original.text).rstrip()
-    function = _function_in(text)
+    lines = textwrap.dedent(frame.original.text).rstrip().splitlines()
+    function = _users_function(frame)
     if function is not None:
-        lines = text.splitlines()
         above = function.lineno - 1  # the line of ``def``, below all decorators
         return "\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]])
-    commented = "\n".join(part for line in text.splitlines() for part in comment(line))
-    return f"{commented}\ndef {_called(frame)}({frame.signature}):\n    ...  # see the text above"
+    return "\n".join([*(part for line in lines for part in comment(line)),
+                      f"def {legal_identifier(frame.name)}({frame.signature}):", "    ...  # see the text above"])
 
 
-def _called(frame: Frame) -> str:
-    """Return the name of the original function in the full code."""
-    text = textwrap.dedent(frame.original.text)
-    function = _function_in(text) if frame.original_is_user_text else None
+def _users_function(frame: Frame) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """Return the function that the author wrote; ``None`` where the records have other text, or a lambda."""
+    return _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
+
+
+def _name_called(frame: Frame) -> str:
+    """Return the name of what torch compiled in the full code: of the wrapper, or of the original function."""
+    if frame.wrappers:
+        return function_identifier(frame.wrappers[0].function)
+    function = _users_function(frame)
     return function.name if function is not None else legal_identifier(frame.name)
 
 
@@ -276,10 +269,15 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
             name, graph = node.func.id, writes[node.func.id]
             on_call = above.setdefault(node.lineno, [])
             if graph.writes:
-                on_call.append(f"{name} writes to {some(list(_by_layer(graph.writes)), WRITES)}")
+                folded = unfolded(fold_layers([Item(each, each, (each,)) for each in graph.writes]))
+                shown_writes = [item.text + (f" ({loops})" if loops else "") for item, loops in folded]
+                on_call.append(f"{name} writes to {some(shown_writes, WRITES)}")
             if graph.own_writes:
-                on_call.append(f"{name} writes to {count(len(graph.own_writes), 'tensor')} of its own: "
-                               + some(list(_first_of_alike(graph.own_writes)), WRITES))
+                # (Of names that differ in numbers alone the first.)
+                alike = fold(graph.own_writes, lambda each: each.translate(_NO_DIGITS).rstrip("_"))
+                own = [first + (f" and {len(others)} alike" if others else "") for first, *others in alike.values()]
+                on_call.append(
+                    f"{name} writes to {count(len(graph.own_writes), 'tensor')} of its own: {some(own, WRITES)}")
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = indentation(line)
@@ -287,19 +285,6 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
             lines += comment(sentence, indent, deeper=2)
         lines.append(line)
     return "\n".join(lines)
-
-
-def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
-    """Yield the first of the names that differ in numbers alone, with how many others there are."""
-    for first, *others in fold(
-            names, lambda name: "".join(each for each in name if not each.isdigit()).rstrip("_")).values():
-        yield first + (f" and {len(others)} alike" if others else "")
-
-
-def _by_layer(names: Sequence[str]) -> Iterator[str]:
-    """Yield the names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
-    for item, loops in unfolded(fold_layers([Item(name, name, (name,)) for name in names])):
-        yield item.text + (f" ({loops})" if loops else "")
 
 
 def _notes(note: str) -> list[str]:
@@ -336,22 +321,8 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Seq
         lines += broken(f"return {name_of(version.entry.transformed)}({passed})", 8)
     if given_up is None:
         lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
-    lines += broken(f"return {_wrapper_name(frame) or _called(frame)}({passed})", 4)
+    lines += broken(f"return {_name_called(frame)}({passed})", 4)
     return "\n".join(lines)
-
-
-def _wrapper_name(frame: Frame) -> str:
-    """Return the name of what torch compiled, where that is a wrapper of the user's function."""
-    return function_identifier(frame.wrappers[0].function) if frame.wrappers else ""
-
-
-def _wrapper_stub(frame: Frame) -> str:
-    wrapper, *others = frame.wrappers
-    called = ", through the others," * bool(others)
-    return "\n".join([
-        "# what torch compiled: the wrapper" + f", which calls{called} the function above",
-        *broken(f"def {_wrapper_name(frame)}({frame.signature or ', '.join(frame.arguments)}):", 0),
-        f"    ...  # {wrapper.filename}:{wrapper.line}"])
 
 
 def _with_defaults(frame: Frame) -> str:
@@ -360,20 +331,17 @@ def _with_defaults(frame: Frame) -> str:
     Defaults that are no literals become ``...``; empty without such a text, or if a wrapper with other parameters is
     called.
     """
-    function = _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
+    function = _users_function(frame)
     if function is None or frame.wrappers:
         return ""
     arguments = function.args
     for argument in ast.walk(arguments):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    arguments.defaults = [_shown(node) for node in arguments.defaults]
-    arguments.kw_defaults = [None if node is None else _shown(node) for node in arguments.kw_defaults]
+    unread = ast.Constant(...)
+    arguments.defaults = [unread if literal(node) is ... else node for node in arguments.defaults]
+    arguments.kw_defaults = [unread if node and literal(node) is ... else node for node in arguments.kw_defaults]
     return ast.unparse(arguments)
-
-
-def _shown(default: ast.expr) -> ast.expr:
-    return ast.Constant(...) if literal(default) is ... else default
 
 
 def name_of(code: TransformedCode) -> str:
@@ -414,8 +382,10 @@ def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
         mine: the statements of the graph (:attr:`.graph_view.GraphView.statements`).
         shown: those of the graphs above it, by name.
     """
-    similar = {other: theirs for other, theirs in shown.items() if len(mine) >= SHORT and _alike(theirs, mine)}
-    differences = {other: _changes(theirs, mine) for other, theirs in similar.items()}
+    # (Graphs that call much the same, in whatever order, are found quickly, unlike where they differ.)
+    calls = Counter(map(_skeleton, mine))
+    differences = {other: _changes(theirs, mine) for other, theirs in shown.items() if len(mine) >= SHORT and sum(
+        (Counter(map(_skeleton, theirs)) & calls).values()) >= (1 - _DIFFERENT) * max(len(theirs), len(mine))}
     other = min(differences, key=lambda each: len(differences[each][1]), default="")
     sizes, changed = differences.get(other, (Counter(), []))
     # (A statement in the place of another one is one that differs.)
@@ -434,54 +404,36 @@ def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
     return "\n".join(wrapped)
 
 
-def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Return whether two graphs call much the same, in whatever order: quickly found, unlike where they differ."""
-    common = Counter(map(_skeleton, old)) & Counter(map(_skeleton, new))
-    return sum(common.values()) >= (1 - _DIFFERENT) * max(len(old), len(new))
-
-
 def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str, str]], list[str]]:
     """Return ``(statements in which a size replaces another, by (old, new); other statements that came and went)``."""
     sizes: Counter[tuple[str, str]] = Counter()
     changed: list[str] = []
-    names = _Names()
+    # The names of the same value, as far as statements have been compared: of the new graph by the old one's, and back.
+    news: dict[str, str] = {}
+    olds: dict[str, str] = {}
     # Statements are matched by what they call.
     for equal, a, b, c, d in _aligned([_skeleton(s) for s in old], [_skeleton(s) for s in new]):
         # (A difference goes on until several statements are equal again; some in it may be equal.)
         parts = [("equal", 0, b - a, 0, d - c)] if equal else difflib.SequenceMatcher(
             None, old[a:b], new[c:d], autojunk=False).get_opcodes()
         differing = [part for part in parts if part[0] != "equal"]
-        names.bind({_target(line) for _, i, j, _, _ in differing for line in old[a + i : a + j]},
-                   {_target(line) for _, _, _, k, m in differing for line in new[c + k : c + m]})
+        there = {_target(line) for _, i, j, _, _ in differing for line in old[a + i : a + j]}
+        here = {_target(line) for _, _, _, k, m in differing for line in new[c + k : c + m]}
+        # (Of a name that different statements of both graphs bind the reader sees both.)
+        olds |= {name: name if name in there else _NONE for name in here}
+        news |= {name: name if name in here else _NONE for name in there}
         for kind, i, j, k, m in parts:
             was, now = old[a + i : a + j], new[c + k : c + m]
             if kind != "equal":
                 changed += [*(f"- {line}" for line in was), *(f"+ {line}" for line in now)]
                 continue
             for first, second in zip(was, now):
-                replaced = _replaced_sizes(words(first), words(second), names)
+                replaced = _replaced_sizes(words(first), words(second), olds, news)
                 if replaced is None:
                     changed += [f"- {first}", f"+ {second}"]
                 else:
                     sizes.update(replaced)
     return sizes, changed
-
-
-class _Names:
-    """Which names of two graphs are of the same value, as far as their statements have been compared."""
-
-    def __init__(self) -> None:
-        self._old: dict[str, str] = {}  # of the new graph -> of the old one
-        self._new: dict[str, str] = {}  # of the old graph -> of the new one
-
-    def bind(self, old: AbstractSet[str], new: AbstractSet[str]) -> None:
-        """Note the names that different statements bind; of a name that both graphs bind the reader sees both."""
-        self._old |= {name: name if name in old else _NONE for name in new}
-        self._new |= {name: name if name in new else _NONE for name in old}
-
-    def are_one(self, old: str, new: str) -> bool:
-        """Return whether two names are of the same value; names that were not compared before are, from now on."""
-        return self._old.setdefault(new, old) == old and self._new.setdefault(old, new) == new
 
 
 def _target(statement: str) -> str:
@@ -507,15 +459,11 @@ def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int
         a, c = b, d
         if a == len(old) and c == len(new):
             return
-        b, d = next(((a + i, c + total - i) for total in range(1, _WINDOW) for i in range(total + 1)
-                     if _meet(old, new, a + i, c + total - i)), (len(old), len(new)))
+        b, d = next(((b, d) for total in range(1, _WINDOW) for b in range(a, a + total + 1)
+                     if b <= len(old) and (d := a + c + total - b) <= len(new) and (b < len(old)) == (d < len(new))
+                     and old[b : b + _RUN] == new[d : d + _RUN]), (len(old), len(new)))
         yield False, a, b, c, d
         a, c = b, d
-
-
-def _meet(old: Sequence[str], new: Sequence[str], a: int, c: int) -> bool:
-    return a <= len(old) and c <= len(new) and (a < len(old)) == (c < len(new)) \
-        and old[a : a + _RUN] == new[c : c + _RUN]
 
 
 @functools.lru_cache(maxsize=65536)
@@ -529,10 +477,13 @@ def _is_size(word: str) -> bool:
     return word.isdecimal() or is_symbol(word)
 
 
-def _replaced_sizes(old: Sequence[str], new: Sequence[str], names: _Names) -> Sequence[tuple[str, str]] | None:
+def _replaced_sizes(
+    old: Sequence[str], new: Sequence[str], olds: dict[str, str], news: dict[str, str],
+) -> Sequence[tuple[str, str]] | None:
     """Return the sizes that differ between the words of two statements with the same skeleton, each pair once.
 
-    ``None`` where they differ in more, or keep a size in one place that another place replaces.
+    ``None`` where they differ in more, or keep a size in one place that another place replaces. Names that were not
+    compared before are of the same value from now on.
     """
     same = True
     pairs: dict[tuple[str, str], None] = {}
@@ -541,7 +492,8 @@ def _replaced_sizes(old: Sequence[str], new: Sequence[str], names: _Names) -> Se
             pairs[first, second] = None
         elif second.isidentifier():
             attribute = "." if before == "." else ""  # (`add` of `x.add(1)` is not the value `add`)
-            same &= names.are_one(attribute + first, attribute + second)
+            first, second = attribute + first, attribute + second
+            same &= olds.setdefault(second, first) == first and news.setdefault(first, second) == second
         else:
             same &= first == second
     kept = {first for first, second in pairs if first == second}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ...model.folding import fold, layer_numbers, layer_pattern, layer_ranges, up_to_layer
 from ...model.graph import Graph, Node, shown_name, users_of
 from ...provenance.graph_provenance import Provenance, StageNodes
-from ...records.model import Kernel, KernelCall, TritonKernel
+from ...records.model import Kernel, KernelCall
 from ...values import Same, frozen, once
 from ..markdown import count
 
@@ -31,6 +31,7 @@ class _Block:
 
     path: str
     cls: str
+    outer: _Block | None = None
     items: list[_Block | Node] = field(default_factory=list)
     inside: list[Node] = field(default_factory=list)  # all that call something, those of inner calls included
 
@@ -68,7 +69,8 @@ def outline(
                     "order.")
     head.append("# Under each module: the user's line, its operations in order, what the last of them gives. "
                 "(n) counts operations.")
-    if _has_gaps(stage.graph):
+    located = [node.location is not None for node in stage.graph.nodes if node.is_call]
+    if True in located and False in located[located.index(True) :]:
         head.append("# An operation of which torch names no line is written to the line before it where that goes on "
                     "after it.")
     head.append("# On the right: the line of the graph's file at which a module begins (of layers that are alike, the "
@@ -84,24 +86,12 @@ def outline(
 
 def outline_lines(provenance: Provenance, stage: StageNodes, shown_line: Callable[[int], int] = int) -> list[Line]:
     """Return the outline of one stage as lines; arguments as of :func:`outline`."""
-    lines = once(("outline", Same(stage)), lambda: _outline_lines(provenance, stage))
+    lines = once(("outline", Same(stage)), lambda: [
+        line for prefix, inner in stage.graph.walk() for line in (
+            *([Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")] if prefix else []),
+            *_graph(provenance, stage, inner, prefix))])
     return [replace(line, place=shown_line(line.place) if line.place else 0, first=shown_line(line.first))
             if line.first else line for line in lines]
-
-
-def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
-    lines: list[Line] = []
-    for prefix, inner in stage.graph.walk():
-        if prefix:
-            lines += [Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")]
-        lines += _graph(provenance, stage, inner, prefix)
-    return lines
-
-
-def _has_gaps(graph: Graph) -> bool:
-    """Return whether torch names no line for an operation after one for which it does."""
-    located = [node.location is not None for node in graph.nodes if node.is_call]
-    return False in located[located.index(True) :] if True in located else False
 
 
 def counts(graph: Graph) -> tuple[int, int, int]:
@@ -114,30 +104,28 @@ def counts(graph: Graph) -> tuple[int, int, int]:
 def _graph(provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str) -> Iterator[Line]:
     root = _Block("", "")
     calls: dict[int, _Block] = {-1: root}
-    around: dict[int, list[_Block]] = {-1: []}  # a call and those that it was made in
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
 
     def block(index: int) -> _Block:
-        known = calls.get(index)
-        if known is None:
+        if index not in calls:
             call = provenance.modules[index]
-            outer_index = call.outer if call.outer < index else -1
-            outer = block(outer_index)
-            number = seen[call.path] = seen.get(call.path, 0) + 1
-            cls = call.cls if number == 1 else f"{call.cls} (call {number})"
-            known = calls[index] = _Block(call.path or "the module", cls)
-            outer.items.append(known)
-            around[index] = [known, *around[outer_index]]
-        return known
+            outer = block(call.outer if call.outer < index else -1)
+            seen[call.path] += 1
+            cls = call.cls if seen[call.path] == 1 else f"{call.cls} (call {seen[call.path]})"
+            calls[index] = _Block(call.path or "the module", cls, outer)
+            outer.items.append(calls[index])
+        return calls[index]
 
     for node in graph.nodes:
         if node.is_call:
             origin = stage.origins.get(prefix + node.name)
-            index = origin.module if origin is not None else -1
             place = provenance.user_line(stage, prefix + node.name, node)
-            block(index).items.append(node if place is node.location else node._replace(location=place))
-            for call in around[index]:
-                call.inside.append(node)
+            called_in = block(origin.module if origin is not None else -1)
+            called_in.items.append(node if place is node.location else node._replace(location=place))
+            around: _Block | None = called_in
+            while around is not None:
+                around.inside.append(node)
+                around = around.outer
     names = {node.name: node for node in graph.nodes if node.op != "placeholder" or provenance.is_argument(node.name)}
     yield from _items(root.items, 0, names, users_of(graph.nodes))
 
@@ -195,30 +183,22 @@ def _block(block: _Block, depth: int, names: dict[str, Node], users: dict[str, l
     inside = {node.name for node in block.inside}
     taken = [names[name] for node in block.inside for name in node.inputs if name not in inside and name in names]
     given = [node for node in block.inside if not inside.issuperset(users.get(node.name, ()))]
-    border = _border(taken, given)
     first = min((node.line for node in block.inside), default=1)
-    yield Line(depth, f"{block.path}: {block.cls} ({len(block.inside)}){border}", first, first)
+    takes = f"{_types(taken)} " if taken else ""
+    yield Line(depth, f"{block.path}: {block.cls} ({len(block.inside)})  {takes}-> {_types(given)}", first, first)
     yield from _items(block.items, depth + 1, names, users)
 
 
-def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
-    """Return the types of the inputs (parameters of modules and saved values left out) and of the results."""
+def _types(nodes: Sequence[Node]) -> str:
+    """Return the types of values, each once; of many the first, and how many more there are."""
     # (Values of one type share it.)
-    types = [{id(node.type): node.type for node in nodes if node.type is not None} for nodes in (taken, given)]
-    parts = [_first_of(list(dict.fromkeys(kind.short for kind in each.values()))) or "..." for each in types]
-    if not taken:
-        return f"  -> {parts[1]}"
-    return f"  {parts[0]} -> {parts[1]}"
-
-
-def _first_of(types: Sequence[str]) -> str:
-    """Return types on one line; of many the first, and how many more there are."""
-    text = ", ".join(types)
-    shown = len(types)
+    known = {id(node.type): node.type for node in nodes if node.type is not None}
+    types = list(dict.fromkeys(kind.short for kind in known.values()))
+    text, shown = ", ".join(types), len(types)
     while len(text) > _BORDER and shown > 1:
         shown -= 1
         text = f"{', '.join(types[:shown])}, ... ({len(types) - shown} more)"
-    return text
+    return text or "..."
 
 
 def _place(node: Node) -> str:
@@ -289,12 +269,7 @@ _LONGEST_ROW = 400
 
 @frozen
 class _Call:
-    """A call.
-
-    Attributes:
-        lines: ``(user's line, module, operations)``.
-        copies: it only copies arguments or results of library calls, mostly into another layout.
-    """
+    """A call: ``(user's line, module, operations)``, and whether it only copies what library calls take or give."""
 
     call: KernelCall
     lines: tuple[tuple[str, str, str], ...]
@@ -315,7 +290,11 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
         failed: sentences on the error with which its compilation failed.
     """
     kinds = Counter(call.kind for call in kernel.calls)
-    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or _why_none(provenance, kernel)
+    made_of = provenance.kernel_stage(kernel)
+    nodes = [node for node in made_of.graph.nodes if node.is_call] if made_of is not None else []
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or (
+        "none: the graph only reshapes what it takes, or takes parts of it"
+        if nodes and all(node.is_view for node in nodes) else "none that could be read")
     head = [f"# {title}, call by call", *(f"# {sentence}" for sentence in failed), f"# calls of kernels: {counted}"]
     if kernel.stage:
         head.append(f"# made of the graph {kernel.stage}")
@@ -333,26 +312,15 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
                    call.kind != _LIBRARY and bool(call.nodes) and of_libraries.issuperset(call.nodes))
              for call in kernel.calls]
     tuned = {each.name: each for each in provenance.graph.triton}
-    lines = [_tuning(tuned[name]) for name in dict.fromkeys(call.name for call in kernel.calls) if name in tuned]
-    tuning = ["", "Triton kernels:", *lines] if lines else []
-    return "\n".join([*head, "", *_folded_calls(calls), *tuning]).rstrip() + "\n"
-
-
-def _tuning(kernel: TritonKernel) -> str:
-    """Return a line on how a Triton kernel was compiled and tuned."""
-    configurations = count(kernel.configurations, "configuration")
-    tuning = {"hit": "the fastest configuration from the cache",
-              "miss": f"{configurations}, measured at the first call"}.get(kernel.tuning, configurations)
-    tuning += f" ({', '.join(kernel.chosen)})" if kernel.chosen else ""
-    return f"    {kernel.name}: compiled in {kernel.seconds:.2f} s, {tuning}"
-
-
-def _why_none(provenance: Provenance, kernel: Kernel) -> str:
-    stage = provenance.kernel_stage(kernel)
-    calls = [node for node in stage.graph.nodes if node.is_call] if stage is not None else []
-    if calls and all(node.is_view for node in calls):
-        return "none: the graph only reshapes what it takes, or takes parts of it"
-    return "none that could be read"
+    tunings = []
+    for each in (tuned[name] for name in dict.fromkeys(call.name for call in kernel.calls) if name in tuned):
+        configurations = count(each.configurations, "configuration")
+        tuning = {"hit": "the fastest configuration from the cache",
+                  "miss": f"{configurations}, measured at the first call"}.get(each.tuning, configurations)
+        chosen = f" ({', '.join(each.chosen)})" if each.chosen else ""
+        tunings.append(f"    {each.name}: compiled in {each.seconds:.2f} s, {tuning}{chosen}")
+    below = ["", "Triton kernels:", *tunings] if tunings else []
+    return "\n".join([*head, "", *_folded_calls(calls), *below]).rstrip() + "\n"
 
 
 def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator[tuple[str, str, str]]:
@@ -376,32 +344,24 @@ def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator
 def _folded_calls(calls: Sequence[_Call]) -> Iterator[str]:
     """Yield the lines of all calls, repeated rows once."""
     for at, length, times in repeated_rows([call.like for call in calls], _LONGEST_ROW):
-        for call in calls[at : at + length]:
-            yield from _shown(call)
+        for each in calls[at : at + length]:
+            call = each.call
+            where = _LIBRARY if call.kind == _LIBRARY else f"{call.kind}, line {call.line}"
+            source = "; copies what these take or give, and computes nothing" if each.copies else \
+                "" if call.inferred else ", said by torch"
+            yield f"{call.call_line:>6}  {call.name}  ({where}{source})"
+            for where, module, done in each.lines:
+                yield f"          {where}{f' in {module}' if module else ''}  {done}"
         if times > 1:
             first, last = calls[at + length].call.call_line, calls[at + length * times - 1].call.call_line
             what = "the call above" if length == 1 else f"the {length} calls above"
-            layers = _layers([[module for call in calls[at + number * length : at + (number + 1) * length]
-                               for _, module, _ in call.lines] for number in range(times)])
+            # The modules at one place of all rows; of numbers in their paths the outermost that differs is the layer's.
+            columns = zip(*([module for each in calls[begin : begin + length] for _, module, _ in each.lines]
+                            for begin in range(at, at + length * times, length)))
+            modules = next((column for column in columns if len({layer_numbers(path) for path in column}) > 1), None)
+            layers = ""
+            if modules is not None:
+                outermost = next(index for index, numbers in enumerate(zip(*map(layer_numbers, modules)))
+                                 if len(set(numbers)) > 1)
+                layers = f", for {layer_ranges([up_to_layer(module, outermost) for module in modules[1:]])}"
             yield f"{first:>6}  ... {what}, {count(times - 1, 'more time')}{layers}, to line {last}"
-
-
-def _layers(rows: Sequence[Sequence[str]]) -> str:
-    """Return ``", for layers.1-31"`` of modules in rows that repeat; ``""`` where all have the same module."""
-    for modules in zip(*rows):
-        paths = {layer_numbers(module) for module in modules}
-        if len(paths) > 1:
-            # The outermost number that differs is the layer's.
-            at = next(index for index, each in enumerate(zip(*paths)) if len(set(each)) > 1)
-            layers = [up_to_layer(module, at) for module in modules[1:]]
-            return f", for {layer_ranges(layers)}"
-    return ""
-
-
-def _shown(call: _Call) -> Iterator[str]:
-    where = _LIBRARY if call.call.kind == _LIBRARY else f"{call.call.kind}, line {call.call.line}"
-    source = "; copies what these take or give, and computes nothing" if call.copies else \
-        "" if call.call.inferred else ", said by torch"
-    yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{source})"
-    for where, module, done in call.lines:
-        yield f"          {where}{f' in {module}' if module else ''}  {done}"

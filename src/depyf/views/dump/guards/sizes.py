@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -87,35 +87,33 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
     tensors = {one.subject: one for one in conditions if isinstance(one, Tensor)}
     expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values()
                    for k, size in enumerate(one.size) if size is None]
-    same = _equal_sizes(conditions, expressions)
+    same: dict[str, str] = {}  # sizes that are equal to another expression
+    for one in conditions:
+        # (A size that is compared with an expression of itself is open, and the comparison is a condition on it.)
+        if (isinstance(one, Comparison) and one.sign == "==" and one.left in expressions and one.left not in same
+                and one.left not in (sizes := sizes_in(parsed_expression(one.right))) and sizes):
+            same[one.left] = one.right
+            result.implied.add(one.text)
     symbols = symbol_names(compilation)
     for expression, name in _names(frame, [each for each in expressions if each not in same], tensors):
         result.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
         result.names[expression] = name
-    for expression, (of, text) in same.items():
+    for expression, of in same.items():
         result.names[expression] = substituted(of, result.names).replace(" ", "")
-        result.implied.add(text)
-    _bound(result, conditions)
-    equal = {expression: of for expression, (of, _) in same.items()}
-    _narrow(result, conditions, equal)
-    _find_layouts(result, conditions, tensors, equal)
-    return result
-
-
-def _equal_sizes(conditions: Iterable[Condition], expressions: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return the sizes that are equal to another expression: that, and the condition that says so."""
-    result: dict[str, tuple[str, str]] = {}
     for one in conditions:
-        # (A size that is compared with an expression of itself is open, and the comparison is a condition on it.)
-        if (isinstance(one, Comparison) and one.sign == "==" and one.left in expressions
-                and one.left not in (sizes := sizes_in(parsed_expression(one.right))) and sizes):
-            result.setdefault(one.left, (one.right, one.text))
+        if isinstance(one, Range) and one.left in result.open:
+            size = result.open[one.left]
+            low, high = (new if new is not None else old for new, old in (
+                (one.low, size.range.low), (one.high, size.range.high)))
+            result.open[one.left] = replace(size, range=Interval(low, high))
+            result.implied.add(one.text)
+    _narrow(result, conditions, same)
+    _find_layouts(result, conditions, tensors, same)
     return result
 
 
-def _names(frame: Frame, expressions: Iterable[str], tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
+def _names(frame: Frame, expressions: Sequence[str], tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
     """Yield a name for each open size: that in the function's source, else a default."""
-    expressions = list(expressions)
     if not expressions:
         return
     tree = parsed_file(textwrap.dedent(frame.original.text)) or ast.Module([], [])
@@ -133,16 +131,6 @@ def _names(frame: Frame, expressions: Iterable[str], tensors: Mapping[str, Tenso
         name = free_name(name, taken, first=2)
         taken.add(name)
         yield expression, name
-
-
-def _bound(sizes: Sizes, conditions: Iterable[Condition]) -> None:
-    for one in conditions:
-        if isinstance(one, Range) and one.left in sizes.open:
-            size = sizes.open[one.left]
-            low, high = (new if new is not None else old for new, old in (
-                (one.low, size.range.low), (one.high, size.range.high)))
-            sizes.open[one.left] = replace(size, range=Interval(low, high))
-            sizes.implied.add(one.text)
 
 
 def _narrow(sizes: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
@@ -179,33 +167,18 @@ def _find_layouts(
     sizes: Sizes, conditions: Iterable[Condition], tensors: Mapping[str, Tensor], same: Mapping[str, str]
 ) -> None:
     """Find tensors with open strides that follow from sizes: ``x.stride()[0] == x.shape[1]`` of a contiguous ``x``."""
-    strides = {one.left: one for one in conditions if isinstance(one, Comparison) and one.sign == "=="}
+    equal = {one.left: one for one in conditions if isinstance(one, Comparison) and one.sign == "=="}
     for subject, tensor in tensors.items():
-        if None not in tensor.stride:
-            continue
-        for layout, order in orders_of_dimensions(len(tensor.size)):
-            implied = _implied_by_layout(tensor, order, strides, same)
-            if implied is not None:
+        said = [equal.get(f"{subject}.stride()[{k}]") for k in range(len(tensor.stride))]
+        strides = [str(known) if known is not None else one.right if one is not None else ""
+                   for known, one in zip(tensor.stride, said)]
+        shape = [str(size) if size is not None else f"{subject}.shape[{k}]" for k, size in enumerate(tensor.size)]
+        for layout, order in orders_of_dimensions(len(tensor.size)) if None in tensor.stride else ():
+            if all(polynomial(strides[k], same) == polynomial("*".join(["1", *(shape[i] for i in order[:at])]), same)
+                   for at, k in enumerate(order)):
                 sizes.layouts[subject] = layout
-                sizes.implied |= implied
+                sizes.implied |= {one.text for one, known in zip(said, tensor.stride) if one and known is None}
                 break
-
-
-def _implied_by_layout(
-    tensor: Tensor, order: Iterable[int], strides: Mapping[str, Comparison], same: Mapping[str, str]
-) -> set[str] | None:
-    """Return the conditions by which strides follow an order of dimensions, the innermost first; else ``None``."""
-    wanted, implied = "1", set()
-    for k in order:
-        known, said = tensor.stride[k], strides.get(f"{tensor.subject}.stride()[{k}]")
-        stride = str(known) if known is not None else said.right if said is not None else ""
-        if polynomial(stride, same) != polynomial(wanted, same):
-            return None
-        if known is None and said is not None:
-            implied.add(said.text)
-        size = tensor.size[k]
-        wanted += f"*{size}" if size is not None else f"*{tensor.subject}.shape[{k}]"
-    return implied
 
 
 def symbol_names(compilation: Compilation | None) -> dict[str, str]:
@@ -216,18 +189,15 @@ def symbol_names(compilation: Compilation | None) -> dict[str, str]:
 
 
 def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -> Interval:
-    """Return the range that the guards of a version leave for an expression."""
-    expression = in_shape_words(expression)
-    size = sizes.open.get(expression) or next(
-        (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)
-    return size.range if size is not None else _range_of(expression, conditions)
-
-
-def _range_of(expression: str, conditions: Iterable[Condition]) -> Interval:
-    """Return the range that conditions on an expression, or on a multiple of it, leave.
+    """Return the range that the guards of a version leave for an expression, by conditions on it or a multiple of it.
 
     ``2 <= n``, ``16*n >= 2`` and ``n != 1`` leave 2 and more.
     """
+    expression = in_shape_words(expression)
+    size = sizes.open.get(expression) or next(
+        (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)
+    if size is not None:
+        return size.range
     left, excluded = Interval(), set()
     for one in conditions:
         match one:
@@ -291,8 +261,13 @@ def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condit
 
     ``(x.shape[2] // 4)*(x.shape[3] // 4) == 36`` leaves few values of two sizes.
     """
+    equated: list[tuple[set[str], Condition]] = []
+    for one in conditions:
+        if isinstance(one, Comparison) and one.sign == "==" and ".shape[" in one.left:
+            left, right = parsed_expression(one.left), parsed_expression(one.right)
+            if left is not None and all(isinstance(each, _DISTINCT) for each in ast.walk(left)) and is_number(right):
+                equated.append((sizes_in(left) & {*sizes.names}, one))
     found: dict[str, Condition] = {}
-    equated = [(names, one) for one in conditions if (names := _equated(one, sizes))]
     for names, one in sorted(equated, key=lambda each: len(each[0])):
         for size in names:
             found.setdefault(size, one)
@@ -301,15 +276,9 @@ def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condit
     return {**{size: named[name] for size, name in sizes.names.items() if name in named}, **found}
 
 
-def _equated(one: Condition, sizes: Sizes) -> set[str]:
-    """Return the open sizes in an expression that a condition equates with a number; none for another condition."""
-    if not isinstance(one, Comparison) or one.sign != "==" or ".shape[" not in one.left:
-        return set()
-    left, right = parsed_expression(one.left), parsed_expression(one.right)
-    is_number = right is not None and not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(right))
-    if left is None or not is_number or not all(isinstance(each, _DISTINCT) for each in ast.walk(left)):
-        return set()
-    return {size for size in sizes_in(left) if size in sizes.names}
+def is_number(node: ast.expr | None) -> bool:
+    """Return whether an expression is of numbers alone."""
+    return node is not None and not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(node))
 
 
 # --- the symbols in a graph -----------------------------------------------------------------------------------
@@ -323,24 +292,23 @@ def symbol_table(
     """
     if compilation is None:
         return []
-    used = dict.fromkeys(symbols_in("\n".join(line.partition("#")[0] for line in text.splitlines())))
-    meanings = _meanings(compilation, sizes, given)
-    return [f"# {symbol}: {meanings[symbol]}" for symbol in used if symbol in meanings]
-
-
-def _meanings(compilation: Compilation, sizes: Sizes, given: Mapping[str, str]) -> dict[str, str]:
-    ranges = _ranges(compilation.symbols)
-    result: dict[str, str] = {}
+    ranges: dict[str, Interval] = {}  # that conditions leave
     for decision in compilation.symbols:
+        if decision.kind == "guarded" and (bound := bound_of_symbol(decision.symbol)) is not None:
+            symbol, sign, value = bound
+            ranges[symbol] = ranges.get(symbol, Interval()).narrowed(sign, value)
+    meanings: dict[str, str] = {}
+    for decision in compilation.symbols:
+        symbol, left = decision.symbol, None
         if decision.kind == "created" and decision.source:
-            expression = in_shape_words(user_expression(decision.source))
-            size = sizes.open.get(expression)
-            result[decision.symbol] = f"{expression}, {size.range.in_words()}" if size is not None else expression
+            meanings[symbol] = in_shape_words(user_expression(decision.source))
+            left = sizes.open[meanings[symbol]].range if meanings[symbol] in sizes.open else None
         elif decision.kind == "unbacked":
-            left = ranges.get(decision.symbol)
-            origin = given[decision.symbol] or "given to the graph" if decision.symbol in given else _origin(decision)
-            result[decision.symbol] = origin + (f", {left.in_words()}" if left is not None else "")
-    return result
+            meanings[symbol] = given[symbol] or "given to the graph" if symbol in given else _origin(decision)
+            left = ranges.get(symbol)
+        meanings[symbol] = meanings.get(symbol, "") + (f", {left.in_words()}" if left is not None else "")
+    used = dict.fromkeys(symbols_in("\n".join(line.partition("#")[0] for line in text.splitlines())))
+    return [f"# {symbol}: {meanings[symbol]}" for symbol in used if meanings.get(symbol)]
 
 
 def _origin(decision: SymbolDecision) -> str:
@@ -351,14 +319,3 @@ def _origin(decision: SymbolDecision) -> str:
     names, _, value = where.text.partition(" = ")
     computed = value if value and names.replace(",", "").replace(" ", "").isidentifier() else where.text
     return f"what {computed} gives (line {where.line}), known only when the graph runs"
-
-
-def _ranges(decisions: Iterable[SymbolDecision]) -> dict[str, Interval]:
-    """Return the ranges that conditions leave for unbacked symbols."""
-    result: dict[str, Interval] = {}
-    for decision in decisions:
-        bound = bound_of_symbol(decision.symbol) if decision.kind == "guarded" else None
-        if bound is not None:
-            symbol, sign, value = bound
-            result[symbol] = result.get(symbol, Interval()).narrowed(sign, value)
-    return result
