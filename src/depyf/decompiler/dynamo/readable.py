@@ -17,15 +17,13 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op, Program
 from ...bytecode.packed import IMPORTED
 from ..nodes import Transformer, free_name, nodes_of
-from .alike import Substitution
+from .alike import Substitution, expression
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW
 from .live_paths import LivePaths, root_name
-from .written_out import SET_ENTRY, has_size_calls, written_out
+from .written_out import written_out
 
-#: A constant that is a slice of numbers.
-_SLICE = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)")
 #: A constant that is a class, or a method of one, and the module that it is imported from.
 _IMPORTED = re.compile(rf"(?P<name>[^\W\d]\w*)(?P<method>\.[^\W\d]\w*)?{IMPORTED}(?P<module>[\w.]+)")
 
@@ -51,25 +49,25 @@ class Readable:
         constants: ``{name of a constant of Dynamo's code: what it is}``.
         folds: write what repeats once.
         new: the word for :data:`.global_names.NEW`.
+
+    Attributes:
+        names: what the names mean that the text imports, or reads as globals.
+        constants: constants of Dynamo's code that have words in the text: the names of the constants, by the words.
+        folded: which forms in the text are abbreviations.
+        names_classes: whether classes among the constants go by the names that they had when torch compiled.
     """
 
     def __init__(
         self, tree: ast.Module, facts: Facts, program: Program, rename: Mapping[str, str],
         constants: Mapping[str, str], folds: bool = True, new: str = NEW,
     ) -> None:
-        self.new = new
-        self.tree = tree
-        self.facts = facts
+        self.tree, self.facts, self.program, self.folds, self.new = tree, facts, program, folds, new
         self.names: dict[str, ast.expr] = {}
         self.constants: dict[str, str] = {}
-        self.folds = folds
-        #: Whether classes among the constants go by the names that they had when torch compiled.
+        self.folded = Folded()
         self.names_classes = False
-        self._meanings = constants
-        #: Whether Dynamo's code has the function that makes entries in an object's dictionary.
-        self._sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in program.ops)
-        self._sizes = has_size_calls(program.code, program.ops)
-        self._real = {shown: name for name, shown in rename.items()}
+        self.meanings = constants
+        self.real = {shown: name for name, shown in rename.items()}
         function = tree.body[0]
         assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
         self.function = function
@@ -77,41 +75,32 @@ class Readable:
         bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         parameters = (*program.code.arguments, *program.code.freevars)
         stores = {op.arg for op in program.ops if op.kind is o.STORE_ATTR}
-        self._taken = {node.id for node in names} | set(parameters)
-        self.paths = LivePaths(facts, parameters, self._real, bound, stores)
+        self.taken = {node.id for node in names} | set(parameters)
+        self.paths = LivePaths(facts, parameters, self.real, bound, stores)
         self._imports: list[ast.stmt] = []
-        self._folded = Folded()
 
     # --- the passes, in the order in which they run --------------------------------------------------
     def name_constants(self) -> None:
-        """Write constants in the words that a program has for them: dtypes, devices, sizes, slices, tuples of them."""
-        self._name_slices()
-        known = {name: words for name, meaning in self._meanings.items() if (words := in_words(meaning)) is not None}
+        """Write constants in the words that a program has for them: slices, dtypes, devices, sizes, tuples of them."""
+        known = {name: words for name, meaning in self.meanings.items() if (words := in_words(meaning)) is not None}
         # (Tuples last: one that the program builds of such constants is no constant.)
-        for of_tuples in (False, True) if known else ():
-            said = {name: each for name, each in known.items() if isinstance(each, ast.Tuple) is of_tuples}
-            written = {ast.unparse(node) for node in nodes_of(self.tree) if isinstance(node, ast.Tuple)
-                       or isinstance(node, (ast.Attribute, ast.Call)) and root_name(node) == "torch"} if said else ()
+        for kinds in ((ast.Slice,), (ast.Attribute, ast.Call), (ast.Tuple,)):
+            said = {name: words for name, words in known.items() if isinstance(words, kinds)}
+            if not said:
+                continue
+            nodes = list(nodes_of(self.tree))
             # (What the program says itself would not be known from the constant.)
-            said = {name: each for name, each in said.items() if ast.unparse(each) not in written}
+            written = {ast.unparse(node) for node in nodes if isinstance(node, kinds) and (
+                not isinstance(node, (ast.Attribute, ast.Call)) or root_name(node) == "torch")}
+            if ast.Slice in kinds:  # (as such where the program does nothing but subscript with them: ``x[:, mask]``)
+                uses = collections.Counter(node.id for node in nodes if isinstance(node, ast.Name))
+                uses.subtract(place.id for node in nodes if isinstance(node, ast.Subscript) for place in (
+                    node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])
+                    if isinstance(place, ast.Name))
+                said = {name: words for name, words in said.items() if not uses[name]}
+            said = {name: words for name, words in said.items() if ast.unparse(words) not in written}
             Substitution(said).visit(self.tree)
-            self.constants |= {ast.unparse(each): name for name, each in said.items()}
-
-    def _name_slices(self) -> None:
-        """Write slices as such, where the program does nothing but subscript with them: ``x[:, mask]``."""
-        known = {name: literal for name, meaning in self._meanings.items() if (literal := _slice(meaning)) is not None}
-        if not known:
-            return
-        nodes = list(nodes_of(self.tree))
-        written = {ast.unparse(node) for node in nodes if isinstance(node, ast.Slice)}
-        uses = collections.Counter(node.id for node in nodes if isinstance(node, ast.Name))
-        places = [place for node in nodes if isinstance(node, ast.Subscript) for place in _indices(node)]
-        subscripting = collections.Counter(place.id for place in places if isinstance(place, ast.Name))
-        chosen = {name: literal for name, literal in known.items() if uses[name] == subscripting[name]
-                  and ast.unparse(literal) not in written}  # (else it would not be known what is the constant)
-        if chosen:
-            Substitution(chosen).visit(self.tree)
-            self.constants |= {ast.unparse(literal): name for name, literal in chosen.items()}
+            self.constants |= {ast.unparse(words): name for name, words in said.items()}
 
     def import_globals(self) -> None:
         """Write Dynamo's names for modules as names that are imported."""
@@ -133,46 +122,23 @@ class Readable:
     def fold_repeats(self) -> None:
         """Write what repeats from layer to layer once."""
         if self.folds:
-            self._folded = fold(self.tree, self.paths, self._taken | set(self.names))
+            self.folded = fold(self.tree, self.paths, self.taken | set(self.names))
 
     def write_imports(self) -> None:
         """Put the import statements at the beginning."""
         self.function.body[:0] = self._imports
 
-    # --- names, and the way back ---------------------------------------------------------------------
-    def fresh(self, name: str) -> str:
-        """Return a free name for a variable of the text, ``name`` if it is free."""
-        return free_name(name, self._taken | set(self.names))
-
     def written_out(self, tree: ast.Module) -> ast.Module:
-        """Write the forms of a text out, in place.
-
-        Returns:
-            The program that it means, with the places of the text.
-        """
+        """Write the forms of a text out, in place; return the program that it means, with the places of the text."""
         self.paths.meanwhile.clear()
-        return written_out(
-            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded, self.new)
-
-
-def _slice(meaning: str) -> ast.Slice | None:
-    """Return ``1:`` for ``slice(1, None, None)``; ``None`` for what is no slice of numbers."""
-    match = _SLICE.fullmatch(meaning)
-    if match is None:
-        return None
-    return ast.Slice(*[None if part == "None" else ast.parse(part, mode="eval").body for part in match.groups()])
-
-
-def _indices(node: ast.Subscript) -> list[ast.expr]:
-    """Return what something is subscripted with: one expression, or those of a tuple."""
-    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return written_out(tree, self)
 
 
 class _Imports(Transformer):
     """A rewriting of Dynamo's names for modules as names that are imported."""
 
     def __init__(self, readable: Readable) -> None:
-        self._readable = readable
+        self.readable, self.facts, self.paths = readable, readable.facts, readable.paths
         #: (module, name in it, how the program reads it) -> name in the text; of a whole module the name is empty.
         self._known: dict[tuple[str, str, str], str] = {}
         self._written = {ast.unparse(node) for node in nodes_of(readable.tree) if isinstance(node, ast.Attribute)}
@@ -182,47 +148,39 @@ class _Imports(Transformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        imported = self._imported(node.value)
-        if imported is None or imported[1] or not isinstance(node.ctx, ast.Load):
-            self.generic_visit(node)
-            return node
-        assert isinstance(node.value, ast.Name)
-        path = (("global", self._readable._real.get(node.value.id, node.value.id)), ("attr", node.attr))
-        if self._readable.facts.reading(path) != ALWAYS:
-            self.generic_visit(node)
-            return node
+        imported, path = self._imported(node.value), self.paths.of(node)
+        if imported is None or imported[1] or path is None or not isinstance(node.ctx, ast.Load) \
+                or self.facts.reading(path) != ALWAYS:
+            return self.generic_visit(node)
         # (A module that another one has imported is imported from where it is: `torch`, not `activation.torch`.)
-        home = self._readable.facts.imported(path)
+        home = self.facts.imported(path)
         if home is not None and not home[1]:
-            return ast.Name(self._name(*home, node, node.attr), ast.Load())
-        return ast.Name(self._name(imported[0], node.attr, node), ast.Load())
+            return self._name(*home, node, node.attr)
+        return self._name(imported[0], node.attr, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        if isinstance(node.value, ast.Name) and node.value.id.startswith(BUILTINS_PREFIX) \
-                and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-            name = node.slice.value
-            path = (("global", self._readable._real.get(node.value.id, node.value.id)), ("item", name))
-            if self._readable.facts.reading(path) == ALWAYS and hasattr(builtins, name) \
-                    and name not in self._readable._taken:
-                self._readable.names[name] = node
-                return ast.Name(name, ast.Load())
-        self.generic_visit(node)
-        return node
+        match node:
+            case ast.Subscript(ast.Name(owner), ast.Constant(str(name))) if owner.startswith(BUILTINS_PREFIX) \
+                    and hasattr(builtins, name) and name not in self.readable.taken:
+                path = self.paths.of(node)
+                if path is not None and self.facts.reading(path) == ALWAYS:
+                    self.readable.names[name] = node
+                    return ast.Name(name, ast.Load())
+        return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         said = self._class_or_method(node)
-        if said is not None:
-            return said
-        imported = self._imported(node)
-        return node if imported is None else ast.Name(self._name(*imported, node), ast.Load())
+        if said is None and (imported := self._imported(node)) is not None:
+            said = self._name(*imported, node)
+        return said or node
 
     def _class_or_method(self, node: ast.Name) -> ast.expr | None:
         """Return the expression for a constant that is a class or a method of one; ``None`` for any other name.
 
         Its name is that of torch's, a global of the function, or imported.
         """
-        readable = self._readable
-        match = _IMPORTED.fullmatch(readable._meanings.get(node.id, ""))
+        readable = self.readable
+        match = _IMPORTED.fullmatch(readable.meanings.get(node.id, ""))
         if match is None or not isinstance(node.ctx, ast.Load):
             return None
         name, module, method = match["name"], match["module"], match["method"] or ""
@@ -231,71 +189,74 @@ class _Imports(Transformer):
             return None
         if module.partition(".")[0] != "torch" or text in self._written:
             # (What the program says itself would not be known from the constant.)
-            is_free = f"{name}{method}" not in self._written and (method or name not in readable._taken)
+            is_free = f"{name}{method}" not in self._written and (method or name not in readable.taken)
             if not is_free or not self._is_global(module, name):
-                name = self._name(module, name, node)
+                name = self._name(module, name, node).id
             elif not method:
                 readable.names[name] = node
             readable.names_classes = True
             text = f"{name}{method}"
         readable.constants[text] = node.id
-        return ast.parse(text, mode="eval").body
+        return expression(text)
 
     def _is_global(self, module: str, name: str) -> bool:
         """Return whether a global of the function is what an import gives."""
-        readable, path = self._readable, (("global", name),)
-        return (readable.paths.of(ast.Name(name, ast.Load())) == path and readable.facts.reading(path) == ALWAYS
-                and readable.facts.imported(path) == (module, name))
+        path = (("global", name),)
+        return (self.paths.of(ast.Name(name, ast.Load())) == path and self.facts.reading(path) == ALWAYS
+                and self.facts.imported(path) == (module, name))
 
     def _imported(self, node: ast.expr) -> tuple[str, str] | None:
         """Return ``(module, name in it)`` of what a global of Dynamo's refers to: a module, a class or a function."""
         if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) \
                 or not node.id.startswith(IMPORT_PREFIXES):
             return None
-        path = (("global", self._readable._real.get(node.id, node.id)),)
-        return self._readable.facts.imported(path) if self._readable.facts.reading(path) == ALWAYS else None
+        path = self.paths.of(node)
+        return self.facts.imported(path) if path is not None and self.facts.reading(path) == ALWAYS else None
 
-    def _name(self, module: str, name: str, node: ast.expr, wanted: str = "") -> str:
+    def _name(self, module: str, name: str, node: ast.expr, wanted: str = "") -> ast.Name:
         """Return the name in the text of what is imported, ``wanted`` where that is free."""
-        key = module, name, ast.unparse(node)
+        key, names, taken = (module, name, ast.unparse(node)), self.readable.names, self.readable.taken
         known = self._known.get(key)
-        if known is None and module == "builtins" and name not in self._readable._taken \
-                and self._is_global(module, name):
-            self._readable.names[name] = node
-            return name
         if known is None:
-            known = self._known[key] = self._readable.fresh(wanted or name or module.rpartition(".")[2])
-            self._readable.names[known] = node
-        return known
+            if module == "builtins" and name not in taken and self._is_global(module, name):
+                names[name] = node
+                return ast.Name(name, ast.Load())
+            known = self._known[key] = free_name(wanted or name or module.rpartition(".")[2], taken | names.keys())
+            names[known] = node
+        return ast.Name(known, ast.Load())
 
     def statements(self) -> list[ast.stmt]:
         """Return the import statements, one for each module."""
         modules: dict[str, list[ast.alias]] = {}
         for (module, name, _), known in sorted(self._known.items()):
-            if not name:
-                package, _, name = module.rpartition(".")
-                if not package:
-                    modules.setdefault("", []).append(ast.alias(module, known if known != module else None))
-                    continue
-                module = package
-            modules.setdefault(module, []).append(ast.alias(name, known if known != name else None))
-        result: list[ast.stmt] = []
-        for module, aliases in modules.items():
-            result.append(ast.ImportFrom(module, aliases, 0) if module else ast.Import(aliases))
-        return result
+            package = module if name else module.rpartition(".")[0]
+            name = name or module.removeprefix(f"{package}.")
+            modules.setdefault(package, []).append(ast.alias(name, known if known != name else None))
+        return [ast.ImportFrom(module, aliases, 0) if module else ast.Import(aliases)
+                for module, aliases in modules.items()]
 
 
 # --- Constants of torch's whose text is their meaning, as a program writes them ----------------------
 # device(type='cuda', index=1)           ->  torch.device('cuda', 1)
 # (device(type='cpu'), torch.float32)    ->  (torch.device('cpu'), torch.float32)
 # torch.Size([2, 3])                     ->  torch.Size([2, 3])
+# slice(1, None, None)                   ->  1:
 def in_words(meaning: str) -> ast.expr | None:
     """Return the expression for a constant; ``None`` where its meaning is none."""
     try:
         node = ast.parse(meaning, mode="eval").body
     except (SyntaxError, ValueError, RecursionError):
         return None
-    return None if isinstance(node, ast.Constant) else _said(node)
+    match node:
+        case ast.Call(ast.Name("slice"), [_, _, _] as bounds, []) if all(
+                isinstance(each, ast.Constant) and type(each.value) in (int, type(None))
+                or isinstance(each, ast.UnaryOp) and isinstance(each.operand, ast.Constant)
+                and type(each.operand.value) is int for each in bounds):
+            return ast.Slice(*[None if isinstance(each, ast.Constant) and each.value is None else each
+                               for each in bounds])
+        case ast.Constant():
+            return None
+    return _said(node)
 
 
 def _said(node: ast.expr) -> ast.expr | None:

@@ -22,8 +22,8 @@ Each node keeps its place in the text, so that a debugger shows the line that ru
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from ...bytecode import operations as o
 from ...bytecode.code import Code
@@ -32,10 +32,12 @@ from ..errors import SIMPLIFY, CannotDecompile
 from ..nodes import KINDS, Transformer, copied, nodes_of
 from ..result import inside
 from . import global_names
-from .facts import Path, is_member
-from .folding import Folded
+from .facts import is_member
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
-from .live_paths import LivePaths, attribute_asked, root_name
+from .live_paths import attribute_asked, root_name
+
+if TYPE_CHECKING:
+    from .readable import Readable
 
 #: Dynamo's function that makes an entry in an object's dictionary.
 SET_ENTRY = "object_setattr_ignore_descriptor"
@@ -55,53 +57,33 @@ class CannotWriteOut(CannotDecompile):
         super().__init__(SIMPLIFY, message)
 
 
-def written_out(
-    tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-    sizes: bool, folded: Folded, new: str = global_names.NEW,
-) -> ast.Module:
-    """Return the tree of a text with its forms expanded.
-
-    Args:
-        tree: of the text, with its places; it is changed.
-        paths: of live objects, for the parameters of the function.
-        names: what the names mean that the text imports, or reads as globals.
-        constants: expressions for constants of Dynamo's code, by their text: the names that the constants
-            have among globals.
-        sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
-        sizes: whether calls of ``size`` mean Dynamo's function.
-        folded: abbreviations to expand.
-        new: the word for :data:`.global_names.NEW`.
+def written_out(tree: ast.Module, forms: Readable) -> ast.Module:
+    """Return the tree of a text, with its places, with its forms expanded, in place.
 
     Raises:
         CannotWriteOut: there is a form that is not known.
     """
-    writer = _Writer(paths, names, constants, sets_entries, sizes, folded, new)
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-    writer.function(function)
+    writer = _Writer(forms)
+    function.body = [inner for statement in function.body for inner in writer.statement(statement)]
     return tree
 
 
 class _Writer(Transformer):
-    def __init__(
-        self, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-        sizes: bool, folded: Folded, new: str,
-    ) -> None:
-        self.word_for_new = new
-        self.sizes, self.folded = sizes, folded
-        self.paths = paths
-        self.names = names
-        self.constants = constants
-        self.constant_roots = {text.partition(".")[0] for text in constants}
-        self.sets_entries = sets_entries
+    def __init__(self, forms: Readable) -> None:
+        self.word_for_new, self.folded = forms.new, forms.folded
+        self.paths, self.names, self.constants = forms.paths, forms.names, forms.constants
+        self.constant_roots = {text.partition(".")[0] for text in forms.constants}
+        ops = forms.program.ops
+        self.sizes = has_size_calls(forms.program.code, ops)
+        #: Whether Dynamo's code has the function that makes entries in an object's dictionary.
+        self.sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in ops)
         self.fresh_names = 0
         self.bound_by_imports: set[str] = set()
         #: Elements that replace a variable of a comprehension; whether that variable has been bound.
         self.variables: dict[str, ast.expr] = {}
         self.certain = True
-
-    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        node.body = [inner for statement in node.body for inner in self.statement(statement)]
 
     # --- statements ---------------------------------------------------------------------------------
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
@@ -164,11 +146,6 @@ class _Writer(Transformer):
             for name in names:
                 self.paths.meanwhile.pop(name, None)
         return reads + turned
-
-    def setter(self) -> ast.expr:
-        if self.sets_entries:
-            return ast.Attribute(ast.Name(UTILITIES, ast.Load()), SET_ENTRY, ast.Load())
-        return ast.Attribute(ast.Name("object", ast.Load()), "__setattr__", ast.Load())
 
     # --- constants and names ------------------------------------------------------------------------
     def visit(self, node: ast.AST) -> ast.AST:
@@ -252,22 +229,15 @@ class _Writer(Transformer):
     def items(self, items: list[ast.expr]) -> list[ast.expr]:
         result: list[ast.expr] = []
         for item in items:
-            if isinstance(item, ast.Starred):
-                written = self.starred(item)
-                if written is not None:
-                    result += written
-                    continue
-            result.append(self.expression(item))
+            value = item.value if isinstance(item, ast.Starred) else None
+            elements: list[ast.expr] | None = None
+            if isinstance(value, ast.GeneratorExp) and self.is_fold(value):
+                elements = self.repeated(value)
+            elif value is not None and (self.folded.lists or isinstance(value, ast.Subscript) and root_name(
+                    value.value).startswith(GRAPH_RESULT)) and (column := self.column(value)) is not None:
+                elements = list(map(self.expression, column))
+            result += [self.expression(item)] if elements is None else elements
         return result
-
-    def starred(self, item: ast.Starred) -> list[ast.expr] | None:
-        value = item.value
-        if isinstance(value, ast.GeneratorExp) and self.is_fold(value):
-            return self.repeated(value)
-        of_graph = isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) \
-            and value.value.id.startswith(GRAPH_RESULT)
-        elements = self.column(value) if self.folded.lists or of_graph else None
-        return None if elements is None else list(map(self.expression, elements))
 
     def is_fold(self, node: ast.GeneratorExp | ast.ListComp) -> bool:
         return self.elements(node.generators[0]) is not None
@@ -336,46 +306,39 @@ class _Writer(Transformer):
         cls = node.args[0]
         path = self.paths.of(self.names.get(cls.id, cls) if isinstance(cls, ast.Name) else cls)
         name = self.fresh()
-
-        def new_object() -> ast.expr:
-            return ast.Name(name, ast.Load())
-
         called = self.expression(copied(cls))
         make = ast.Call(ast.Attribute(called, "__new__", ast.Load()), [self.expression(copied(cls))], [])
         steps: list[ast.expr] = [ast.NamedExpr(ast.Name(name, ast.Store()), make)]
+
+        def step(place: ast.expr, function: ast.expr, *arguments: ast.expr) -> None:
+            steps.append(_placed(ast.Call(copied(function), [ast.Name(name, ast.Load()), *arguments], []), place))
+
+        owner, method = (UTILITIES, SET_ENTRY) if self.sets_entries else ("object", "__setattr__")
+        setter = ast.Attribute(ast.Name(owner, ast.Load()), method, ast.Load())
         for keyword in node.keywords:
             if keyword.arg is None:
                 raise CannotWriteOut("an object with attributes that are not named")
-            value = self.expression(keyword.value)
-            step = _placed(ast.Call(self.setter(), [new_object(), ast.Constant(keyword.arg), value], []), keyword.value)
-            steps.append(step)
-        steps += self.contents(node, path, name)
-        result = ast.Subscript(ast.Tuple([*steps, new_object()], ast.Load()), ast.Constant(len(steps)), ast.Load())
+            step(keyword.value, setter, ast.Constant(keyword.arg), self.expression(keyword.value))
+        if len(node.args) > 1:
+            inside = node.args[1]
+            places = {kind: index for index in reversed(range(20)) if path is not None
+                      and (kind := self.paths.facts.ancestor(path, index))}
+            kind = next((kind for kind in ("OrderedDict", "dict", "list") if kind in places), "")
+            if not kind:
+                raise CannotWriteOut("an object with contents of a class that holds none")
+            base = ast.Subscript(
+                ast.Attribute(ast.Call(ast.Name("type", ast.Load()), [ast.Name(name, ast.Load())], []), "__mro__",
+                              ast.Load()), ast.Constant(places[kind]), ast.Load())
+            if kind == "list" or not isinstance(inside, ast.Dict):
+                step(inside, ast.Attribute(base, "extend", ast.Load()), self.expression(inside))
+            else:
+                for key, value in zip(inside.keys, inside.values):
+                    if key is None:
+                        raise CannotWriteOut("an object with contents that are not listed")
+                    step(value, ast.Attribute(base, "__setitem__", ast.Load()), key, self.expression(value))
+        result = ast.Subscript(ast.Tuple([*steps, ast.Name(name, ast.Load())], ast.Load()), ast.Constant(len(steps)),
+                               ast.Load())
         return _placed(result, node)
-
-    def contents(self, node: ast.Call, path: Path | None, name: str) -> list[ast.expr]:
-        if len(node.args) < 2:
-            return []
-        inside = node.args[1]
-        place = {kind: index for index in reversed(range(20)) if path is not None
-                 and (kind := self.paths.facts.ancestor(path, index))}
-        for kind in ("OrderedDict", "dict", "list"):
-            if kind in place:
-                cls = ast.Subscript(
-                    ast.Attribute(ast.Call(ast.Name("type", ast.Load()), [ast.Name(name, ast.Load())], []), "__mro__",
-                                  ast.Load()), ast.Constant(place[kind]), ast.Load())
-                break
-        else:
-            raise CannotWriteOut("an object with contents of a class that holds none")
-        if isinstance(inside, ast.Dict) and kind != "list":
-            keys = [key for key in inside.keys if key is not None]
-            if len(keys) < len(inside.keys):
-                raise CannotWriteOut("an object with contents that are not listed")
-            return [_placed(ast.Call(ast.Attribute(copied(cls), "__setitem__", ast.Load()), [
-                ast.Name(name, ast.Load()), key, self.expression(value)], []), value)
-                for key, value in zip(keys, inside.values)]
-        return [_placed(ast.Call(ast.Attribute(cls, "extend", ast.Load()), [
-            ast.Name(name, ast.Load()), self.expression(inside)], []), inside)]
 
 
 def _is_constant(node: ast.expr) -> bool:
