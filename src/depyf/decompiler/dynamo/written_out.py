@@ -108,7 +108,7 @@ class _Writer(Transformer):
         bound = [alias.asname or alias.name for alias in node.names]
         if not all(name in self.names for name in bound):
             return None
-        bound = [name for name in bound if not _is_constant(self.names[name])]
+        bound = [name for name in bound if not root_name(self.names[name]).startswith(CONSTANT_PREFIX)]
         self.bound_by_imports.update(bound)
         return [_placed(ast.Assign([ast.Name(name, ast.Store())], copied(self.names[name])), node) for name in bound]
 
@@ -125,26 +125,22 @@ class _Writer(Transformer):
 
     def block(self, node: ast.For) -> list[ast.stmt]:
         """Return the statements of a loop, repeated for each turn; its lists are read before the first."""
-        turns = self.elements(node)
-        if turns is None:
-            raise CannotWriteOut("a loop over what is not known")
-        names = _names(node.target)
         reads: list[ast.stmt] = []
         turned: list[ast.stmt] = []
+        turns = self.turns(node)
+        if turns is None:
+            raise CannotWriteOut("a loop over what is not known")
         for turn in turns:
-            for name, element in zip(names, turn):
+            for name, element in turn.items():
                 self.paths.bind(name)
-                path = self.paths.of(element)
+                path = self.paths.meanwhile.get(name)
                 if path is not None:
-                    element_name = self.fresh()
-                    self.paths.bind(element_name, path)
-                    reads += self.statement(_placed(ast.Assign([ast.Name(element_name, ast.Store())], element), node))
-                    element = ast.Name(element_name, ast.Load())
-                    self.paths.meanwhile[name] = path
+                    first = self.fresh()
+                    self.paths.bind(first, path)
+                    reads += self.statement(_placed(ast.Assign([ast.Name(first, ast.Store())], element), node))
+                    element = ast.Name(first, ast.Load())
                 turned += self.statement(_placed(ast.Assign([ast.Name(name, ast.Store())], element), node))
             turned += [inner for each in node.body for inner in self.statement(copied(each))]
-            for name in names:
-                self.paths.meanwhile.pop(name, None)
         return reads + turned
 
     # --- constants and names ------------------------------------------------------------------------
@@ -222,69 +218,83 @@ class _Writer(Transformer):
     visit_Tuple = visit_List
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        if not self.is_fold(node):
-            return self.uncertain(node)
-        return _placed(ast.List(self.repeated(node), ast.Load()), node)
+        elements = self.repeated(node)
+        return self.uncertain(node) if elements is None else _placed(ast.List(elements, ast.Load()), node)
 
     def items(self, items: list[ast.expr]) -> list[ast.expr]:
         result: list[ast.expr] = []
         for item in items:
-            value = item.value if isinstance(item, ast.Starred) else None
             elements: list[ast.expr] | None = None
-            if isinstance(value, ast.GeneratorExp) and self.is_fold(value):
-                elements = self.repeated(value)
-            elif value is not None and (self.folded.lists or isinstance(value, ast.Subscript) and root_name(
-                    value.value).startswith(GRAPH_RESULT)) and (column := self.column(value)) is not None:
-                elements = list(map(self.expression, column))
+            if isinstance(item, ast.Starred):
+                value = item.value
+                if isinstance(value, ast.GeneratorExp):
+                    elements = self.repeated(value)
+                elif self.folded.lists or isinstance(value, ast.Subscript) and root_name(value.value).startswith(
+                        GRAPH_RESULT):
+                    column = self.column(value)
+                    elements = None if column is None else list(map(self.expression, column))
             result += [self.expression(item)] if elements is None else elements
         return result
 
-    def is_fold(self, node: ast.GeneratorExp | ast.ListComp) -> bool:
-        return self.elements(node.generators[0]) is not None
-
-    def elements(self, loop: ast.comprehension | ast.For) -> list[list[ast.expr]] | None:
-        """Return the values of a loop's variables in each turn; ``None`` of a loop that the program has itself."""
-        if not (self.folded.blocks if isinstance(loop, ast.For) else self.folded.loops):
-            return None
-        over = loop.iter
-        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == global_names.SIDE_BY_SIDE:
-            lists = over.args
-        else:
-            lists = [over]
-        columns = [column for each in lists if (column := self.column(each)) is not None]
-        return [list(turn) for turn in zip(*columns)] if len(columns) == len(lists) else None
-
     def column(self, node: ast.expr) -> list[ast.expr] | None:
-        sliced = _sliced(node)
-        if sliced is not None:
-            return sliced
-        path = self.paths.of(node)
-        if path is None or not self.paths.facts.length(path):
-            return None
-        return [_placed(ast.Subscript(node, ast.Constant(index), ast.Load()), node)
-                for index in range(self.paths.facts.length(path))]
+        """Return the elements of a slice or of a list of a known length, ``[xs[0], xs[2]]`` for ``xs[0:3:2]``."""
+        match node:
+            case ast.Subscript(owner, ast.Slice(ast.Constant(int(start)), stop, step)):
+                by = 1 if step is None else ast.literal_eval(step)
+                if stop is None and by > 0:
+                    return None
+                numbers = range(start, -1 if stop is None else ast.literal_eval(stop), by)
+            case _:
+                path = self.paths.of(node)
+                owner, numbers = node, range(0 if path is None else self.paths.facts.length(path))
+                if not numbers:
+                    return None
+        return [_placed(ast.Subscript(copied(owner), ast.Constant(index), ast.Load()), node) for index in numbers]
 
-    def repeated(self, node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
+    def repeated(self, node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr] | None:
+        """Return what a comprehension gives in all turns; ``None`` of one that the program has itself."""
+        turns = self.turns(node.generators[0])
+        if turns is None:
+            return None
+        given = [node.elt]
+        if len(node.generators) > 1:
+            inner = node.generators[1].iter
+            assert isinstance(inner, ast.Tuple)
+            given = inner.elts
         result: list[ast.expr] = []
-        for turn in self.turns(node):
+        for turn in turns:
             self.variables.update(turn)
-            result += self.items([copied(each) for each in _repeated(node)])
+            result += self.items([copied(each) for each in given])
             for name in turn:
                 self.variables.pop(name, None)
         return result
 
-    def turns(self, node: ast.GeneratorExp | ast.ListComp) -> Iterator[dict[str, ast.expr]]:
-        """Yield for each turn of a loop what its variables are; meanwhile their paths are known."""
-        names = _names(node.generators[0].target)
-        for elements in self.elements(node.generators[0]) or ():
-            turn = dict(zip(names, elements))
-            for name, element in turn.items():
-                path = self.paths.of(element)
-                if path is not None:
-                    self.paths.meanwhile[name] = path
-            yield turn
-            for name in names:
-                self.paths.meanwhile.pop(name, None)
+    def turns(self, loop: ast.comprehension | ast.For) -> Iterator[dict[str, ast.expr]] | None:
+        """Return for each turn what a loop's variables are; ``None`` of a loop that the program has itself.
+
+        Meanwhile their paths are known.
+        """
+        if not (self.folded.blocks if isinstance(loop, ast.For) else self.folded.loops):
+            return None
+        match loop.iter:
+            case ast.Call(ast.Name(global_names.SIDE_BY_SIDE), lists):
+                pass
+            case over:
+                lists = [over]
+        columns = [column for each in lists if (column := self.column(each)) is not None]
+        targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
+        names = [each.id for each in targets if isinstance(each, ast.Name)]
+
+        def turning() -> Iterator[dict[str, ast.expr]]:
+            for elements in zip(*columns):
+                turn = dict(zip(names, elements))
+                self.paths.meanwhile |= {name: path for name, element in turn.items()
+                                         if (path := self.paths.of(element)) is not None}
+                yield turn
+                for name in names:
+                    self.paths.meanwhile.pop(name, None)
+
+        return turning() if len(columns) == len(lists) else None
 
     def variable(self, node: ast.Name) -> ast.expr:
         """Return the element that a variable of a comprehension is; its first use in a turn binds it."""
@@ -339,44 +349,6 @@ class _Writer(Transformer):
         result = ast.Subscript(ast.Tuple([*steps, ast.Name(name, ast.Load())], ast.Load()), ast.Constant(len(steps)),
                                ast.Load())
         return _placed(result, node)
-
-
-def _is_constant(node: ast.expr) -> bool:
-    """Return whether an expression is the name of a constant of Dynamo's code."""
-    return isinstance(node, ast.Name) and node.id.startswith(CONSTANT_PREFIX)
-
-
-def _names(target: ast.expr) -> list[str]:
-    """Return the names of the variables that a target of a loop binds."""
-    targets = target.elts if isinstance(target, ast.Tuple) else [target]
-    return [each.id for each in targets if isinstance(each, ast.Name)]
-
-
-def _repeated(node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
-    """Return the expressions that a loop gives in each turn."""
-    if len(node.generators) == 1:
-        return [node.elt]
-    inner = node.generators[1].iter
-    assert isinstance(inner, ast.Tuple)
-    return inner.elts
-
-
-def _sliced(node: ast.expr) -> list[ast.expr] | None:
-    """Return the elements of a slice, ``[owner[0], owner[2]]`` for ``owner[0:3:2]``; ``None`` if not certain."""
-    if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)):
-        return None
-    start, stop, step = _integer(node.slice.lower), _integer(node.slice.upper), _integer(node.slice.step) or 1
-    if isinstance(node.slice.step, ast.UnaryOp):
-        step = -(_integer(node.slice.step.operand) or 1)
-    if start is None or stop is None and step > 0:
-        return None
-    return [_placed(ast.Subscript(copied(node.value), ast.Constant(index), ast.Load()), node)
-            for index in range(start, -1 if stop is None else stop, step)]
-
-
-def _integer(node: ast.expr | None) -> int | None:
-    """Return the value of a constant that is an integer, else ``None``."""
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 _Node = TypeVar("_Node", bound=ast.AST)
