@@ -27,6 +27,10 @@ class Index(NamedTuple):
     number: int
 
 
+class _Unlike(Exception):
+    """The items differ in more than the numbers of elements."""
+
+
 class Comparison:
     """A comparison of trees that may be the same but for elements of lists at numbers that grow evenly.
 
@@ -39,85 +43,70 @@ class Comparison:
         self.names = set(taken)
         self.differing: dict[tuple[str, int, int], str] = {}
 
-    def common(self, items: Sequence[ast.AST], wanted: str = "value") -> ast.AST | None:
+    def common(self, items: Sequence[ast.AST]) -> ast.AST | None:
         """Return the tree that all items are, with variables for the elements at numbers that grow evenly.
 
         Returns:
-            ``None`` if the items differ in another way.
+            ``None`` if the items differ in another way, or not at all.
         """
-        first = items[0]
-        kind = type(first)
-        if any(type(item) is not kind for item in items):
+        try:
+            same: ast.AST = self._common(items, "value")
+        except _Unlike:
             return None
+        return same if self.differing else None
+
+    def _common(self, items: Sequence[Any], wanted: str | Sequence[str]) -> Any:
+        """Return what all of some parts are: nodes, lists of them, or values of fields; ``wanted`` names variables."""
+        first = items[0]
+        if any(type(item) is not type(first) for item in items):
+            raise _Unlike
+        if isinstance(first, list):
+            if any(len(item) != len(first) for item in items):
+                raise _Unlike
+            names = [wanted] * len(first) if isinstance(wanted, str) else wanted
+            return [self._common(group, name) for group, name in zip(zip(*items), names)]
+        if not isinstance(first, ast.AST):
+            if any(item != first for item in items):
+                raise _Unlike
+            return first
         if len(set(map(ast.dump, items))) == 1:
             return first
         numbered = [index for item in items if (index := numbered_element(item, self.folder)) is not None]
         if len(numbered) == len(items) and len({index.owner for index in numbered}) == 1:
-            return self._variable(numbered, wanted, is_graph=graph_item(first) is not None)
-        result = kind()
-        for field in kind._fields:
-            values: list[Any] = [getattr(item, field, None) for item in items]
-            if isinstance(values[0], list):
-                same: Any = self._lists(first, field, values, wanted)
-            elif isinstance(values[0], ast.AST):
-                if None in values:
-                    return None
-                same = self.common(values, _hint(first, field, 0, values[0]) or wanted)
-            elif all(type(value) is type(values[0]) and value == values[0] for value in values):
-                setattr(result, field, values[0])
-                continue
-            else:
-                return None
-            if same is None:
-                return None
-            setattr(result, field, same)
+            assert isinstance(wanted, str)
+            return self._variable(numbered, wanted if graph_item(first) is not None else "")
+        result = type(first)()
+        for field in first._fields:
+            setattr(result, field, self._common([getattr(item, field, None) for item in items],
+                                                _hints(first, field, wanted)))
         return result
 
-    def _lists(self, owner: ast.AST, field: str, lists: list[Any], wanted: str) -> list[Any] | None:
-        """Return the list that a field of all items is, with variables as in :meth:`common`, or ``None``."""
-        if any(len(each) != len(lists[0]) for each in lists):
-            return None
-        parts: list[Any] = []
-        for place, group in enumerate(zip(*lists)):
-            if isinstance(group[0], ast.AST):
-                part = self.common(group, _hint(owner, field, place, group[0]) or wanted)
-                if part is None:
-                    return None
-                parts.append(part)
-            elif len(set(group)) > 1:
-                return None
-            else:
-                parts.append(group[0])
-        return parts
-
-    def _variable(self, numbered: list[Index], wanted: str, is_graph: bool) -> ast.Name | None:
-        """Return the variable for elements of one list; ``None`` if their numbers do not grow evenly."""
+    def _variable(self, numbered: list[Index], wanted: str) -> ast.Name:
+        """Return the variable for elements of one list; without a wanted name, it is called like the list."""
         owner, start = numbered[0]
         step = numbered[1].number - start
         if not step or any(index.number != start + step * at for at, index in enumerate(numbered)):
-            return None
+            raise _Unlike
         key = (owner, start, step)
         if key not in self.differing:
-            name = wanted if is_graph else self.folder.name_for(owner, frozenset(self.names))
-            self.differing[key] = name = free_name(name, self.names | self.folder.taken)
+            name = free_name(wanted or self.folder.name_for(owner, frozenset(self.names)),
+                             self.names | self.folder.taken)
+            self.differing[key] = name
             self.names.add(name)
         return ast.Name(self.differing[key], ast.Load())
 
 
-def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
-    """Return the name of a part by its place: the attribute that it is stored to, a keyword, the key of an entry.
-
-    ``""`` where it has none.
-    """
-    if isinstance(owner, ast.Assign) and field == "value" and isinstance(owner.targets[0], ast.Attribute):
-        return owner.targets[0].attr
-    if isinstance(owner, ast.keyword) and owner.arg:
-        return owner.arg
-    if isinstance(owner, ast.Dict) and field == "values":
-        key = owner.keys[place]
-        if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier():
-            return key.value
-    return ""
+def _hints(owner: ast.AST, field: str, wanted: str | Sequence[str]) -> str | Sequence[str]:
+    """Return the name of a field by its place, or those of its parts: the attribute stored to, a keyword, the key."""
+    match owner:
+        case ast.Assign([ast.Attribute(_, name)]) if field == "value":
+            return name
+        case ast.keyword(str(name)):
+            return name
+        case ast.Dict(keys) if field == "values":
+            return [str(key.value) if isinstance(key, ast.Constant) and str(key.value).isidentifier()
+                    and isinstance(key.value, str) else str(wanted) for key in keys]
+    return wanted
 
 
 def numbered_element(item: ast.AST, folder: Folder) -> Index | None:
@@ -162,13 +151,6 @@ def loop_over(names: Sequence[str], lists: Sequence[ast.expr]) -> tuple[ast.expr
 def expression(text: str) -> ast.expr:
     """Return the tree of the text of an expression."""
     return ast.parse(text, mode="eval").body
-
-
-def every(owner: ast.expr, first: int, step: int, count: int) -> ast.expr:
-    """Return the slice of ``count`` elements of ``owner``, from ``first`` on by ``step``."""
-    last = first + step * (count - 1)
-    stop = last + 1 if step > 0 else last - 1 if last + step >= 0 else -1
-    return sliced(owner, first, stop, step)
 
 
 def sliced(owner: ast.expr, start: int, stop: int, step: int) -> ast.expr:

@@ -23,13 +23,13 @@ and statements that are the same for each layer (a loop).
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..nodes import Transformer, copied, free_name, nodes_of
-from .alike import Comparison, Index, Substitution, every, expression, graph_item, loop_over, sliced
+from .alike import Comparison, Index, Substitution, expression, graph_item, loop_over, sliced
 from .live_paths import LivePaths, is_plain_path, text_of
 
 # --- statements that are the same for each element: a loop -------------------------------------------
@@ -49,90 +49,69 @@ _SHORTEST = 4
 
 def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
     """Fold what repeats in a body, in place; return whether anything was."""
-    elements = dict(_elements(body, folder))
+    elements: dict[str, ast.expr] = {}
+    for statement in body:
+        if (name := _variable(statement, folder)) and isinstance(statement, ast.Assign) \
+                and len(folder.elements_in(statement.value)) == 1:
+            elements[name] = statement.value
     at, folded = 0, False
     while at < len(body):
-        blocks, names = _blocks(body, at, elements, folder)
+        blocks = _blocks(body, at, elements, folder)
+        stored = {name: len(block) for name, block in blocks.items() if name in elements}
+        # (Variables that are bound directly before, with nothing observable between.)
+        bound: dict[str, int] = {}
+        before = at - 1
+        while before >= 0 and (name := _variable(body[before], folder)):
+            bound[name] = before
+            before -= 1
         count = sum(map(len, blocks.values()))
-        bound = _bound_before(body, at, folder)
-        uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
-                   for node in nodes_of(ast.Module(body, [])))
+        uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in stored
+                   for node in nodes_of(*body))
         loop = None
-        if len(blocks) > 1 and count >= _SHORTEST and names.keys() <= bound.keys() and uses == sum(names.values()):
-            loop = _loop(blocks, {name: elements[name] for name in names}, folder)
+        if len(blocks) > 1 and count >= _SHORTEST and stored.keys() <= bound.keys() and uses == sum(stored.values()):
+            loop = _loop(blocks, {name: elements[name] for name in stored}, folder)
         if loop is None:
             at += max(count, 1)
             continue
         body[at : at + count] = [loop]
-        for index in sorted(map(bound.__getitem__, names), reverse=True):
+        for index in sorted(map(bound.__getitem__, stored), reverse=True):
             del body[index]
-        at += 1 - len(names)
+        at += 1 - len(stored)
         folded = True
     return folded
 
 
-def _elements(body: list[ast.stmt], folder: Folder) -> Iterator[tuple[str, ast.expr]]:
-    """Yield variables for elements of lists, each with the expression of the element."""
-    for statement in body:
-        name = _bound(statement)
-        if name and folder.paths.of(ast.Name(name, ast.Load())) is not None:
-            assert isinstance(statement, ast.Assign)
-            if len(folder.elements_in(statement.value)) == 1:
-                yield name, statement.value
-
-
-def _bound(statement: ast.stmt) -> str:
-    """Return the variable that a statement assigns to alone; else an empty string."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 \
-            and isinstance(statement.targets[0], ast.Name):
-        return statement.targets[0].id
+def _variable(statement: ast.stmt, folder: Folder) -> str:
+    """Return the variable that a statement assigns a known object to, and nothing else; else an empty string."""
+    match statement:
+        case ast.Assign([ast.Name(name)]) if folder.paths.of(ast.Name(name, ast.Load())) is not None:
+            return name
     return ""
 
 
-def _bound_before(body: list[ast.stmt], at: int, folder: Folder) -> dict[str, int]:
-    """Return the variables that are bound directly before a statement, with nothing observable between, and where."""
-    bound: dict[str, int] = {}
-    while at and (name := _bound(body[at - 1])) and folder.paths.of(ast.Name(name, ast.Load())) is not None:
-        at -= 1
-        bound[name] = at
-    return bound
-
-
 def _blocks(
-    body: list[ast.stmt], at: int, elements: dict[str, ast.expr], folder: Folder,
-) -> tuple[dict[str, list[ast.stmt]], Counter[str]]:
+    body: list[ast.stmt], at: int, elements: Collection[str], folder: Folder,
+) -> dict[str, list[ast.stmt]]:
     """Return the stores in a row of attributes of elements, or buffers inside them, as blocks of one length.
 
     Returns:
-        The blocks by the text of what they store to, and how often each variable of an element is stored to.
+        The blocks by the text of what they store to.
     """
     blocks: dict[str, list[ast.stmt]] = {}
-    names: Counter[str] = Counter()
     last = ""
     for statement in body[at:]:
-        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-        if not isinstance(target, ast.Attribute):
-            break
-        owner = text_of(target.value)
-        is_inside = folder.paths.stored_buffer(target) is not None and folder.elements_in(target.value)
+        match statement:
+            case ast.Assign([ast.Attribute(value) as target]):
+                owner = text_of(value)
+            case _:
+                break
+        is_inside = folder.paths.stored_buffer(target) is not None and folder.elements_in(value)
         if owner not in elements and not is_inside or owner != last and owner in blocks:
             break
         blocks.setdefault(owner, []).append(statement)
-        names.update([owner] if owner in elements else [])
         last = owner
-    blocks = _equally_long(blocks)
-    return blocks, Counter({name: len(block) for name, block in blocks.items() if name in names})
-
-
-def _equally_long(blocks: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
-    """Return the leading blocks that are as long as the first."""
     size = len(next(iter(blocks.values()), ()))
-    same: dict[str, list[ast.stmt]] = {}
-    for name, block in blocks.items():
-        if len(block) != size:
-            break
-        same[name] = block
-    return same
+    return dict(itertools.takewhile(lambda block: len(block[1]) == size, blocks.items()))
 
 
 def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], folder: Folder) -> ast.For | None:
@@ -141,11 +120,10 @@ def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], fold
              for block in blocks.values()]
     comparison = Comparison(folder, folder.variables)
     same = comparison.common(turns)
-    if not isinstance(same, ast.Module) or not comparison.differing:
+    if not isinstance(same, ast.Module):
         return None
-    target, over = folder.loop(comparison.differing, len(turns))
     folder.taken.update(comparison.differing.values())
-    return ast.fix_missing_locations(ast.For(target, over, same.body, [], lineno=1, col_offset=0))
+    return ast.fix_missing_locations(ast.For(*folder.loop(comparison.differing, len(turns)), same.body, []))
 
 
 #: As many items of a graph, or elements of a list, in a row become a slice.
@@ -333,33 +311,22 @@ class Folder(Transformer):
         return result
 
     # --- lists --------------------------------------------------------------------------------------
-    def visit_List(self, node: ast.List) -> ast.expr:
-        """Fold calls that are the same but for numbers to a comprehension, else runs of a graph's results."""
+    def visit_List(self, node: ast.List | ast.Tuple) -> ast.expr:
+        """Fold calls in a list that are the same but for numbers to a comprehension; runs of a graph's results."""
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load) or len(node.elts) < 2:
             return node
-        if all(isinstance(item, ast.Call) and len(item.args) + len(item.keywords) > 2 for item in node.elts):
-            folded = self.alike(node.elts)
-            if folded is not None:
-                return folded
+        if isinstance(node, ast.List) and all(
+                isinstance(item, ast.Call) and len(item.args) + len(item.keywords) > 2 for item in node.elts):
+            comparison = Comparison(self)
+            same = comparison.common(node.elts)
+            if isinstance(same, ast.expr):
+                return ast.ListComp(same, [ast.comprehension(
+                    *self.loop(comparison.differing, len(node.elts)), [], 0)])
         node.elts = self.slices(node.elts)
         return node
 
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
-        """Fold runs of a graph's results to slices."""
-        self.generic_visit(node)
-        if isinstance(node.ctx, ast.Load) and len(node.elts) > 1:
-            node.elts = self.slices(node.elts)
-        return node
-
-    def alike(self, items: list[ast.expr]) -> ast.ListComp | None:
-        """Return a comprehension for expressions that are the same but for numbers that grow evenly, or ``None``."""
-        comparison = Comparison(self)
-        same = comparison.common(items)
-        if not isinstance(same, ast.expr) or not comparison.differing:
-            return None
-        target, over = self.loop(comparison.differing, len(items))
-        return ast.ListComp(same, [ast.comprehension(target, over, [], 0)])
+    visit_Tuple = visit_List
 
     def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:
         """Return the target and the iterable of a loop."""
@@ -367,12 +334,13 @@ class Folder(Transformer):
         return loop_over(list(differing.values()), sources)
 
     def over(self, owner: str, first: int, step: int, count: int) -> ast.expr:
-        """Return the list, or the slice of it that a loop iterates over."""
+        """Return the list that a loop iterates over, or ``count`` elements of it, from ``first`` on by ``step``."""
         whole = expression(owner)
         path = self.paths.of(whole)
         if path is not None and not first and step == 1 and self.paths.facts.length(path) == count:
             return whole
-        return every(whole, first, step, count)
+        last = first + step * (count - 1)
+        return sliced(whole, first, last + 1 if step > 0 else last - 1 if last + step >= 0 else -1, step)
 
 
 class _Runs:
