@@ -176,27 +176,21 @@ class _Simplifier:
         self.always_bound = self.arguments - deleted
 
     # --- what is followed -------------------------------------------------------------------------
-    def _follows(self, id: int, origin: Block) -> bool:
-        """Return whether the knowledge at the end of ``origin`` applies at the start of block ``id``.
+    def follows(self, origin: Block) -> bool:
+        """Return whether the knowledge at the end of a block applies at the start of its successors.
 
         All edges from a block find its stack in the same state: it is so for all of its successors or for none.
         """
-        return all(self._could_follow(successor, origin) for successor in origin.successors)
-
-    def _could_follow(self, id: int, origin: Block) -> bool:
-        block = self.graph.blocks[id]
-        if len(self.predecessors[id]) != 1 or id in self.handlers or id in self.verbatim:
-            return False
-        if origin.id in self.verbatim or origin.end == g.FOR_ITER:
-            return False
-        return block.floor <= origin.floor
+        return origin.id not in self.verbatim and origin.end != g.FOR_ITER and all(
+            len(self.predecessors[id]) == 1 and id not in self.handlers and id not in self.verbatim
+            and self.graph.blocks[id].floor <= origin.floor for id in origin.successors)
 
     def _names_read_later(self) -> set[str]:
         """Return the locals that are read in a block other than along the path on which they were stored."""
         kept: set[str] = set()
         for block in self.graph.blocks.values():
             followed = block.id not in self.verbatim and block.id != self.graph.entry and all(
-                self._follows(block.id, self.graph.blocks[p]) for p in self.predecessors[block.id]
+                self.follows(self.graph.blocks[p]) for p in self.predecessors[block.id]
             ) and bool(self.predecessors[block.id])
             if followed:
                 continue
@@ -214,9 +208,8 @@ class _Simplifier:
                         mine.add(op.arg)
                         if id in self.verbatim:
                             kept.add(op.arg)
-                for successor in current.successors:
-                    if self._follows(successor, current):
-                        pending.append((successor, frozenset(mine)))
+                if self.follows(current):
+                    pending += [(successor, frozenset(mine)) for successor in current.successors]
         nested = {op.arg for b in self.graph.blocks.values() for op in b.ops if op.kind is o.LOAD_CLOSURE}
         return kept | nested | set(self.graph.code.cellvars)
 
@@ -238,14 +231,13 @@ class _Simplifier:
                 continue
             block = graph.blocks[id]
             if state is None and id != graph.entry and any(
-                self._follows(id, graph.blocks[p]) for p in self.predecessors[id]
+                self.follows(graph.blocks[p]) for p in self.predecessors[id]
             ):
                 pending.append((id, None))  # its predecessor comes first
                 continue
             after = self._run_block(block, state)
-            for successor in block.successors:
-                if after is not None and self._follows(successor, block):
-                    pending.insert(0, (successor, after.copy()))
+            if after is not None and self.follows(block):
+                pending[:0] = [(successor, after.copy()) for successor in reversed(block.successors)]
         self.namer = Namer(self)
         self._materialise_reads()
         self._count_uses()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ....bytecode import operations as o
 from ....bytecode.operations import ONLY_READ, UNOBSERVABLE, Op, effect
@@ -44,14 +44,12 @@ class PartialEvaluator:
     # --- helpers ---
     def pop(self, count: int) -> list[Value]:
         """Pop ``count`` values, the deepest first."""
-        if count > len(self.stack):
-            raise CannotDecompile(SIMPLIFY, "stack underflow")
         taken = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return taken
 
     def define(self, op: Op, operands: Sequence[Value], unobservable: bool = False) -> SsaValue:
-        """Append an SSA value to the plan; unless ``silent``, it may change the contents of objects."""
+        """Append an SSA value to the plan; unless it is unobservable, it may change the contents of objects."""
         escaped = [self.escape(value) for value in operands]
         result = SsaValue(op, escaped, self.block.id)
         result.epochs = self.state.epochs
@@ -67,9 +65,7 @@ class PartialEvaluator:
 
     def word(self, name: str) -> SsaValue:
         """Return a global that texts have for a form."""
-        result = self.define(self.made(o.LOAD_GLOBAL, name), (), unobservable=True)
-        result.lasting, result.optional = ALWAYS, True
-        return result
+        return self.unobservable(self.made(o.LOAD_GLOBAL, name), (), ALWAYS)
 
     def happened(self, ends: str = MODULES) -> None:
         """Begin a new epoch: something happens that others may observe, and that ends what lasts so long."""
@@ -77,15 +73,20 @@ class PartialEvaluator:
         ended = EPOCHS.index(ends) + 1
         self.state.epochs = (number,) * ended + self.state.epochs[ended:]
 
-    def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
-        """Push an unobservable read and return True; False where the facts do not know it as one."""
+    def reads(self, op: Op, operands: Sequence[Value], path: Path | None, instead: int = 0) -> bool:
+        """Push an unobservable read in place of ``instead`` values; return False if the facts do not know it as one."""
         kind = lasting(self.owner.facts, path) if path is not None else ""
         if not kind:
             return False
-        result = self.define(op, operands, unobservable=True)
-        result.path, result.lasting, result.optional = path, kind, True
-        self.stack.append(result)
+        self.pop(instead)
+        self.stack.append(self.unobservable(op, operands, kind, path))
         return True
+
+    def unobservable(self, op: Op, operands: Sequence[Value], lasts: str = "", path: Path | None = None) -> SsaValue:
+        """Append an SSA value that may be left out: of what nobody sees, or of a read that remains valid so long."""
+        result = self.define(op, operands, unobservable=True)
+        result.path, result.lasting, result.optional = path, lasts, True
+        return result
 
     def path_of(self, value: Value) -> Path | None:
         """Return the path of the live object that a value is; ``None`` if unknown."""
@@ -105,14 +106,12 @@ class PartialEvaluator:
             return value.built
         if value.kind in ("dict", "ordered", "object"):
             value.built = _BEING_BUILT
-            result = value.built = objects.built(self, value)
-            self.state.replace(value, result)
-            return result
-        items = [self.escape(item) for item in list(value.items)]
-        kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
-        if value.kind == "tuple" and not items:
-            built: Value = Const(())
+            built: Value = objects.built(self, value)
+        elif value.kind == "tuple" and not value.items:
+            built = Const(())
         else:
+            items = [self.escape(item) for item in list(value.items)]
+            kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
             built = self.define(self.made(kind, len(items)), items)
             built.optional = built.pure = True  # building alone has no effect
         value.built = built
@@ -146,32 +145,20 @@ class PartialEvaluator:
             self.stack.extend(result.results)
 
     def end(self) -> None:
-        """Run the terminator, and note what had happened before it."""
-        self.leave()
-        self.plan.end_epochs = self.state.epochs
-        if self.block.end not in (g.RETURN, g.JUMP):
-            self.happened()
-
-    def leave(self) -> None:
-        """Take what the terminator takes, and leave on the stack what the successors find there."""
+        """Run the terminator: take what it takes, and leave on the stack what the successors find there."""
         block, owner = self.block, self.owner
-        end_op = block.end_op
-        self.op = end_op or (block.ops[-1] if block.ops else Op(o.JUMP))
-        followed = bool(block.successors) and all(owner._follows(s, block) for s in block.successors)
-        tested: list[Value] = []
-        if block.end == g.BRANCH or block.end == g.RETURN:
-            tested = self.pop(1)
-            if block.end == g.BRANCH:
-                answer = known_truth(tested[0])
-                if answer is not None:
-                    owner.decided[block.id] = block.successors[0 if answer else 1]
-        elif block.end == g.RAISE:
-            tested = self.pop(block.arg)
-        elif block.end == g.RERAISE:
-            tested = self.pop(1 + block.arg)
+        self.op = block.end_op or (block.ops[-1] if block.ops else Op(o.JUMP))
+        followed = bool(block.successors) and owner.follows(block)
+        tested = self.pop({g.BRANCH: 1, g.RETURN: 1, g.RAISE: block.arg, g.RERAISE: 1 + (block.arg or 0)}.get(
+            block.end, 0))
+        if block.end == g.BRANCH and (answer := known_truth(tested[0])) is not None:
+            owner.decided[block.id] = block.successors[0 if answer else 1]
         # (What is on the stack for good is at its bottom and remains there.)
         left = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None] if followed else self.stack
         self.plan.end_operands = [self.escape(v) for v in [*(left if block.successors else ()), *tested]]
+        self.plan.end_epochs = self.state.epochs
+        if block.end not in (g.RETURN, g.JUMP):
+            self.happened()
 
     # --- constants, locals ---
     def op_CONST(self, op: Op) -> None:
@@ -264,8 +251,6 @@ class PartialEvaluator:
 
     def op_COPY(self, op: Op) -> None:
         """Push a value of the stack once more."""
-        if op.arg > len(self.stack):
-            raise CannotDecompile(SIMPLIFY, "stack underflow")
         self.stack.append(self.stack[-op.arg])
 
     def op_SWAP(self, op: Op) -> None:
@@ -285,52 +270,41 @@ class PartialEvaluator:
 
     def op_BUILD_MAP(self, op: Op) -> None:
         """Push a virtual dictionary if it has keys whose hashing is unobservable, or leave the operation."""
-        entries = self.stack[len(self.stack) - 2 * op.arg :] if op.arg else []
         if not op.arg:
             self.generic(op)  # (it may be the beginning of ``{**d}``)
             result = self.stack[-1]
             assert isinstance(result, SsaValue)
             result.optional = True
-            return
-        if not all(map(objects.is_key, entries[::2])):
+        elif all(map(objects.is_key, self.stack[-2 * op.arg :: 2])):
+            self.stack.append(Container("dict", self.pop(2 * op.arg)))
+        else:
             self.hashing(op)
-            return
-        self.stack.append(Container("dict", self.pop(2 * op.arg)))
 
     def op_BUILD_CONST_KEY_MAP(self, op: Op) -> None:
         """Push a virtual dictionary if hashing its keys is unobservable, or leave the operation."""
         keys: list[Value] = [Const(key) for key in op.arg]
-        if not all(map(objects.is_key, keys)):
+        if all(map(objects.is_key, keys)):
+            pairs = zip(keys, self.pop(len(keys)))
+            self.stack.append(Container("dict", [part for pair in pairs for part in pair]))
+        else:
             self.hashing(op)
-            return
-        values = self.pop(len(keys))
-        self.stack.append(Container("dict", [part for pair in zip(keys, values) for part in pair]))
 
     def hashing(self, op: Op) -> None:
         """Leave a dictionary display whose keys have hashes of their own: to the proof, these may change anything."""
         self.generic(op)
         self.happened()
 
-    def op_LIST_APPEND(self, op: Op) -> None:
-        """Append to a virtual list, or leave the operation."""
-        (value,) = self.pop(1)
-        owner = self.stack[-op.arg]
-        if isinstance(owner, Container) and owner.kind == "list":
-            owner.items.append(value)
-        else:
-            self.stack.append(value)
-            self.in_place(op)
-
     def op_LIST_EXTEND(self, op: Op) -> None:
-        """Extend a virtual list by values that are known, or leave the operation."""
-        (value,) = self.pop(1)
-        owner = self.stack[-op.arg]
-        items = _items(value)
-        if isinstance(owner, Container) and owner.kind == "list" and items is not None:
+        """Extend a virtual list by values that are known, or by one; or leave the operation."""
+        value, owner = self.stack[-1], next(iter(self.stack[-1 - op.arg :]))
+        items = [value] if op.kind is o.LIST_APPEND else _items(value)
+        if _is_list(owner) and items is not None:
+            self.pop(1)
             owner.items.extend(items)
         else:
-            self.stack.append(value)
             self.in_place(op)
+
+    op_LIST_APPEND = op_LIST_EXTEND
 
     def in_place(self, op: Op) -> None:
         """Leave an operation on a container that is being built, as part of the expression that builds it."""
@@ -346,69 +320,52 @@ class PartialEvaluator:
         An item of a graph's result, and a read that the facts know, become unobservable values.
         """
         owner, index = self.stack[-2:]
-        items = _items(owner)
-        key = _key(index)
+        items, key, path = _items(owner), _key(index), self.path_of(owner)
         if items is not None and key is not None and isinstance(owner, Container):
-            try:
-                element = items[key]
-            except (IndexError, ValueError):
-                self.generic(op)
+            if isinstance(key, slice) and key.step != 0:
+                self.stack[-2:] = [Container(owner.kind, items[key])]
                 return
-            self.pop(2)
-            self.stack.append(Container(owner.kind, element) if isinstance(element, list) else element)
-            return
-        if type(key) is int and called_global(owner).startswith(GRAPH_PREFIX):
-            result = self.define(op, self.pop(2), unobservable=True)
-            result.pure = result.optional = result.graph_item = True
+            if isinstance(key, int) and -len(items) <= key < len(items):
+                self.stack[-2:] = [items[key]]
+                return
+        elif type(key) is int and called_global(owner).startswith(GRAPH_PREFIX):
+            result = self.unobservable(op, self.pop(2))
+            result.pure = result.graph_item = True
             self.stack.append(result)
             return
-        if isinstance(index, Const) and (objects.read_item(self, op) or self._reads_item(op, owner, index)):
-            return
+        elif isinstance(index, Const):
+            if objects.read_item(self, op):
+                return
+            if path is not None and type(index.value) in (str, int, bool):
+                path = (*path, ("item", index.value))
+                if objects.entry(self, owner, path) or objects.member(self, owner, path) or self.reads(
+                        op, (owner, index), path, instead=2):
+                    return
         self.generic(op)
-
-    def _reads_item(self, op: Op, owner: Value, index: Const) -> bool:
-        """Push ``owner[index]`` as an unobservable read, in its short form for modules; return whether it is one."""
-        path = self.path_of(owner)
-        if path is None or type(index.value) not in (str, int, bool):
-            return False
-        path = (*path, ("item", index.value))
-        return (objects.entry(self, op, owner, path) or objects.member(self, op, owner, path)
-                or self._instead(2, op, [owner, index], path))
-
-    def _instead(self, count: int, op: Op, operands: Sequence[Value], path: Path) -> bool:
-        """Replace ``count`` values of the stack by an unobservable read, and return whether the facts know it."""
-        if not self.owner.facts.reading(path):
-            return False
-        self.pop(count)
-        return self.reads(op, operands, path)
 
     def op_SETITEM(self, op: Op) -> None:
         """Store an item or slice of a virtual list in it, or leave the operation."""
         value, owner, index = self.stack[-3:]
-        key = _key(index)
-        if isinstance(owner, Container) and owner.kind == "list" and key is not None:
-            if isinstance(key, slice):
-                new = _items(value)
-                if new is not None and key.step in (None, 1):
-                    self.pop(3)
-                    owner.items[key] = new
-                    return
-            elif -len(owner.items) <= key < len(owner.items):
-                self.pop(3)
-                owner.items[key] = value
-                return
-        self.generic(op)
+        key, new = _key(index), _items(value)
+        if _is_list(owner) and isinstance(key, slice) and new is not None and key.step in (None, 1):
+            owner.items[key] = new
+            self.pop(3)
+        elif _is_list(owner) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
+            owner.items[key] = value
+            self.pop(3)
+        else:
+            self.generic(op)
 
     def op_DELITEM(self, op: Op) -> None:
         """Delete an item or slice of a virtual list from it, or leave the operation."""
         owner, index = self.stack[-2:]
         key = _key(index)
-        if isinstance(owner, Container) and owner.kind == "list" and key is not None:
-            if isinstance(key, slice) or -len(owner.items) <= key < len(owner.items):
-                self.pop(2)
-                del owner.items[key]
-                return
-        self.generic(op)
+        if _is_list(owner) and key is not None and (
+                isinstance(key, slice) or -len(owner.items) <= key < len(owner.items)):
+            del owner.items[key]
+            self.pop(2)
+        else:
+            self.generic(op)
 
     def op_IS(self, op: Op) -> None:
         """Decide ``None is None``, or leave the operation."""
@@ -423,11 +380,8 @@ class PartialEvaluator:
         """Push a global; one of Dynamo's own may be read later, or never."""
         path = (("global", op.arg),)
         if op.arg.startswith(OWN_GLOBALS):
-            result = self.define(op, (), unobservable=True)
-            result.optional = result.pure = True
-            result.path = path
-            if self.owner.facts.reading(path):
-                result.lasting = ALWAYS
+            result = self.unobservable(op, (), ALWAYS if self.owner.facts.reading(path) else "", path)
+            result.pure = True
             self.stack.append(result)
         elif not self.reads(op, (), path):
             self.generic(op)
@@ -444,9 +398,8 @@ class PartialEvaluator:
             return
         if objects.read_attribute(self, op):
             return
-        owner_path = self.path_of(self.stack[-1])
-        if owner_path is not None and self._instead(
-                1, op, self.stack[-1:], (*owner_path, ("attr", op.arg))):
+        path = self.path_of(self.stack[-1])
+        if path is not None and self.reads(op, self.stack[-1:], (*path, ("attr", op.arg)), instead=1):
             return
         self.generic(op)
         result = self.stack[-1]
@@ -464,21 +417,15 @@ class PartialEvaluator:
     # --- calls ---
     def op_CALL_EX(self, op: Op) -> None:
         """Call with an argument list whose elements are known, and no keywords, as a plain call."""
-        keywords: Value | None = self.stack[-1] if op.arg else None
-        arguments = self.stack[-2] if op.arg else self.stack[-1]
+        function, arguments, *keywords = self.stack[-3 if op.arg else -2 :]
         items = _items(arguments)
-        no_keywords = keywords is None or (
-            isinstance(keywords, SsaValue) and keywords.op is not None and keywords.op.kind is o.BUILD_MAP
-            and keywords.op.arg == 0)
-        no_keywords = no_keywords or isinstance(keywords, Container) and not keywords.items
-        if items is None or not no_keywords:
+        if items is None or any(
+                each.items if isinstance(each, Container) else not isinstance(each, SsaValue) or each.op is None
+                or each.op.kind is not o.BUILD_MAP or each.op.arg for each in keywords):
             self.generic(op)
             return
-        if isinstance(keywords, SsaValue):
-            keywords.optional = True  # an empty dictionary that no other code sees
-        function = self.stack[-3 if op.arg else -2]
-        self.pop(3 if op.arg else 2)
-        self.stack.extend([function, *items])
+        self.pop(2 + len(keywords))
+        self.stack += [function, *items]
         self.op_CALL(self.made(o.CALL, (len(items), ())))
 
     def op_CALL(self, op: Op) -> None:
@@ -517,6 +464,11 @@ def _is_in_table(value: Value, table: Mapping[str, frozenset[str]]) -> bool:
     """Return whether a value is an attribute that a table has of one of torch's modules."""
     return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR \
         and value.op.arg in table.get(global_name(value.operands[0]), ())
+
+
+def _is_list(value: Value) -> TypeGuard[Container]:
+    """Return whether a value is a virtual list."""
+    return isinstance(value, Container) and value.kind == "list"
 
 
 def _items(value: Value) -> list[Value] | None:

@@ -340,18 +340,17 @@ def _optional(result: SsaValue) -> SsaValue:
 #     self.layers[0].weight
 #     self.blocks['conv-1'].weight            of a ``ModuleDict``
 #     getattr(self, '0').weight               where a submodule's name is no name in source
-def entry(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool:
+def entry(evaluator: PartialEvaluator, owner: Value, path: Path) -> bool:
     """Replace ``x.__dict__`` and ``'name'``, both on the stack, by ``x.name``; return whether that gives the same."""
     key = path[-1][1]
     if len(path) < 3 or path[-2] != ("attr", "__dict__") or type(key) is not str or not isinstance(owner, SsaValue):
         return False
-    if not key.isidentifier() or not evaluator.owner.facts.reading((*path[:-2], ("attr", key))):
+    if not key.isidentifier():
         return False
-    evaluator.pop(2)
-    return evaluator.reads(evaluator.made(o.LOAD_ATTR, key), [owner.operands[0]], (*path[:-2], ("attr", key)))
+    return evaluator.reads(evaluator.made(o.LOAD_ATTR, key), owner.operands[:1], (*path[:-2], ("attr", key)), instead=2)
 
 
-def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool:
+def member(evaluator: PartialEvaluator, owner: Value, path: Path) -> bool:
     """Replace a dictionary of a module and a key, both on the stack, by the attribute or element of that module.
 
     Returns:
@@ -377,5 +376,4 @@ def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> boo
         read, operands = evaluator.made(o.CALL, (2, ())), [evaluator.word("getattr"), module, Const(key)]
     else:
         return False
-    evaluator.pop(2)
-    return evaluator.reads(read, operands, path)
+    return evaluator.reads(read, operands, path, instead=2)
