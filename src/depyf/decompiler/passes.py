@@ -21,11 +21,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
+from ..cfg.graph import Cfg
 from ..values import frozen
 from . import bodies
 from .bodies import Body
 from .dynamo import readable as words
 from .dynamo import simplify
+from .dynamo.simplify.cleanups import forget_under_cleanups
+from .dynamo.simplify.user_part import ordinary_with
 from .structure import fold_expressions, walk
 from .structure.analysis import RegionCfg
 from .structure.arrange import arrange
@@ -62,10 +65,17 @@ def on_regions(step: Callable[[RegionCfg], None]) -> Callable[[Body], None]:
     return lambda body: step(body.cfg) if body.cfg.handles else None
 
 
+def on_graph(step: Callable[[Cfg], Cfg]) -> Callable[[simplify.Simplification], None]:
+    """Return the step as one on the graph of code that torch.compile wrote."""
+    def run(work: simplify.Simplification) -> None:
+        work.graph = step(work.graph)
+    return run
+
+
 SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
-    Pass("ordinary_with", simplify.undo_reentered_with,
+    Pass("ordinary_with", on_graph(ordinary_with),
          "a `with` that Dynamo enters again after a graph break becomes one ordinary `with`"),
-    Pass("forget_under_cleanups", simplify.forget_values_under_cleanups,
+    Pass("forget_under_cleanups", on_graph(forget_under_cleanups),
          "handlers that only clean up keep no values on the stack"),
     Pass("leave_user_part", simplify.leave_user_part,
          "the part of a resume function that is the user's own is left as it is, at its places"),

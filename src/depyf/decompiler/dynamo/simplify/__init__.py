@@ -29,12 +29,14 @@ from ....cfg.graph import Block, Cfg, entry_depths, reachable
 from ..facts import ALWAYS, EPOCHS, Facts
 from ..global_names import NEW
 from ..written_out import has_size_calls
-from .cleanups import forget_under_cleanups
 from .evaluate import PartialEvaluator
 from .filling import as_calls, as_loops
-from .user_part import ordinary_with, user_part
+from .user_part import user_part
 from .values import BlockPlan, Namer, SsaValue, State, Value, is_torch_name
 from .write import BlockWriter
+
+_READ = (o.LOAD_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)
+_REBIND = (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)
 
 
 @dataclass
@@ -58,16 +60,6 @@ class Simplification:
     facts: Facts | None
     new: str = NEW
     authored: frozenset[int] = frozenset()
-
-
-def undo_reentered_with(work: Simplification) -> None:
-    """Make one ordinary ``with`` of one that Dynamo enters again after a graph break."""
-    work.graph = ordinary_with(work.graph)
-
-
-def forget_values_under_cleanups(work: Simplification) -> None:
-    """Have handlers that only clean up keep no values on the stack."""
-    work.graph = forget_under_cleanups(work.graph)
 
 
 def leave_user_part(work: Simplification) -> None:
@@ -105,8 +97,8 @@ def evaluate(work: Simplification) -> None:
         work.graph = simplifier.run()
         if simplifier.decided:
             graph = _straighten(graph, simplifier.decided)
-        elif work.facts is not None and not restored and simplifier.restored():
-            restored = simplifier.restored()  # a parameter is only ever given its own value: it is what it was on entry
+        elif work.facts is not None and not restored and simplifier.restores():
+            restored = simplifier.restores()  # a parameter is only ever given its own value: it is what it was on entry
         else:
             break
 
@@ -159,21 +151,24 @@ class _Simplifier:
         self.plans: dict[int, BlockPlan] = {}
         #: Branches that always take one edge: block id -> successor.
         self.decided: dict[int, int] = {}
+        ops = [op for block in graph.blocks.values() for op in block.ops]
+
+        def names(*kinds: str) -> set[str]:
+            return {op.arg for op in ops if op.kind in kinds}
+
         #: Locals that code which is not followed value by value reads: their stores are needed.
-        self.kept = self._names_read_later()
+        self.kept = self._names_read_later() | names(o.LOAD_CLOSURE) | set(graph.code.cellvars)
         if work.keep_variables:
-            self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
-                          if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
+            self.kept |= {name for name in names(o.STORE_FAST) if not is_torch_name(name)}
         self.arguments = set(graph.code.arguments)
-        self.has_size_calls = has_size_calls(graph.code, [op for block in graph.blocks.values() for op in block.ops])
+        self.has_size_calls = has_size_calls(graph.code, ops)
         #: Attributes that the code stores itself.
-        self.stores = {op.arg for block in graph.blocks.values() for op in block.ops if op.kind is o.STORE_ATTR}
-        self.stored = {op.arg for b in graph.blocks.values() for op in b.ops
-                       if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)} - restored
+        self.stores = names(o.STORE_ATTR)
+        self.times_stored = Counter(op.arg for op in ops if op.kind in _REBIND)
+        self.stored = self.times_stored.keys() - restored
         #: Stores that give a variable its own value, by name.
         self.own_values: Counter[str] = Counter()
-        deleted = {op.arg for b in graph.blocks.values() for op in b.ops if op.kind is o.DELETE_FAST}
-        self.always_bound = self.arguments - deleted
+        self.always_bound = self.arguments - names(o.DELETE_FAST)
 
     # --- what is followed -------------------------------------------------------------------------
     def follows(self, origin: Block) -> bool:
@@ -189,35 +184,28 @@ class _Simplifier:
         """Return the locals that are read in a block other than along the path on which they were stored."""
         kept: set[str] = set()
         for block in self.graph.blocks.values():
-            followed = block.id not in self.verbatim and block.id != self.graph.entry and all(
-                self.follows(self.graph.blocks[p]) for p in self.predecessors[block.id]
-            ) and bool(self.predecessors[block.id])
-            if followed:
+            before = self.predecessors[block.id]
+            if before and block.id not in self.verbatim and block.id != self.graph.entry and all(
+                    self.follows(self.graph.blocks[p]) for p in before):
                 continue
             # What this block and those that follow it read before they store it.
-            pending: list[tuple[int, frozenset[str]]] = [(block.id, frozenset())]
+            pending: list[tuple[Block, frozenset[str]]] = [(block, frozenset())]
             while pending:
-                id, stored = pending.pop()
-                current = self.graph.blocks[id]
-                mine = set(stored)
+                current, stored = pending.pop()
+                mine, verbatim = set(stored), current.id in self.verbatim
                 for op in current.ops:
-                    if op.kind in (o.LOAD_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR):
-                        if op.arg not in mine or id in self.verbatim:
-                            kept.add(op.arg)
-                    elif op.kind is o.STORE_FAST:
+                    if op.kind is o.STORE_FAST:
                         mine.add(op.arg)
-                        if id in self.verbatim:
-                            kept.add(op.arg)
+                    if op.kind in _READ and op.arg not in mine or verbatim and op.kind in (*_READ, o.STORE_FAST):
+                        kept.add(op.arg)
                 if self.follows(current):
-                    pending += [(successor, frozenset(mine)) for successor in current.successors]
-        nested = {op.arg for b in self.graph.blocks.values() for op in b.ops if op.kind is o.LOAD_CLOSURE}
-        return kept | nested | set(self.graph.code.cellvars)
+                    pending += [(self.graph.blocks[id], frozenset(mine)) for id in current.successors]
+        return kept
 
-    def restored(self) -> frozenset[str]:
+    def restores(self) -> frozenset[str]:
         """Return the parameters that are only ever given their own values."""
-        stored = Counter(op.arg for block in self.graph.blocks.values() for op in block.ops
-                         if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR))
-        return frozenset(name for name in self.arguments & stored.keys() if self.own_values[name] == stored[name])
+        return frozenset(name for name in self.arguments & self.times_stored.keys()
+                         if self.own_values[name] == self.times_stored[name])
 
     # --- running ----------------------------------------------------------------------------------
     def run(self) -> Cfg:
@@ -246,19 +234,15 @@ class _Simplifier:
         return self._write()
 
     def _run_block(self, block: Block, state: State | None) -> State | None:
-        plan = self.plans[block.id] = BlockPlan()
-        if block.id in self.verbatim:
-            plan.verbatim = True
+        plan = self.plans[block.id] = BlockPlan(verbatim=block.id in self.verbatim)
+        if plan.verbatim:
             return None
         if state is None:
-            reals = [SsaValue(None, (), block.id) for _ in range(self.depths[block.id])]
-            bound = set(self.arguments) if block.id == self.graph.entry else set(self.always_bound)
             self.happened += 1
-            state = State(list(reals), {}, bound,
+            state = State([SsaValue(None, (), block.id) for _ in range(self.depths[block.id])], {},
+                          set(self.arguments if block.id == self.graph.entry else self.always_bound),
                           (self.happened,) * len(EPOCHS))
-            plan.entry_stack = reals
-        else:
-            plan.entry_stack = [v for v in state.stack if isinstance(v, SsaValue) and v.op is None]
+        plan.entry_stack = [v for v in state.stack if isinstance(v, SsaValue) and v.op is None]
         evaluator = PartialEvaluator(self, block, plan, state)
         for op in block.ops:
             evaluator.step(op)
@@ -297,7 +281,8 @@ class _Simplifier:
         """
         for plan in self.plans.values():
             for value in plan.values:
-                if value.graph_item and (value.uses > 1 or value.elsewhere) and self.namer.has_no_name(value):
+                if value.graph_item and (value.uses > 1 or value.elsewhere) and value.variable is None and not any(
+                        hint not in self.namer.taken and not is_torch_name(hint) for hint in value.hints):
                     value.lasting = ALWAYS
                     if isinstance(value.operands[0], SsaValue):
                         value.operands[0].elsewhere = True  # the result has a variable
@@ -306,30 +291,21 @@ class _Simplifier:
     def _count_uses(self) -> None:
         """Count the uses of each SSA value, and remove optional ones that have none."""
         for id, plan in self.plans.items():
-            for value in plan.values:
-                for operand in value.operands:
-                    self._use(operand, id)
-            for operand in plan.end_operands:
-                self._use(operand, id)
-        for id in reversed(list(self.plans)):
-            plan = self.plans[id]
+            for value in [*(each for taker in plan.values for each in taker.operands), *plan.end_operands]:
+                if isinstance(value, SsaValue):
+                    value.uses += 1
+                    value.elsewhere |= value.block != id
+        for plan in reversed(self.plans.values()):
             for value in reversed(list(plan.values)):
+                operands = [operand for operand in value.operands if isinstance(operand, SsaValue)]
                 if value.optional and not value.uses and not any(r.uses for r in value.results):
                     plan.values.remove(value)
-                    for operand in value.operands:
-                        if isinstance(operand, SsaValue):
-                            operand.uses -= 1
+                    for operand in operands:
+                        operand.uses -= 1
                 elif value.lasting and (value.uses > 1 or value.elsewhere):
-                    for operand in value.operands:  # written as often as it is used itself
-                        if isinstance(operand, SsaValue):
-                            operand.uses += value.uses - 1
-                            operand.elsewhere |= value.elsewhere
-
-    def _use(self, value: Value, block: int) -> None:
-        if isinstance(value, SsaValue):
-            value.uses += 1
-            if value.block != block:
-                value.elsewhere = True
+                    for operand in operands:  # written as often as it is used itself
+                        operand.uses += value.uses - 1
+                        operand.elsewhere |= value.elsewhere
 
     # --- writing ----------------------------------------------------------------------------------
     def _write(self) -> Cfg:
@@ -340,12 +316,9 @@ class _Simplifier:
             if plan.verbatim:
                 blocks[id] = block
                 continue
-            ops = BlockWriter(block, plan, self.namer).write()
-            # Lines of Dynamo's code say nothing about the form of its source (``x if c else y`` or ``if``).
-            for op in ops:
-                op.line = None
             end = block.end_op
-            if end is not None:
-                end = Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
-            blocks[id] = Block(id, ops, block.end, block.successors, block.arg, end, block.region)
+            # (Lines of Dynamo's code say nothing about the form of its source: ``x if c else y`` or ``if``.)
+            end = end and Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
+            blocks[id] = Block(id, BlockWriter(block, plan, self.namer).write(), block.end, block.successors, block.arg,
+                               end, block.region)
         return as_loops(Cfg(self.graph.code, blocks, self.graph.entry), self.namer.taken)

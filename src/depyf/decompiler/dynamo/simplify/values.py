@@ -223,11 +223,6 @@ class Namer:
             self.taken.add(value.variable)
         return value.variable
 
-    def has_no_name(self, value: SsaValue) -> bool:
-        """Return whether a value has no variable, and none of the names it was given is free."""
-        return value.variable is None and not any(
-            hint not in self.taken and not is_torch_name(hint) for hint in value.hints)
-
     def candidates(self, value: SsaValue) -> Iterator[str]:
         """Yield names for a value by its use and its origin, best first."""
         yield from (hint for hint in value.hints

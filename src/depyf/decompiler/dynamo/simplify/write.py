@@ -27,9 +27,9 @@ class BlockWriter:
     """A writer of block plans as operations, which nests expressions where the order of evaluation allows it."""
 
     def __init__(self, block: Block, plan: BlockPlan, namer: Namer) -> None:
-        self.block = block
-        self.plan = plan
-        self.namer = namer
+        self.block, self.plan, self.namer = block, plan, namer
+        #: The terminator, or the last operation, whose place others get.
+        self.last = block.end_op or (block.ops[-1] if block.ops else None)
         self.ops: list[Op] = []
         #: Values that are computed next, in this order: on the stack already (``reals``) or not yet.
         self.reals: list[SsaValue] = list(plan.entry_stack)
@@ -44,12 +44,16 @@ class BlockWriter:
         """Return the operations of the block."""
         for result in self.plan.values:
             if result.op is not None:
-                result.op = self.like(result.op.kind, result.op, result.op.arg)
+                result.op = self.op(result.op.kind, result.op.arg, result.op)
             self.write_value(result)
-        fragment = self.consume(self.plan.end_operands, self.block.end_op)
+        fragment = self.consume(self.plan.end_operands)
         self.flush()
-        self.ops += fragment
-        return self.ops
+        return self.ops + fragment
+
+    def op(self, kind: str, arg: Any, place: Op | None = None) -> Op:
+        """Return a new operation at the place of another: of the block's last, if it is not given one."""
+        place = place or self.last
+        return Op(kind, arg, -1, None) if place is None else Op(kind, arg, place.offset, None, -1, place.handler)
 
     def write_value(self, result: SsaValue) -> None:
         """Write one SSA value: into a variable, onto the stack, or as part of what takes it next."""
@@ -57,27 +61,22 @@ class BlockWriter:
         if self.is_late(result):
             return
         self.separate_calls(result)
-        fragment = self.consume(result.operands, result.op)
-        fragment.append(result.op)
-        pushes = 1 if result.op.kind in UPDATES else effect(result.op)[1]
+        kind = result.op.kind
+        fragment = [*self.consume(result.operands, result.op), result.op]
+        pushes = kind in UPDATES or effect(result.op)[1]
+        if pushes and not result.results and result.uses == 1 and not result.elsewhere:
+            self.pending.append((result, fragment))
+            return
+        self.flush()
+        self.ops += fragment
         if result.results:
-            self.flush()
-            self.ops += fragment
             self.reals += result.results
-            if result.op.kind in (o.UNPACK, o.UNPACK_EX) and not all(id(r) in self.targets for r in result.results) \
+            if kind in (o.UNPACK, o.UNPACK_EX) and not all(id(r) in self.targets for r in result.results) \
                     or any(r.uses != 1 or r.elsewhere for r in result.results):
                 self.spill(len(result.results), True)  # (an unpacked value has a variable for each part)
-        elif result.op.kind in (o.STORE_FAST, o.STORE_DEREF, o.POP, o.DELETE_FAST) or not pushes:
-            self.flush()
-            self.ops += fragment
-        elif not result.uses:
-            self.flush()
-            self.ops += [*fragment, self.like(o.POP, result.op)]
-        elif result.uses > 1 or result.elsewhere:
-            self.flush()
-            self.ops += [*fragment, self.like(o.STORE_FAST, result.op, self.namer.name(result))]
-        else:
-            self.pending.append((result, fragment))
+        elif pushes:
+            self.ops.append(self.op(o.STORE_FAST, self.namer.name(result), result.op) if result.uses
+                            else self.op(o.POP, None, result.op))
 
     def separate_calls(self, result: SsaValue) -> None:
         """Store what is called for a resume function in variables before its call: that is where the graph broke.
@@ -111,44 +110,22 @@ class BlockWriter:
         owner = result.operands[0]
         return isinstance(owner, SsaValue) and (owner.uses > 1 or owner.elsewhere or owner.variable is not None)
 
-    @staticmethod
-    def like(kind: str, op: Op, arg: Any = None) -> Op:
-        """Return a new operation at the place of another."""
-        return Op(kind, arg, op.offset, op.line, -1, op.handler)
-
     def flush(self, count: int | None = None) -> None:
         """Compute what waits (the first ``count`` of it) now, into variables."""
         count = len(self.pending) if count is None else count
         for result, fragment in self.pending[:count]:
-            assert result.op is not None
-            self.ops += [*fragment, self.like(o.STORE_FAST, result.op, self.namer.name(result))]
+            self.ops += [*fragment, self.op(o.STORE_FAST, self.namer.name(result), result.op)]
         del self.pending[:count]
-        if not self.pending:
-            self.waits_on_reals = False
-
-    def still_waiting(self, values: Sequence[SsaValue]) -> list[SsaValue]:
-        """Return the values that have no variable yet.
-
-        Raises:
-            CannotDecompile: one of them does not wait.
-        """
-        waiting = [result for result, _ in self.pending]
-        left = [v for v in values if v.variable is None]
-        if any(v not in waiting for v in left):
-            raise CannotDecompile(SIMPLIFY, "a value is used before it is computed")
-        return left
+        self.waits_on_reals &= bool(self.pending)
 
     def spill(self, count: int, unused: bool = False) -> None:
         """Take values off the stack into variables, top first."""
-        depth = self.block.floor
-        if len(self.reals) - count < depth:
+        if len(self.reals) - count < self.block.floor:
             raise CannotDecompile(SIMPLIFY, "a value under an exception handler is used out of order")
         for _ in range(count):
             real = self.reals.pop()
-            if real.uses or unused:
-                self.ops.append(Op(o.STORE_FAST, self.namer.name(real), *self.place()))
-            else:
-                self.ops.append(Op(o.POP, None, *self.place()))
+            needed = real.uses or unused
+            self.ops.append(self.op(o.STORE_FAST, self.namer.name(real)) if needed else self.op(o.POP, None))
 
     def read_too_early(self, operands: Sequence[Value]) -> bool:
         """Return whether an unobservable read, written where it is used, would come too early.
@@ -178,25 +155,25 @@ class BlockWriter:
         return isinstance(value, SsaValue) and value.role == ("size",) and all(
             not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in size_of(value))
 
-    def place(self) -> tuple[int, int | None]:
-        """Return offset and line of the block's terminator, or of its last operation."""
-        op = self.block.end_op or (self.block.ops[-1] if self.block.ops else None)
-        return (op.offset, op.line) if op is not None else (-1, None)
-
-    def consume(self, operands: Sequence[Value], op: Op | None) -> list[Op]:
+    def consume(self, operands: Sequence[Value], op: Op | None = None) -> list[Op]:
         """Return operations that push the operands; those among them that wait become part of it."""
         if self.pending and self.read_too_early(operands):
             self.flush()
         waiting = [result for result, _ in self.pending]
         late = [value for value in _not_in_variables(operands) if value not in waiting and self.is_late(value)]
-        fragments = self.take(*self.at_hand(operands, late))
+        on_stack, computed = self.at_hand(operands, late)
+        start = len(self.pending) - len(computed)
+        fragments = {id(result): fragment for result, fragment in self.pending[start:]}
+        del self.pending[start:]
+        if on_stack:
+            del self.reals[-len(on_stack) :]
+            self.waits_on_reals = True
         ops: list[Op] = []
-        place = (op.offset, op.line) if op is not None else self.place()
         for value in operands:
             if isinstance(value, Const):
-                ops.append(Op(o.CONST, value.value, *place))
+                ops.append(self.op(o.CONST, value.value, op))
             elif isinstance(value, Local):
-                ops.append(Op(o.LOAD_FAST, value.name, *place))
+                ops.append(self.op(o.LOAD_FAST, value.name, op))
             elif not isinstance(value, SsaValue):
                 raise CannotDecompile(SIMPLIFY, "a container was not built")
             elif value in late:
@@ -205,7 +182,7 @@ class BlockWriter:
             elif id(value) in fragments:
                 ops += fragments[id(value)]
             elif value.variable is not None:
-                ops.append(Op(o.LOAD_FAST, value.variable, *place))
+                ops.append(self.op(o.LOAD_FAST, value.variable, op))
             # else: it is on the stack already
         return ops
 
@@ -217,9 +194,8 @@ class BlockWriter:
         wanted = [value for value in _not_in_variables(operands) if value not in late]
         on_stack = [value for value in wanted if value.op is None]
         computed = [value for value in wanted if value.op is not None]
-        in_order = wanted == on_stack + computed and operands[: len(on_stack)] == on_stack
-        if on_stack and (not in_order or self.reals[len(self.reals) - len(on_stack) :] != on_stack
-                         or len(set(map(id, on_stack))) != len(on_stack)):
+        if on_stack and (wanted != on_stack + computed or operands[: len(on_stack)] != on_stack
+                         or self.reals[-len(on_stack) :] != on_stack or len(set(map(id, on_stack))) != len(on_stack)):
             if self.waits_on_reals:
                 self.flush()
             self.spill(len(self.reals) - min(map(self.reals.index, on_stack)))
@@ -227,25 +203,18 @@ class BlockWriter:
             computed = [value for value in _not_in_variables(operands) if value not in late]
         waiting = [result for result, _ in self.pending]
         if on_stack and len(waiting) > len(computed):
-            self.flush()
-            computed = self.still_waiting(computed)
-        elif computed != waiting[len(waiting) - len(computed) :]:
-            # and what came before that
+            kept = 0
+        elif computed == waiting[len(waiting) - len(computed) :]:
+            return on_stack, computed
+        else:  # and what came before that
             kept = next(k for k in range(len(waiting), -1, -1)
                         if [v for v in computed if v in waiting[len(waiting) - k :]] == waiting[len(waiting) - k :])
-            self.flush(len(waiting) - kept)
-            computed = self.still_waiting(computed)
+        self.flush(len(waiting) - kept)
+        waiting = [result for result, _ in self.pending]
+        computed = [value for value in computed if value.variable is None]
+        if any(value not in waiting for value in computed):
+            raise CannotDecompile(SIMPLIFY, "a value is used before it is computed")
         return on_stack, computed
-
-    def take(self, on_stack: list[SsaValue], computed: list[SsaValue]) -> dict[int, list[Op]]:
-        """Take values off the stack, and those last computed; return the operations of these by identity."""
-        start = len(self.pending) - len(computed)
-        fragments = {id(result): fragment for result, fragment in self.pending[start:]}
-        del self.pending[start:]
-        if on_stack:
-            del self.reals[len(self.reals) - len(on_stack) :]
-            self.waits_on_reals = True
-        return fragments
 
 
 def _not_in_variables(values: Sequence[Value]) -> list[SsaValue]:
