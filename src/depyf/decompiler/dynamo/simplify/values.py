@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
@@ -227,20 +227,69 @@ class Namer:
         """Yield names for a value by its use and its origin, best first."""
         yield from (hint for hint in value.hints
                     if hint.isidentifier() and not keyword.iskeyword(hint) and not is_torch_name(hint))
-        yield from filter(None, (_described(value, self.rename, long) for long in (False, True)))
+        yield from filter(None, (self.described(value, long) for long in (False, True)))
 
     def kind(self, value: SsaValue) -> str:
         """Return a name for a value of which only the operation is known."""
         if value.op is None:
             return "value"
         if value.role[:1] == ("size",):
-            return _short("_".join(filter(None, [_described(size_of(value)[0], self.rename, False), "size"]))) or "size"
+            return _short("_".join(filter(None, [self.described(size_of(value)[0]), "size"]))) or "size"
         if value.op.kind in (o.CALL, o.CALL_EX) and value.operands:
-            called = "" if _is_constant(value.operands[0]) else _described(value.operands[0], self.rename, False)
+            called = "" if _is_constant(value.operands[0]) else self.described(value.operands[0])
             return _short(called.rstrip("_") + "_result") or "result"
         if value.op.kind is o.LOAD_FAST:
             return f"{value.op.arg}_before"
         return _KINDS.get(value.op.kind, "value")
+
+    def described(self, value: Value, long: bool = False, depth: int = 0) -> str:
+        """Return a name from where the value comes; an empty string where nothing is known.
+
+        ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long; an object of ``Layer`` that a call makes
+        is ``new_Layer``, one of ``type(x)`` ``new_x``. ``depth`` is how many values led here.
+        """
+        if isinstance(value, Local):
+            return value.name
+        if not isinstance(value, SsaValue):
+            return ""
+        if value.variable is not None and depth:
+            return value.variable
+        if value.op is None or depth > 4:
+            return ""
+        kind, argument = value.op.kind, value.op.arg
+        if kind is o.LOAD_GLOBAL:
+            # Called like the module that an alias of Dynamo's refers to, or the global itself.
+            name = self.rename.get(argument, argument)
+            return "builtin" if name.startswith(BUILTINS_PREFIX) else _short(name.rpartition("_dot_")[2])
+        if kind is o.LOAD_DEREF:
+            return _short(argument)
+        if not value.operands:
+            return ""
+        owner = value.operands[0]
+        if kind is o.CALL:
+            cls = next(iter(value.operands[1:2]), None)
+            if cls is None or value.role[:1] != ("instance",) and _attribute(owner) != "__new__":
+                return ""
+            if isinstance(cls, SsaValue) and cls.path is not None and cls.path[-1] in (
+                    ("attr", "__class__"), ("class", "")):
+                cls = cls.operands[-1]  # the object whose class it is
+            made = "object" if _is_constant(cls) else self.described(cls, False, depth + 1)
+            return _short(f"new_{made}") if made else ""
+        if kind is o.LOAD_ATTR:
+            inner = self.described(owner, long, depth + 1)
+            if argument in MODULE_DICTIONARIES:
+                return inner  # modules have their contents in dictionaries: those are called like the module
+            return _joined(inner, argument) if long else _short(argument)
+        if kind is o.GETITEM and isinstance(value.operands[1], Const):
+            key = value.operands[1].value
+            inner = self.described(owner, long, depth + 1)
+            if isinstance(key, str) and key.isidentifier():
+                return _joined(inner, key) if long else _short(key)
+            if type(key) is int and isinstance(owner, SsaValue) and _attribute(owner) and owner.variable is None:
+                # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
+                inner = _joined(self.described(owner.operands[0], False, depth + 2), _attribute(owner))
+            return _joined(inner, str(key).replace("-", "minus_")) if type(key) in (str, int) else ""
+        return ""
 
 
 def size_of(value: SsaValue) -> list[Value]:
@@ -249,78 +298,16 @@ def size_of(value: SsaValue) -> list[Value]:
     return operands if len(operands) == 2 or not isinstance(function, SsaValue) else [*function.operands, *operands]
 
 
-def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int = 0) -> str:
-    """Return a name from where the value comes; an empty string where nothing is known.
-
-    ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long.
-
-    Args:
-        value: what is named.
-        rename: global names that the text shows differently.
-        long: whether to say of what it is a part.
-        depth: how many values led here.
-    """
-    if isinstance(value, Local):
-        return value.name
-    if not isinstance(value, SsaValue):
-        return ""
-    if value.variable is not None and depth:
-        return value.variable
-    if value.op is None or depth > 4:
-        return ""
-    kind, argument = value.op.kind, value.op.arg
-    if kind is o.LOAD_GLOBAL:
-        # Called like the module that an alias of Dynamo's refers to, or the global itself.
-        name = rename.get(argument, argument)
-        return "builtin" if name.startswith(BUILTINS_PREFIX) else _short(name.rpartition("_dot_")[2])
-    if kind is o.LOAD_DEREF:
-        return _short(argument)
-    if not value.operands:
-        return ""
-    if kind is o.CALL:
-        return _described_object(value, rename, depth)
-    if kind is o.LOAD_ATTR:
-        inner = _described(value.operands[0], rename, long, depth + 1)
-        if argument in MODULE_DICTIONARIES:
-            return inner  # modules have their contents in dictionaries: those are called like the module
-        return _joined(inner, argument) if long else _short(argument)
-    if kind is o.GETITEM and isinstance(value.operands[1], Const):
-        return _described_item(value.operands[0], value.operands[1].value, rename, long, depth)
-    return ""
-
-
-def _described_object(value: SsaValue, rename: Mapping[str, str], depth: int) -> str:
-    """Return ``new_Layer`` for an object of ``Layer`` that a call makes, and ``new_x`` for one of ``type(x)``.
-
-    Empty for other calls.
-    """
-    function, cls = value.operands[0], next(iter(value.operands[1:2]), None)
-    if cls is None or value.role[:1] != ("instance",) and not (
-            _is_attribute(function) and function.op is not None and function.op.arg == "__new__"):
-        return ""
-    if isinstance(cls, SsaValue) and cls.path is not None and cls.path[-1] in (("attr", "__class__"), ("class", "")):
-        cls = cls.operands[-1]  # the object whose class it is
-    described = "object" if _is_constant(cls) else _described(cls, rename, False, depth + 1)
-    return _short(f"new_{described}") if described else ""
-
-
-def _described_item(owner: Value, key: object, rename: Mapping[str, str], long: bool, depth: int) -> str:
-    inner = _described(owner, rename, long, depth + 1)
-    if isinstance(key, str) and key.isidentifier():
-        return _joined(inner, key) if long else _short(key)
-    if type(key) is int and _is_attribute(owner) and owner.op is not None and owner.variable is None:
-        # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
-        inner = _joined(_described(owner.operands[0], rename, False, depth + 2), owner.op.arg)
-    return _joined(inner, str(key).replace("-", "minus_")) if type(key) in (str, int) else ""
-
-
 def _is_constant(value: Value) -> bool:
     """Return whether a value is a constant that source cannot say: its name says nothing to a reader."""
     return global_name(value).startswith(CONSTANT_PREFIX)
 
 
-def _is_attribute(value: Value) -> TypeGuard[SsaValue]:
-    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR
+def _attribute(value: Value) -> str:
+    """Return the name of the attribute that a value is; empty for any other value."""
+    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR:
+        return str(value.op.arg)
+    return ""
 
 
 def _joined(owner: str, name: str) -> str:
