@@ -3,7 +3,7 @@
 import pytest
 from guards_for_tests import symbol, version
 
-from depyf.model.reading import in_words
+from depyf.model.reading import typed
 from depyf.records.model import Compilation, CompileId, Guard, SourceLocation, SymbolDecision
 from depyf.views.size_conditions import condition_in_words, fixed_symbols, holds, specialized_symbol
 
@@ -57,7 +57,7 @@ def test_a_size_that_is_equal_to_an_open_one_is_open():
 
 
 def test_negative_numbers_stand_without_brackets():
-    assert in_words("(((-1)*L['step']) / 10) == (-0.1)") == "-step / 10 == -0.1"
+    assert typed("(((-1)*L['step']) / 10) == (-0.1)").text == "-step / 10 == -0.1"
 
 
 @pytest.mark.parametrize("decided, guarded", [
@@ -67,7 +67,7 @@ def test_negative_numbers_stand_without_brackets():
 def test_a_condition_reads_alike_in_the_index_and_in_the_guards(decided, guarded):
     compilation = Compilation(CompileId(0, 0), symbols=(
         symbol("s77", "L['x'].size()[0]"), symbol("s17", "L['y'].size()[0]")))
-    assert condition_in_words(symbol(decided, "", "guarded"), compilation, {}) == in_words(guarded)
+    assert condition_in_words(symbol(decided, "", "guarded"), compilation, {}) == typed(guarded).text
 
 
 def test_a_difference_in_a_condition_is_in_brackets():

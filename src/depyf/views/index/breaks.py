@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sized
+from dataclasses import replace
 
 from ...advice.branches import unparsed
 from ...advice.source import is_own
 from ...model.folding import fold
-from ...records.model import Compilation, Frame, GraphBreak, SourceLocation
+from ...records.model import Compilation, GraphBreak, SourceLocation
 from ...torch_text.events import graph_break
 from ...torch_text.global_names import plain_name, resumed_function
 from ...torch_text.libraries import is_library
 from ...torch_text.met import in_order, is_computation, met
-from ..causes import (
-    breaks_by_place,
-    breaks_by_reason,
-    call_of,
-    cause,
-    heading,
-    in_plain_python,
-    path_from_frame,
-    path_to,
-    statement,
-)
-from ..causes import not_compiled as groups_not_compiled
+from .. import causes
+from ..causes import breaks_by_place, call_of, cause, heading, in_plain_python, path_from_frame, path_to, statement
 from ..formatting import NO_TENSORS, on_branch
 from ..markdown import code, count, each_once, fenced, link, prose, some, web_address
 from ..verdict import break_given_up_at, compiled_below, compiled_in, since_then, why_given_up, why_plain, wrapper_of
@@ -35,6 +26,7 @@ from .recompiles import event
 PLACES = 12
 #: More calls on the way to a break are shown by their ends.
 STEPS = 6
+NO_PLACE = "a place that torch does not name"
 
 
 def breaks(run: SectionContext) -> list[str]:
@@ -47,25 +39,20 @@ def breaks(run: SectionContext) -> list[str]:
              "it in a resume function `__resume_at_...`. Each compilation that comes to a break counts it once."]
     in_wrappers = fold(pairs, lambda pair: wrapper_of(pair[1], pair[0]))
     own = {id(broken) for broken, _ in in_wrappers.pop("", [])}
-    for wrapper, members in in_wrappers.items():
-        lines += _in_wrapper(run, wrapper, members)
-    for group in breaks_by_reason(run.capture.compilations):
+    for wrapper, members in in_wrappers.items():  # (torch's own around the user's module: nothing that a user can mend)
+        inside = ("the module in it is compiled by itself" if compiled_in(run, wrapper) else
+                  "compile the module before it is wrapped")
+        lines += ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
+                  f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed "
+                  f"for it: {inside}.", ""]
+        lines += each_once(
+            f"* {run.place(broken.location) or NO_PLACE}: {code(statement(_text(broken)))}, {prose(cause(broken))}"
+            for broken, _ in members)
+    for group in causes.breaks_by_reason(run.capture.compilations):
         group = [(broken, compilation) for broken, compilation in group if id(broken) in own]
         if group:
             lines += _reason(run, group)
     return lines
-
-
-def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
-    """Return the lines on breaks in torch's own code around the user's module: nothing that the user can mend."""
-    inside = ("the module in it is compiled by itself" if compiled_in(run, wrapper) else
-              "compile the module before it is wrapped")
-    lines = ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
-             f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed for it: "
-             f"{inside}.", ""]
-    return lines + each_once(
-        f"* {run.place(broken.location) or 'a place that torch does not name'}: {code(statement(_text(broken)))}, "
-        f"{prose(cause(broken))}" for broken, _ in members)
 
 
 def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
@@ -75,8 +62,9 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
     title = prose(heading(first)) or "Torch gives no reason"
     lines = ["", f"### {title}" + (f" ({ids})" if ids else "") + _times(group), ""]
     by_line = _by_line(run, breaks_by_place(group))
-    for line, remarks, places in by_line[:PLACES]:
-        lines += _line_of_break(run, line, remarks, places)
+    for (line, *remarks), places in list(by_line.items())[:PLACES]:
+        # (The function that the line is in comes first.)
+        lines += _line_of_break(run, line, remarks, sorted(places, key=lambda members: len(path_to(*members[0]))))
     if len(by_line) > PLACES:
         lines.append(f"* ... and {count(len(by_line) - PLACES, 'more place')} (`records.jsonl` has all)")
     lines += _torchs_words(group)
@@ -114,20 +102,18 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
 
 def _by_line(
     run: SectionContext, by_place: list[list[tuple[GraphBreak, Compilation]]],
-) -> list[tuple[str, list[str], list[list[tuple[GraphBreak, Compilation]]]]]:
-    """Group the places of a reason by what there is to say of their lines: ``[(line, remarks on it, places)]``."""
+) -> dict[tuple[str, ...], list[list[tuple[GraphBreak, Compilation]]]]:
+    """Group the places of a reason by what there is to say of their lines: the line, remarks on it."""
     groups: dict[tuple[str, ...], list[list[tuple[GraphBreak, Compilation]]]] = {}
     for members in by_place:
         broken, compilation = members[0]
         where, why = broken.location, cause(broken)
         text = statement(_text(broken))
         inside = f" in {code(_function(run, where))}" if where and where.function else ""
-        line = f"{run.place(where) or 'a place that torch does not name'}{inside}{': ' + code(text) if text else ''}"
+        line = f"{run.place(where) or NO_PLACE}{inside}{': ' + code(text) if text else ''}"
         remarks = [f"why: {prose(why)}"] if why not in (heading(broken), broken.reason.rstrip(".")) else []
         groups.setdefault((line, *remarks, *run.advice.lines_on(broken)), []).append(members)
-    # (The function that the line is in comes first.)
-    return [(line, remarks, sorted(places, key=lambda members: len(path_to(*members[0]))))
-            for (line, *remarks), places in groups.items()]
+    return groups
 
 
 def _line_of_break(
@@ -190,36 +176,27 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     path = path_from_frame(broken, compilation)
     if len(path) > 1 and not _is_resumed(run, path[-1], compilation):
         inner = next((step for step in path[1:] if not is_library(step.filename)), path[1])
-        called = _function(run, inner)
         known = call_of(path[0].text, plain_name(path[1].function))
-        call = code(known) if known else "the call"
-        return "; ".join(filter(None, (f"{call} in {run.place(path[0])}", _fate_of(run, inner, code(called)))))
+        text = f"{code(known) if known else 'the call'} in {run.place(path[0])}"
+        compiled_there = [
+            each for each in run.capture.compilations if each.outcome == "compiled" and each.location is not None
+            and not resumed_function(each.function) and run.source.are_in_one_function(inner, each.location)]
+        if compiled_there:
+            text += f"; {code(_function(run, inner))}, called there, is compiled by itself"
+            if not any(run.graph_names(c) for each in compiled_there
+                       for c in run.summary_of[each.compile_id.key].done):
+                text += ", without a graph"
+        return text
     tested = {frame.branch.condition for name in run.resume_names(compilation)
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
     if len(tested) == 1 and met(broken).kind in _IN_BRANCH:  # (of a test of several parts, the one that broke it)
         return f"the choice by {code(tested.pop())}"
-    shown = in_plain_python(broken, _whole_statement(run, broken))
-    return shown or "the operation of this line that torch could not trace"
-
-
-def _whole_statement(run: SectionContext, broken: GraphBreak) -> str:
-    """Return the text of the statement of several lines that broke the graph; ``""`` for one of one line."""
     site = run.source.site(broken)
-    node = site.statement
-    if site.where != broken.location or not isinstance(node, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)):
-        return ""
-    return unparsed(node, site.text) if node.lineno < (node.end_lineno or node.lineno) else ""
-
-
-def _fate_of(run: SectionContext, place: SourceLocation, called: str) -> str:
-    """Return a clause on a function that is called at a break; ``""`` if it is not known to be compiled."""
-    compiled = [each for each in run.capture.compilations if each.outcome == "compiled" and each.location is not None
-                and not resumed_function(each.function) and run.source.are_in_one_function(place, each.location)]
-    if not compiled:
-        return ""
-    summaries = {id(summary): summary for summary in (run.summary_of[each.compile_id.key] for each in compiled)}
-    no_graph = not any(run.graph_names(c) for summary in summaries.values() for c in summary.done)
-    return f"{called}, called there, is compiled by itself" + ", without a graph" * no_graph
+    node, whole = site.statement, ""
+    if site.where == broken.location and isinstance(node, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) \
+            and node.lineno < (node.end_lineno or node.lineno):
+        whole = unparsed(node, site.text)
+    return in_plain_python(broken, whole) or "the operation of this line that torch could not trace"
 
 
 #: Lines of an explanation that are shown.
@@ -230,17 +207,11 @@ _IN_BRANCH = ("branch", "branch on a symbol", "assertion", "data", "item")
 
 def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compilation) -> bool:
     """Return whether the function at a place, where a break is, continues after it."""
-    broken_in = run.source.function_at(place)
-    for name in run.resume_names(compilation):
-        frame = run.frames.get(name)
-        if frame is not None and plain_name(frame.code_name) == plain_name(place.function):
-            resumed = run.source.function_at(frame.location) if frame.location is not None else None
-            # (Functions of several classes can have one name, as those of other files.)
-            if frame.location is not None and frame.location.filename != place.filename:
-                continue
-            if broken_in is None or resumed is None or broken_in.node is resumed.node:
-                return True
-    return False
+    # (Functions of several classes can have one name, as those of other files.)
+    frames = [frame for name in run.resume_names(compilation) if (frame := run.frames.get(name)) is not None]
+    return any(plain_name(frame.code_name) == plain_name(place.function) if frame.location is None else
+               run.source.are_in_one_function(place, replace(frame.location, function=frame.code_name))
+               for frame in frames)
 
 
 def _resume(run: SectionContext, name: str) -> str:
@@ -263,7 +234,7 @@ def _resume(run: SectionContext, name: str) -> str:
 # --- Not compiled ------------------------------------------------------------------------------------
 def not_compiled(run: SectionContext) -> list[str]:
     """Return the section on what runs in plain Python, and why."""
-    groups = groups_not_compiled(run.capture.compilations)
+    groups = causes.not_compiled(run.capture.compilations)
     left_alone = [frame for frame in run.frames.values() if frame.without_tensors]
     if not groups and not left_alone:
         return []
@@ -272,20 +243,15 @@ def not_compiled(run: SectionContext) -> list[str]:
     for members in groups[:ROWS]:
         lines += _not_compiled(run, members)
     lines += left_out(len(groups) - ROWS, "reason")
-    for frame in left_alone[:ROWS]:
-        lines += _without_tensors(run, frame)
+    for frame in left_alone[:ROWS]:  # (resume functions that torch left alone: there is no compilation of them)
+        resumed = resumed_function(frame.code_name)
+        rest = f" from line {resumed[1]} on{on_branch(frame.branch)}" if resumed else ""
+        lines += [f"* {run.place(frame.location) or 'place unknown'}: **{code(frame.title or frame.name)}{rest} runs "
+                  f"in plain Python: {NO_TENSORS}.**",
+                  "  * how to have it compiled, where it computes with tensors and changes no object from call to "
+                  "call: give it a tensor that it uses, as an argument of the function or in a variable that is set "
+                  "before the graph break and read after it"]
     return lines + left_out(len(left_alone) - ROWS, "function")
-
-
-def _without_tensors(run: SectionContext, frame: Frame) -> list[str]:
-    """Return the lines on a resume function that torch left alone; there is no compilation of it."""
-    resumed = resumed_function(frame.code_name)
-    rest = f" from line {resumed[1]} on{on_branch(frame.branch)}" if resumed else ""
-    return [f"* {run.place(frame.location) or 'place unknown'}: **{code(frame.title or frame.name)}{rest} runs in "
-            f"plain Python: {NO_TENSORS}.**",
-            "  * how to have it compiled, where it computes with tensors and changes no object from call to call: give "
-            "it a tensor that it uses, as an argument of the function or in a variable that is set before the graph "
-            "break and read after it"]
 
 
 def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:

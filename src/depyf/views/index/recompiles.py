@@ -34,7 +34,12 @@ def recompiles(run: SectionContext) -> list[str]:
         of_resumes = f", {resumed} of them of resume functions" if 0 < resumed < len(recompiled) else ""
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}: "
                       f"{count(len(recompiled), 'recompile')}{of_resumes}", ""]
-        lines += _rows(run, recompiled)
+        shown = [*recompiled[: ROWS - 1], recompiled[-1]] if len(recompiled) > ROWS + 1 else recompiled
+        reported: set[tuple[str, ...]] = set()
+        for each in shown:
+            if len(shown) < len(recompiled) and each is shown[-1]:
+                lines.append(f"* ... {len(recompiled) - len(shown)} more, each of its own version")
+            lines += event(run, each, reported)
         actions, reasons = (run.advice.on(recompiled, is_action) for is_action in (True, False))
         if not actions and not reasons:
             reasons = list(filter(None, [run.advice.on_outer_break(recompiled[0])]))
@@ -49,50 +54,29 @@ def recompiles(run: SectionContext) -> list[str]:
             *lines]
 
 
-def _rows(run: SectionContext, recompiled: Sequence[Compilation]) -> list[str]:
-    lines: list[str] = []
-    shown = [*recompiled[: ROWS - 1], recompiled[-1]] if len(recompiled) > ROWS + 1 else recompiled
-    reported: set[tuple[str, ...]] = set()
-    for at, each in enumerate(shown):
-        if len(shown) < len(recompiled) and at == len(shown) - 1:
-            lines.append(f"* ... {len(recompiled) - len(shown)} more, each of its own version")
-        lines += event(run, each, reported)
-    return lines
-
-
 def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str, ...]]) -> list[str]:
     """Return the lines on one recompile: what changed, causes not in ``reported`` yet, then torch's own words."""
     changes = run.changes(compilation)
-    of = _in_part(run, compilation)
+    # (Of a summary, itself and resume functions, several may have recompiles.)
+    parts = {c.compile_id.frame_key for c in run.summary_of[compilation.compile_id.key].recompiles}
+    of = f", in {run.name_of(compilation)}" if len(parts) > 1 else ""
+    lines = [f"* {code(str(compilation.compile_id))}{' ' + row(changes) if changes else ''}{of}"]
     if not changes:
-        return [f"* {code(str(compilation.compile_id))}{of}"]
-    main = changes[0]
-    lines = [f"* {code(str(compilation.compile_id))} {row(changes)}{of}"]
+        return lines
     besides = run.besides(compilation)
     if besides:
         lines.append(f"  * {besides}")
-    lines += _guarded_because(run, main, reported)
-    asked = next(filter(None, map(run.condition_of_inductor, main.failures)), None)
+    failures = changes[0].failures
+    causes = tuple(dict.fromkeys(f"{run.place(place)}: {code(place.text)}"
+                                 for place in map(run.line_guarded_for, failures) if place is not None))
+    if causes and causes not in reported:
+        reported.add(causes)
+        lines.append(f"  * torch guards it because of {some(list(causes), 2)}")
+    asked = next(filter(None, map(run.condition_of_inductor, failures)), None)
     if asked is not None and asked.location is not None:
         lines.append(f"  * no line of the program asks for it: a condition {how_made(asked.location)}")
     lines.append("  * torch says: " + "; ".join(_torchs_words(change) for change in changes))
     return lines
-
-
-def _in_part(run: SectionContext, compilation: Compilation) -> str:
-    """Return which part was compiled, where several of a summary, itself and resume functions, have recompiles."""
-    summary = run.summary_of[compilation.compile_id.key]
-    several = len({c.compile_id.frame_key for c in summary.recompiles}) > 1
-    return f", in {run.name_of(compilation)}" if several else ""
-
-
-def _guarded_because(run: SectionContext, change: Change, reported: set[tuple[str, ...]]) -> list[str]:
-    places = map(run.line_guarded_for, change.failures)
-    causes = tuple(dict.fromkeys(f"{run.place(place)}: {code(place.text)}" for place in places if place is not None))
-    if not causes or causes in reported:
-        return []
-    reported.add(causes)
-    return [f"  * torch guards it because of {some(list(causes), 2)}"]
 
 
 def _torchs_words(change: Change) -> str:
@@ -154,29 +138,28 @@ def _key(decision: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
 def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
     values: dict[tuple[str, SourceLocation | None, str], dict[str, list[Decision]]] = {}
     for decision, compilation in decisions:
-        what = _subjects(run, decision, compilation), decision.location, decision.reason
-        value = _number(decision.value)
-        values.setdefault(what, {}).setdefault(value, []).append((decision, compilation))
+        # (Several sizes where torch found them equal.)
+        sizes = ", ".join(_subject(run, source, compilation) for source in sources_of(decision.source)) \
+            if decision.source else code(decision.symbol)
+        values.setdefault((sizes, decision.location, decision.reason), {}).setdefault(
+            _number(decision.value), []).append((decision, compilation))
     texts = []
     for (name, *_), fixed in values.items():
         decision = next(iter(fixed.values()))[0][0]
-        where = f", {run.place(decision.location)}" if decision.location else ""
         each = "; ".join(f"{code(value)} in {some([code(str(version.compile_id)) for _, version in members], 3)}"
                          for value, members in fixed.items())
         word = f": {_REASONS.get(decision.reason) or prose(decision.reason)}" if decision.reason else ""
-        texts.append(f"**fixed**: {name} (torch's {code(decision.symbol)}{word}){where}: {each}")
+        texts.append(f"**fixed**: {name} (torch's {code(decision.symbol)}{word}){_at(run, decision)}: {each}")
     return texts
+
+
+def _at(run: SectionContext, decision: SymbolDecision) -> str:
+    return f", {run.place(decision.location)}" if decision.location else ""
 
 
 #: Why torch fixed a symbol (the last argument of ``ShapeEnv._set_replacement``), in words.
 _REASONS = {"range_refined_to_singleton": "conditions leave one value",
             **dict.fromkeys(("solve", "find", "trivial_lhs", "trivial_rhs"), "it has to be equal to a number")}
-
-
-def _subjects(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
-    """Return the sizes that a symbol denotes, as Markdown; several where torch found them equal."""
-    return ", ".join(_subject(run, source, compilation) for source in sources_of(decision.source)) \
-        if decision.source else code(decision.symbol)
 
 
 def _subject(run: SectionContext, source: str, compilation: Compilation) -> str:
@@ -213,48 +196,41 @@ def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[t
         if decision.kind == "guarded" and not (symbols and all(
                 (symbol, str(compilation.compile_id)) in fixed for symbol in symbols)) and holds(
                     decision, compilation, run.version(compilation)):
-            versions.setdefault(_condition(run, decision, compilation), []).append(code(str(compilation.compile_id)))
+            # (with the user's names)
+            text = condition_in_words(decision, compilation, run.values_on_stack(compilation))
+            where = f", {how_made(decision.location)}" if decision.location and is_made_by_inductor(decision) else ""
+            torchs = f" (torch: {code(decision.symbol)})" if text != decision.symbol else ""
+            text = f"condition {code(text)}{'' if where else _at(run, decision)}{torchs}{where}"
+            versions.setdefault(text, []).append(code(str(compilation.compile_id)))
     return [f"{text}, in {some(list(dict.fromkeys(of)), 3)}" for text, of in versions.items()]
 
 
 def _open_text(run: SectionContext, decision: SymbolDecision, compilation: Compilation, extent: str) -> tuple[str, str]:
     """Return the size or number that a symbol denotes, and the sentence on it with its range."""
-    first = f", first seen as {code(decision.value)}" if decision.value else ""
-    where = f", {run.place(decision.location)}" if decision.location else ""
+    torchs, where = f"(torch's {code(decision.symbol)})", _at(run, decision)
     if not decision.source:
-        return decision.symbol, (f"a value unknown while torch compiles (torch's {code(decision.symbol)}), "
-                                 f"{extent}{where}")
+        return decision.symbol, f"a value unknown while torch compiles {torchs}, {extent}{where}"
+    first = f", first seen as {code(decision.value)}" if decision.value else ""
     what = in_words(decision.source, run.stack_names(compilation))
-    subject = _subject(run, decision.source, compilation)
-    text = f"{subject} (torch's {code(decision.symbol)}): {extent}{first}{where}"
-    return what, text + _generalised(run, what, decision.value, compilation)
-
-
-def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
-    """Return a condition on symbols, with the user's names."""
-    text = condition_in_words(decision, compilation, run.values_on_stack(compilation))
-    where = f", {run.place(decision.location)}" if decision.location else ""
-    by = ""
-    if decision.location is not None and is_made_by_inductor(decision):
-        where, by = "", f", {how_made(decision.location)}"
-    torchs = f" (torch: {code(decision.symbol)})" if text != decision.symbol else ""
-    return f"condition {code(text)}{where}{torchs}{by}"
+    changed = next((change for change in run.changes(compilation) if change.subject == what
+                    and change.now == decision.value and number(change.before) is not None), None)
+    why = f"; open because {code(changed.before)} became {code(changed.now)}" if changed else ""
+    return what, f"{_subject(run, decision.source, compilation)} {torchs}: {extent}{first}{where}{why}"
 
 
 def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
-    """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
+    """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing.
+
+    With the equation with a number that it has to satisfy: ``any value from 2 on with `x.shape[2] // 4 == 6` ``.
+    """
     known = [run.range_of(compilation, source) for source in sources_of(decision.source)]
     left = next((each for each in known if each != Interval()), None) or Interval.read(decision.range)
     extent = left.in_sentence() if left is not None else f"in {code(decision.range)}" if decision.range else ""
-    return f"any value {extent}".rstrip() + _equation(run, decision, compilation)
-
-
-def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
-    """Return the equation with a number that a symbol has to satisfy, `` with `x.shape[2] // 4 == 6` ``."""
     version = run.version(compilation)
     equated = version.equations if version is not None else {}
     found = next((equated[of] for of in sources_in_words(decision.source, {}) if of in equated), None)
-    return f" with {code(in_words(found.text, run.stack_names(compilation)))}" if found is not None else ""
+    equation = f" with {code(in_words(found.text, run.stack_names(compilation)))}" if found is not None else ""
+    return f"any value {extent}".rstrip() + equation
 
 
 def is_of_program(decision: SymbolDecision, compilation: Compilation) -> bool:
@@ -274,18 +250,10 @@ def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -
     if any(each.kind not in ("created", "unbacked") and decision.symbol in symbols_in(each.symbol)
            for each in compilation.symbols):
         return True
-    if any(change.subject == in_words(source, run.stack_names(compilation))
+    names, expressions = run.stack_names(compilation), sources_in_words(decision.source, {})
+    if any(change.subject == in_words(source, names)
            for change in run.changes(compilation) for source in sources_of(decision.source)):
         return True
-    expressions = sources_in_words(decision.source, {})
-    if any(each in version.sizes.names or any(each in one.text for one in version.conditions) for each in expressions):
-        return True
-    return any(decision.symbol in run.symbols_in(name) for name in version.entry.graph_names)
-
-
-def _generalised(run: SectionContext, what: str, value: str, compilation: Compilation) -> str:
-    """Return why a size is open, that it changed between two calls; ``""`` where it did not."""
-    for change in run.changes(compilation):
-        if change.subject == what and change.now == value and number(change.before) is not None:
-            return f"; open because {code(change.before)} became {code(change.now)}"
-    return ""
+    return any(each in version.sizes.names or any(each in one.text for one in version.conditions)
+               for each in expressions) or any(
+                   decision.symbol in run.symbols_in(name) for name in version.entry.graph_names)
