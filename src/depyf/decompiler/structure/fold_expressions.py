@@ -148,6 +148,57 @@ class Reducer:
                 while turns < 10000 and blocks.get(id) is block and self.step(block):
                     again = True
                     turns += 1
+            again = again or self.merge_tests()
+
+    def merge_tests(self) -> bool:
+        """Merge copies of a loop's test, before the loop and at its end, and return whether there were any.
+
+        Here only those are left that have conditions inside, which were not expressions until they were folded. The
+        test begins the block that both copies lead to.
+        """
+        blocks, order = self.cfg.blocks, self.cfg.order
+        for id, head in blocks.items():
+            preds = self.preds[id]
+            if len(preds) < 2 or blocks[preds[0]].end != "jump":
+                continue
+            sources = [blocks[pred] for pred in preds]
+            if any(b.end != "jump" or b.handler != head.handler for b in sources) or not (
+                min(order[block.id] for block in sources) < order[id] < max(order[block.id] for block in sources)
+            ):
+                continue
+            size = min(self.common_expressions(sources[0], block) for block in sources[1:])
+            if size:
+                head.ops = sources[0].ops[len(sources[0].ops) - size :] + head.ops
+                for block in sources:
+                    block.ops = block.ops[: len(block.ops) - size]
+                    self.cache.pop(block.id, None)
+                self.cache.pop(id, None)
+                return True
+        return False
+
+    def common_expressions(self, a: Block, b: Block) -> int:
+        """Return the length of the longest common end of two blocks that is whole expressions, one with a condition."""
+        size = longest = depth = 0
+        folded = False
+        for x, y in zip(reversed(a.ops), reversed(b.ops)):
+            if x.kind != y.kind or x.line != y.line or not same_argument(x.arg, y.arg):
+                break
+            size += 1
+            folded = folded or x.kind in FOLDED
+            popped, pushed = effect_of(x)
+            depth = depth + pushed - popped
+            if folded and depth > 0 and self.only_values(a.ops[len(a.ops) - size :], depth):
+                longest = size
+        return longest
+
+    def only_values(self, ops: list[Op], count: int) -> bool:
+        """Return whether operations do nothing but push values."""
+        state = State(parameters=True)
+        try:
+            self.executor.run(state, ops, to_statement=True)
+        except CannotDecompile:
+            return False
+        return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
 
     def step(self, block: Block) -> bool:
         """Fold an expression that ends in a block, if any does."""
@@ -756,6 +807,15 @@ def effect_of(op: Op) -> tuple[int, int]:
     if op.kind == "CASE":
         return 1, 1 + op.arg.keeps
     return FOLDED.get(op.kind) or effect(op)
+
+
+def same_argument(a: Any, b: Any) -> bool:
+    """Return whether the arguments of two operations say the same; they may be expressions."""
+    if isinstance(a, ast.AST) and isinstance(b, ast.AST):
+        return ast.dump(a) == ast.dump(b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same_argument, a, b))
+    return type(a) is type(b) and bool(a == b)
 
 
 def on_one_line(test: Block, *arms: Block) -> bool:
