@@ -47,6 +47,7 @@ from .guards.call import call_guards
 from .guards.sizes import symbol_table
 from .guards.versions import MOST_LINES, Version, as_comment, deciding, nearest, not_in_all, signature, versions
 from .guards.whole import helpers, occurs
+from .source_copy import with_short_lines
 
 PREAMBLE = '''\
 """Result of torch.compile for {name}.
@@ -171,7 +172,7 @@ def _original(frame: Frame) -> str:
     function = _users_function(frame)
     if function is not None:
         above = function.lineno - 1  # the line of ``def``, below all decorators
-        return "\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]])
+        return with_short_lines("\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]]))
     return "\n".join([*(part for line in lines for part in comment(line)),
                       f"def {legal_identifier(frame.name)}({frame.signature}):", "    ...  # see the text above"])
 
