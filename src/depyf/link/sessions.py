@@ -183,6 +183,8 @@ def linked_code_runs() -> Iterator[dict[CodeType, str]]:
 def _replace() -> tuple[Callable[[], None], dict[CodeType, str]]:
     from ..capture.torch_private import cache_entries
 
+    if not cache_entries.can_replace():  # (The notes of the dump say what this torch lacks.)
+        return (lambda: None), {}
     functions = {id(function): function for each in list(_versions.values())
                  if (function := each.function()) is not None}
 

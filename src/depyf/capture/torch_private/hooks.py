@@ -324,7 +324,7 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
     """Have frames that fit no cache entry run their original code; yield whether ``on_miss`` is called for each."""
     answer = _eager_answer()
     if answer is not None:
-        release = replaced(private_api.STANCE, functools.partial(_answer_miss, answer, on_miss))
+        release = shared_patch("the answer to a miss").acquire(on_miss, functools.partial(_answer_misses, answer))
     else:  # (torch's own goes wrong where the first of two to set it is the first to end)
         release = shared_patch("the public stance").acquire(None, lambda _: _public_stance())
     try:
@@ -339,23 +339,33 @@ def _public_stance() -> Undo:
     return lambda: stance.__exit__(None, None, None)
 
 
-def _answer_miss(
-    answer: Callable[[], Any], on_miss: Callable[[CodeType], None], callback_from_stance: Any, callback: Any,
-) -> Any:
-    given = callback_from_stance(callback)
-    if given in (None, False):  # disabled, or already "run only"
-        return given
+def _answer_misses(answer: Callable[[], Any], users: SharedPatch[Callable[[CodeType], None]]) -> Undo:
+    # (Not by `replaced`: a debugger steps through it on the way into each graph.)
+    is_skipped = private_api.IS_SKIPPED.get()
+    owner, name = private_api.STANCE.owner(), private_api.STANCE.attribute
+    previous = private_api.STANCE.get()
 
-    def run_original(frame: Any, *args: Any, **kwargs: Any) -> Any:
-        if not private_api.IS_SKIPPED.get()(frame.f_code):
-            on_miss(frame.f_code)
-        if getattr(given, "__code__", None) is run_original.__code__:  # (of another session)
-            return given(frame, *args, **kwargs)
-        return answer()
+    def callback_without_compiling(callback: Any) -> Any:
+        if previous(callback) in (None, False):  # disabled, or already "run only"
+            return previous(callback)
 
-    # Cache entries belong to a backend, which torch finds by following this attribute.
-    setattr(run_original, private_api.BACKEND_CHAIN.key, callback)
-    return run_original
+        def run_original(frame: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_skipped(frame.f_code):
+                for on_miss in users.wanted:
+                    on_miss(frame.f_code)
+            return answer()
+
+        # Cache entries belong to a backend, which torch finds by following this attribute.
+        setattr(run_original, private_api.BACKEND_CHAIN.key, callback)
+        return run_original
+
+    setattr(owner, name, callback_without_compiling)
+
+    def undo() -> None:
+        if getattr(owner, name, None) is callback_without_compiling:
+            setattr(owner, name, previous)
+
+    return undo
 
 
 def _eager_answer() -> Callable[[], Any] | None:
