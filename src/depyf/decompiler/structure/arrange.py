@@ -425,7 +425,8 @@ class _Arrangement:
         """
         inner, begin = self.evidence.column(side[0]), self.evidence.start_of_test(stmt)
         if inner is not None:
-            return self.evidence.count_indented(side, inner if begin is None else min(inner, begin[1]))
+            right = inner - INDENTATION + 1
+            return self.evidence.count_indented(side, right if begin is None else min(right, begin[1]))
         if not other or not is_before(side, other):
             return len(side)
         return sum(1 for _ in itertools.takewhile(lambda each: not is_before(other, [each]), side))
@@ -491,6 +492,9 @@ class _Arrangement:
         inner, first, begin = evidence.column(stmt.body[0]), evidence.column(rest[0]), evidence.start_of_test(stmt)
         if first is not None and inner is None and begin is not None and first > begin[1] - len("if "):
             inner = first  # (It is right of the statement.)
+        if first is None and inner is not None and isinstance(rest[0], ast.If):  # (What is in it is on its line.)
+            outer = inner - INDENTATION
+            first = outer if evidence.column_of_head(rest[0]) == outer or evidence.begins_elif(rest[0], outer) else None
         if inner is None or first is None:
             return self._in_else_by_style(stmt, rest, end)
         if first < inner:
