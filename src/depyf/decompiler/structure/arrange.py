@@ -32,6 +32,7 @@ from .arrange_tries import (
     arrange_try,
     arrange_with,
     break_after_body,
+    break_in_loop,
     else_or_after,
     join_line,
     leave_by_break,
@@ -292,6 +293,7 @@ class _Arrangement:
             return
         if isinstance(stmt, LOOPS):
             if isinstance(stmt, ast.While):
+                break_in_loop(self.evidence, stmt)
                 break_after_body(self.evidence, stmt, first_line(stmt.orelse) or after)
             limit = first_line(stmt.orelse) or after
             begin = self.evidence.start(stmt.test if isinstance(stmt, ast.While) else stmt.iter)
@@ -435,9 +437,10 @@ class _Arrangement:
         """Return the word that is all of a side, if its place is not known; ``None`` for any other side."""
         if not side:
             return end
-        if len(side) > 1 or self.evidence.column(side[0]) is not None:
-            return None
         only = side[0]
+        is_placed = isinstance(only, (ast.Break, ast.Continue)) and line_of(only) is not None
+        if len(side) > 1 or is_placed or self.evidence.column(only) is not None:
+            return None
         if isinstance(only, (ast.Break, ast.Continue)):
             return word_of(only)
         if isinstance(only, ast.Return) and is_nothing(only) and end == "return" and self.evidence.has_lines and (

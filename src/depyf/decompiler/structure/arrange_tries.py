@@ -330,6 +330,24 @@ def _line_of_handler(stmt: ast.Try, number: int) -> int | None:
 
 
 # --- Loops as their author wrote them: where ``break`` is, and how a loop ends ---------------------
+def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
+    """Arrange ``while a:`` as ``while True:`` with ``if not a: break``, where a ``break`` comes before its body."""
+    first, test = stmt.body[0], stmt.test
+    if stmt.orelse or isinstance(test, ast.Constant) or folds_not(test) or isinstance(first, ast.Break):
+        return
+    contrary = negate(test)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) or (
+            isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.Or)):
+        return  # (The first part may be the test of the loop.)
+    written = evidence.exit_between((line_of(stmt) or 0) + 1, line_of(first), "break")
+    column = evidence.column(first)
+    if written is not None and (written.column is None or column is None or written.column > column):
+        inner = at_line(ast.If(contrary, [ast.Break()], []), line_of(stmt))
+        evidence.set_place(inner.body[0], written)
+        stmt.test = ast.Constant(True)
+        stmt.body.insert(0, inner)
+
+
 def break_after_body(evidence: Evidence, stmt: ast.While, after: int | None) -> None:
     """Arrange ``while a and b:`` as ``while a:`` with a ``break`` in the ``else`` of ``if b:``, or in ``if not b:``.
 

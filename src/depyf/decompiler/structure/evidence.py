@@ -179,10 +179,10 @@ class Evidence:
         self._consts, self._names, self._first_line = code.consts, code.varnames, code.firstlineno
         self._exception_table = code.exceptiontable
         self._units, self._arguments = code.bytecode[::2], code.bytecode[1::2]
-        self._since_3_12 = code.version >= (3, 12)
+        self._since_3_10, self._since_3_12 = code.version >= (3, 10), code.version >= (3, 12)
         instructions = decode(code) if has_places and code.version < (3, 11) else []
         self._guards = one_line_guards(instructions)
-        self._left = Leftovers(instructions) if instructions and code.version < (3, 10) else None
+        self._left = Leftovers(instructions) if instructions and not self._since_3_10 else None
         self.has_columns = _has_columns(self.positions)
         if is_resumed and self.has_columns:  # (Code that torch adds to the user's has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
@@ -513,12 +513,12 @@ class Evidence:
         return None
 
     def may_be_copied(self, stmt: ast.Return) -> bool:
-        """Return whether a ``return`` of a value is likelier a copy that the compiler made than written twice.
+        """Return whether a ``return`` of a value may be a copy that the compiler made.
 
-        It copies up to four operations (``inline_small_exit_blocks`` in flowgraph.c, ``MAX_COPY_SIZE``; before 3.12, in
-        fewer cases). An expression is at least one, and so is the return.
+        It copies up to four operations (``inline_small_exit_blocks`` in compile.c, ``MAX_COPY_SIZE``; 3.10 and later).
+        An expression is at least one, and so is the return.
         """
-        return self._since_3_12 and not is_nothing(stmt) \
+        return self._since_3_10 and not is_nothing(stmt) \
             and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
 
     def falls_off(self, stmts: list[ast.stmt]) -> bool:

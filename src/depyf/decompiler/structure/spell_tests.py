@@ -165,7 +165,7 @@ class _Speller:
         """Make ``while a: if not b: break`` of ``while a and b``, if ``b`` was the test of an ``if``."""
         test = _contrary(statement.test)
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-            at = self._if_in_while(statement, test)
+            at = self._if_in_while(statement, test) or _negated_twice(test, self.scope)
             if at and not any(map(folds_not, test.values[:at])):
                 inner = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
                 statement.test = negate(part_of(test, 0, at))
@@ -204,6 +204,17 @@ def _cheapest(ways: Iterable[_Way], cost: Callable[[_Way], float], operands: int
         if not costs[-1][0]:
             break
     return min(costs, key=itemgetter(0))[1]
+
+
+def _negated_twice(test: ast.BoolOp, scope: CodeScope) -> int:
+    """Return where ``not (not a or b in c)`` ceases to be negated twice, if no columns are known; 0 for nowhere."""
+    at = next((at for at, value in enumerate(test.values) if folds_not(value)), 0)
+    return at if not scope.has_columns() and not any(folds_not(negate(value)) or not _is_negative(value)
+                                                    for value in test.values[:at]) else 0
+
+
+def _is_negative(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
 
 
 def split_asserts(statements: list[ast.stmt], scope: CodeScope) -> None:
