@@ -104,7 +104,7 @@ class Outcome:
 
 # --- what is asked for -----------------------------------------------------------------------------
 def find(inputs: Sequence[str], output: str | None, any_file: bool = False) -> tuple[list[Task], list[str]]:
-    """Return the tasks that the inputs stand for, and a message for each that stands for nothing."""
+    """Return the tasks of the inputs, and a message for each that has none."""
     into_folder = output is not None and (
         len(inputs) > 1 or os.path.isdir(output) or output.endswith(os.sep) or os.path.isdir(inputs[0]))
     tasks: list[Task] = []
@@ -155,7 +155,7 @@ def _of_file(given: str, output: str | None, into_folder: bool, any_file: bool) 
 
 
 def _path_of(given: str, any_file: bool) -> tuple[str, str]:
-    """Return the file that an input stands for, and the qualified name in it."""
+    """Return the file of an input, and the qualified name in it."""
     if os.path.exists(given):
         if not any_file and not given.endswith((".py", ".pyc")):
             raise BadInput(f"{given}: is neither a .pyc nor a .py file; give one of these, a folder or a module's name "

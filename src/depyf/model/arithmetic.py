@@ -112,6 +112,11 @@ def computes(node: ast.expr | None) -> bool:
     return node is not None and any(isinstance(each, ast.BinOp) for each in ast.walk(node))
 
 
+def is_number(node: ast.expr | None) -> bool:
+    """Return whether an expression is of numbers alone."""
+    return node is not None and not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(node))
+
+
 #: By the factors of each term, sorted, its coefficient: ``3*n*n + 1`` is ``{("n", "n"): 3, (): 1}``.
 Polynomial = Mapping[tuple[str, ...], int]
 #: The largest exponent that is multiplied out.

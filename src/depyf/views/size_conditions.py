@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..model.arithmetic import plain
+from ..model.arithmetic import is_number, plain
 from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import number
@@ -164,7 +164,7 @@ def holds(condition: SymbolDecision, compilation: Compilation, version: Version 
 def _equals_number(condition: str) -> bool:
     match parsed_expression(condition):
         case ast.Call(ast.Name("Eq"), [_, right], []):
-            return not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(right))
+            return is_number(right)
     return False
 
 

@@ -82,26 +82,6 @@ def arrange(body: Body) -> None:
     arrangement.suite(body.statements, end, AFTER_ALL)
 
 
-def _operands(test: ast.expr) -> list[ast.expr]:
-    """Return the operands of ``a and b``, or of ``not (a or b)``; another test alone."""
-    both, op = (test.operand, ast.Or) if isinstance(test, ast.UnaryOp) else (test, ast.And)
-    return both.values if isinstance(both, ast.BoolOp) and isinstance(both.op, op) else [test]
-
-
-def _divided(test: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
-    """Return the tests ``a`` and ``b`` for ``a and b``, or ``not a`` and ``not b`` for ``not (a or b)``.
-
-    Returns:
-        ``None`` where ``not b`` would be another program.
-    """
-    both = test.operand if isinstance(test, ast.UnaryOp) else test
-    assert isinstance(both, ast.BoolOp)
-    outer, inner = part_of(both, 0, at), part_of(both, at)
-    if both is test:
-        return outer, inner
-    return None if folds_not(inner) else (negate(outer), negate(inner))
-
-
 def _in_branches(stmts: list[ast.stmt]) -> list[tuple[list[ast.stmt], int]]:
     """Return each statement in a suite of a loop, and in branches in it: the suite that it is in, its number."""
     found = []
@@ -223,9 +203,7 @@ class _Arrangement:
             begin: the line that it begins after, where a word may be all that it is.
         """
         last = stmts[-1] if stmts[1:] else None
-        if isinstance(last, ast.Continue) and end == "continue" and self.evidence.is_further_right(last, stmts[0]):
-            del stmts[-1]  # (It was written inside of the statement before it.)
-        elif isinstance(last, ast.Continue) and end != "continue":  # (The statements before it end as it does.)
+        if isinstance(last, ast.Continue) and end != "continue":  # (The statements before it end as it does.)
             del stmts[-1]
             self.suite(stmts, "continue", line_of(last) or after)
             if not never_falls(stmts):
@@ -236,9 +214,6 @@ class _Arrangement:
             if written is not None and written.kind == end:
                 stmts[:] = [leave(end, None)]
                 self.evidence.set_place(stmts[0], written)
-        elif isinstance(last, ast.Continue) and end and line_of(last) is None and self.evidence.has_lines and (
-                self.evidence.exit_between(self.evidence.line_after(stmts[:-1]), after, "continue") is None):
-            del stmts[-1]
         self._drop_exit(stmts, end)
         self._forms(stmts, 0, end, after)
         self._drop_exit(stmts, end)
@@ -265,7 +240,7 @@ class _Arrangement:
                     stmt.orelse = [at_line(ast.Pass(), written.line)]
                 stmts[at:at + 1] = self._guards(stmt)
         if end == "continue" and stmts[1:] and isinstance(stmts[-1], ast.Continue) and line_of(stmts[-1]) is None:
-            del stmts[-1]  # (It came with the ``else`` of a ``try``.)
+            del stmts[-1]  # (One that was written has a line, or is written again below.)
         if self.evidence.has_columns or stmts and not suites_of(stmts[-1]):  # (It may be in a suite of the last.)
             self._add_exit(stmts, end, after)
 
@@ -356,7 +331,7 @@ class _Arrangement:
         number = next((at for at in (1, 0) if words[at] is not None and words[1 - at] is None), None)
         if number is not None:
             guard = self._guard(stmt, sides, number, end) if can_swap or not number else None
-            if guard is not None and self._is_nested_guard(stmt, sides, number):
+            if guard is not None and self._nest_guard(stmt, sides, number):
                 return False
             side, other = sides[number], sides[1 - number]
             written = guard
@@ -408,14 +383,6 @@ class _Arrangement:
             sides[number] = [ast.Pass()]
         return written if sides[number] else None
 
-    def _is_nested_guard(self, stmt: ast.If, sides: list[list[ast.stmt]], number: int) -> bool:
-        """Nest a guard in a part of its test if it was written so, with the rest in it."""
-        guard = ast.copy_location(ast.If(negate(stmt.test) if number else stmt.test, sides[number], []), stmt)
-        if not self._nest_guard(guard, sides[1 - number]):
-            return False
-        stmt.test, stmt.body, stmt.orelse = guard.test, guard.body, []
-        return True
-
     def _place_word(self, side: list[ast.stmt], written: Exit | None) -> None:
         if side and written is not None:
             self.evidence.set_place(side[0], written)
@@ -437,16 +404,12 @@ class _Arrangement:
         """Return the word that is all of a side, if its place is not known; ``None`` for any other side."""
         if not side:
             return end
-        only = side[0]
-        is_placed = isinstance(only, (ast.Break, ast.Continue)) and line_of(only) is not None
-        if len(side) > 1 or is_placed or self.evidence.column(only) is not None:
-            return None
+        only = side[0] if len(side) == 1 else None
         if isinstance(only, (ast.Break, ast.Continue)):
-            return word_of(only)
-        if isinstance(only, ast.Return) and is_nothing(only) and end == "return" and self.evidence.has_lines and (
-                not self.evidence.is_written(only)):
-            return end
-        return None
+            return word_of(only) if line_of(only) is None else None
+        is_implicit = isinstance(only, ast.Return) and is_nothing(only) and end == "return" and (
+            self.evidence.has_lines and self.evidence.column(only) is None and not self.evidence.is_written(only))
+        return end if is_implicit else None
 
     def _is_pass(self, stmt: ast.If, written: Exit) -> bool:
         """Return whether a word between a test and what is its body by now is a ``pass`` with that in the ``else``."""
@@ -529,14 +492,17 @@ class _Arrangement:
         return guards if len(guards) > 1 else [stmt]
 
     def _outer_test(self, stmt: ast.If, written: Exit) -> bool:
-        """Make ``if a: if b:`` of ``if a and b:``, where a statement of one word shows that.
+        """Make ``if a: if b:`` of ``if a and b:``, and of ``if not (not a or not b):``, where one word shows that.
 
         It is written between the two tests, or it is inside of an ``if`` at the column of the second one.
 
         Returns:
             Whether it is inside.
         """
-        operands = _operands(stmt.test)
+        both, op = (stmt.test.operand, ast.Or) if isinstance(stmt.test, ast.UnaryOp) else (stmt.test, ast.And)
+        if not isinstance(both, ast.BoolOp) or not isinstance(both.op, op):
+            return False
+        operands = both.values
         starts = [*map(self.evidence.start, operands)]
         at = next((at for at, (before, start) in enumerate(itertools.pairwise(starts), 1)
                    if before is not None and start is not None and start[0] > written.line), 0)
@@ -544,11 +510,17 @@ class _Arrangement:
         if not at and written.column is not None and starts[0] is not None and (
                 (starts[0][1] or 0) < written.column - INDENTATION + TO_TEST[0]):
             at = self.evidence.first_inside(operands, written.column - INDENTATION, TO_TEST)
-        tests = _divided(stmt.test, at) if at else None
-        if tests is not None and starts[0] is not None:
-            stmt.body = [ast.copy_location(ast.If(tests[1], stmt.body, []), stmt)]
-            stmt.test, stmt.lineno = tests[0], (starts[at - 1] or starts[0])[0]
-        return tests is not None and not is_between
+        if not at:
+            return False
+        outer, inner = part_of(both, 0, at), part_of(both, at)
+        if both is not stmt.test:
+            if folds_not(inner):  # (``not b`` would be another program.)
+                return False
+            outer, inner = negate(outer), negate(inner)
+        if starts[0] is not None:
+            stmt.body = [ast.copy_location(ast.If(inner, stmt.body, []), stmt)]
+            stmt.test, stmt.lineno = outer, (starts[at - 1] or starts[0])[0]
+        return not is_between
 
     def _first_inside(self, operands: list[ast.expr], suite: list[ast.stmt]) -> int:
         """Return which operand of a test was the test of an ``if`` in a suite, inside of an ``if`` on those before it.
@@ -566,24 +538,30 @@ class _Arrangement:
         return self.evidence.first_inside(
             operands, column, TO_TEST if begin[1] < column + TO_TEST[0] else TO_TEST[:1])
 
-    def _nest_guard(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+    def _nest_guard(self, stmt: ast.If, sides: list[list[ast.stmt]], number: int) -> bool:
         """Make ``if not a:``, with ``if b: continue`` and the rest in it, of ``if a or b: continue``.
 
         And ``if a:``, with ``if not b: continue`` and the rest in it, of ``if not (a and b): continue``. After ``pass``
         the rest is in an ``else``.
 
+        Args:
+            stmt: the ``if``.
+            sides: what its test leads to.
+            number: of the side that is the word.
+
         Returns:
             Whether it was written so, and made.
         """
-        both, op = (stmt.test.operand, ast.And) if isinstance(stmt.test, ast.UnaryOp) else (stmt.test, ast.Or)
+        test, (word, rest) = negate(stmt.test) if number else stmt.test, (sides[number], sides[1 - number])
+        both, op = (test.operand, ast.And) if isinstance(test, ast.UnaryOp) else (test, ast.Or)
         at = self._first_inside(both.values, rest) if isinstance(both, ast.BoolOp) and isinstance(both.op, op) else 0
         if not at:
             return False
         assert isinstance(both, ast.BoolOp)
         outer, inner = part_of(both, 0, at), part_of(both, at)
-        outer, inner = (negate(outer), inner) if both is stmt.test else (outer, negate(inner))
-        guard = ast.copy_location(ast.If(inner, stmt.body, rest if is_empty(stmt.body) else []), stmt)
-        stmt.test, stmt.body = outer, [guard, *([] if guard.orelse else rest)]
+        outer, inner = (negate(outer), inner) if both is test else (outer, negate(inner))
+        guard = ast.copy_location(ast.If(inner, word, rest if is_empty(word) else []), stmt)
+        stmt.test, stmt.body, stmt.orelse = outer, [guard, *([] if guard.orelse else rest)], []
         return True
 
     def _is_elif(self, stmt: ast.If) -> bool:

@@ -163,6 +163,7 @@ class Evidence:
     Attributes:
         has_columns: whether there are positions (3.11 and later, with the table in place).
         has_lines: whether there are lines.
+        copies_exits: whether the compiler copies ends of functions to where jumps lead there (3.10 and later).
     """
 
     def __init__(self, code: Code, has_places: bool = True, is_resumed: bool = False) -> None:
@@ -179,10 +180,11 @@ class Evidence:
         self._consts, self._names, self._first_line = code.consts, code.varnames, code.firstlineno
         self._exception_table = code.exceptiontable
         self._units, self._arguments = code.bytecode[::2], code.bytecode[1::2]
-        self._since_3_10, self._since_3_12 = code.version >= (3, 10), code.version >= (3, 12)
+        self.copies_exits = code.version >= (3, 10)
+        self._marks_true = code.version >= (3, 12)
         instructions = decode(code) if has_places and code.version < (3, 11) else []
         self._guards = one_line_guards(instructions)
-        self._left = Leftovers(instructions) if instructions and not self._since_3_10 else None
+        self._left = Leftovers(instructions) if instructions and not self.copies_exits else None
         self.has_columns = _has_columns(self.positions)
         if is_resumed and self.has_columns:  # (Code that torch adds to the user's has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
@@ -321,7 +323,7 @@ class Evidence:
         if begin is None or first is None or begin.column is None or begin.line >= first.line:
             return None
         is_short = begin.end_line == begin.line
-        if self._since_3_12 and not is_short:  # (It is of a ``try``.)
+        if self._marks_true and not is_short:  # (It is of a ``try``.)
             return None
         return begin.column - len("while ") * is_short
 
@@ -518,7 +520,7 @@ class Evidence:
         It copies up to four operations (``inline_small_exit_blocks`` in compile.c, ``MAX_COPY_SIZE``; 3.10 and later).
         An expression is at least one, and so is the return.
         """
-        return self._since_3_10 and not is_nothing(stmt) \
+        return self.copies_exits and not is_nothing(stmt) \
             and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
 
     def falls_off(self, stmts: list[ast.stmt]) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ....decompiler.nodes import free_name
-from ....model.arithmetic import Interval, least, number, polynomial, sizes_in, substituted
+from ....model.arithmetic import Interval, is_number, least, number, polynomial, sizes_in, substituted
 from ....model.guards import Comparison, Condition, Range, Tensor, orders_of_dimensions
 from ....model.reading import in_shape_words
 from ....records.model import Compilation, Frame, SymbolDecision
@@ -274,11 +274,6 @@ def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condit
     # (A size that is equal to another one has the name of that in shapes.)
     named = {sizes.names.get(size, ""): one for size, one in found.items()}
     return {**{size: named[name] for size, name in sizes.names.items() if name in named}, **found}
-
-
-def is_number(node: ast.expr | None) -> bool:
-    """Return whether an expression is of numbers alone."""
-    return node is not None and not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(node))
 
 
 # --- the symbols in a graph -----------------------------------------------------------------------------------
