@@ -368,7 +368,7 @@ class _Job:
             raise Failed(self.tiers.why(owner), owner)
 
     def blame(self, reason: str) -> None:
-        """Give the code objects their next tier because of which the whole could not be written or compiled.
+        """Move the code objects at fault to their next tier: the whole could not be written or compiled.
 
         They are the innermost ones that fail alone. The outermost, and class bodies, have no text alone: one of them is
         at fault if its dispatch loop helps. If nothing helps, all code objects are written as such.

@@ -111,7 +111,7 @@ class CodeScope:
     # Which constants it folds, drops and tests, what it iterates over instead, which jumps it threads across lines: so
     # that the text of an expression becomes the same code again.
     def is_exact(self) -> bool:
-        """Return whether the text is to compile to the very code: it is not simplified."""
+        """Return whether the text must compile to this code; a simplified one need not."""
         return self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
 
     def in_barrier(self, node: ast.expr) -> ast.expr:

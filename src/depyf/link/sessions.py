@@ -105,7 +105,7 @@ def session_ended(session: DebugSession) -> None:
 
 
 def ended_sessions() -> list[DebugSession]:
-    """Return the session that ended last, which comes last, and earlier ones whose graphs still run."""
+    """Return the ended sessions whose graphs still run, and at the end the one that ended last."""
     with _lock:
         return list(_ended)
 

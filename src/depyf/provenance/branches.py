@@ -123,7 +123,7 @@ class Pieces:
         return united(pieces & ~(self._before[number] | self._after[number]) for number in _bits(some))
 
     def with_other_calls(self, piece: int, pieces: int) -> int:
-        """Return a piece with those that are parallel to it, of calls of modules beside its own; 0 if none is."""
+        """Return a piece with the parallel ones in other calls of modules; 0 if there are none."""
         own = self.calls[piece.bit_length() - 1]
         others = united(1 << number for number in _bits(self.beside(piece, pieces))
                      if own[: len(self.calls[number])] != self.calls[number][: len(own)])

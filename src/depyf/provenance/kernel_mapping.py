@@ -216,7 +216,7 @@ def match_libraries(flow: Flow, captured: Mapping[str, str]) -> None:
             continue
 
         def agreement(node: Node) -> tuple[float, ...]:
-            """By the nodes that torch names above the call, by known inputs; of equals the first."""
+            """Rank a node: torch names it above the call, how many known inputs it has, and the earlier one first."""
             names = {node.name, captured.get(node.name, "").rpartition(".")[2]}
             named = sum(not names.isdisjoint(of) for of in (launch.sources, launch.sources[-1:]))
             inputs = {flow.base(name) for name in node.inputs}

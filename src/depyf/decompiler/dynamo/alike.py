@@ -56,7 +56,7 @@ class Comparison:
         return same if self.differing else None
 
     def _common(self, items: Sequence[Any], wanted: str | Sequence[str]) -> Any:
-        """Return what all of some parts are: nodes, lists of them, or values of fields; ``wanted`` names variables."""
+        """Return one part for several that are alike: nodes, lists, or values of fields; ``wanted`` names variables."""
         first = items[0]
         if any(type(item) is not type(first) for item in items):
             raise _Unlike
