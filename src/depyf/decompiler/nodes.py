@@ -41,8 +41,8 @@ def at_line(stmt: Statement, line: int | None) -> Statement:
     return stmt
 
 
-def line_of(stmt: ast.stmt) -> int | None:
-    """Return the line of the source that a statement came from."""
+def line_of(stmt: ast.stmt | ast.ExceptHandler) -> int | None:
+    """Return the line of the source that a statement, or a handler, came from."""
     return getattr(stmt, "lineno", None)
 
 

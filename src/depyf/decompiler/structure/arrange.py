@@ -276,7 +276,7 @@ class _Arrangement:
             self.suite(stmt.orelse, end, after)
             return
         finish = getattr(stmt, "finalbody", [])
-        lines = [None, *(getattr(handler, "lineno", None) for handler in getattr(stmt, "handlers", ()))]
+        lines = [None, *map(line_of, getattr(stmt, "handlers", ()))]
         lines += [None] * (len(suites) - len(lines))
         for number, suite in enumerate(suites):
             following = next((line for at in range(number + 1, len(suites))

@@ -85,7 +85,7 @@ def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str)
     rest = stmt.orelse or stmts[at + 1:]
     if not rest or stmt.orelse and at + 1 < len(stmts):
         return
-    follow = [*(_line_of_handler(stmt, number) for number in range(1, len(stmt.handlers))), first_line(rest)]
+    follow = [*map(line_of, stmt.handlers[1:]), first_line(rest)]
     falling = [handler for handler in stmt.handlers if not never_falls(handler.body)]
     if falling and not stmt.orelse:
         return
@@ -140,8 +140,8 @@ def _way_out(evidence: Evidence, handler: ast.ExceptHandler, following: int | No
 def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, following: int | None) -> Exit | None:
     """Return the statement of one word at the end of a handler, before a line."""
     body = handler.body[:-1] if isinstance(handler.body[-1], (ast.Return, ast.Continue)) else handler.body
-    begin: int | None = getattr(handler, "lineno", None)
-    return evidence.exit_between(evidence.line_after(body) if body and not is_empty(body) else begin, following)
+    begin = evidence.line_after(body) if body and not is_empty(body) else line_of(handler)
+    return evidence.exit_between(begin, following)
 
 
 def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
@@ -211,7 +211,8 @@ def _end_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, following: 
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     suites = [*(handler.body for handler in stmt.handlers), *filter(None, [stmt.finalbody])]
-    begin, inner = _line_of_handler(stmt, 0) or first_line(suites[0]), evidence.column(stmt.body[0])
+    begin = next(map(line_of, stmt.handlers), None) or first_line(suites[0])
+    inner = evidence.column(stmt.body[0])
     suite = stmt.orelse if len(stmt.orelse) == 1 else [] if stmt.orelse else stmt.body[1:]
     if begin is None or not suite:
         return
@@ -322,11 +323,6 @@ def _exit_of_last_case(evidence: Evidence, stmt: ast.Match, follow: int | None) 
     while written is not None and (later := evidence.exit_between(written.line + 1, follow)) is not None:
         written = later
     return written if written is not None and written.kind in ("continue", "return", "return None") else None
-
-
-def _line_of_handler(stmt: ast.Try, number: int) -> int | None:
-    line: int | None = getattr(stmt.handlers[number], "lineno", None) if number < len(stmt.handlers) else None
-    return line
 
 
 # --- Loops as their author wrote them: where ``break`` is, and how a loop ends ---------------------
