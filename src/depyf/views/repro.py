@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+import os
+import string
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..model.graph import Node, TensorType
 from ..model.graph_text import read_graph
@@ -31,7 +33,10 @@ from ..torch_text.user_expressions import user_expression
 from ..torch_text.wrapping import NOT_PYTHON
 from ..values import frozen
 from .dump.graph_file import files_table, sizes_table, stage_view
+from .dump.graph_view import GraphView
 
+#: The program, with the check that is the same in all of them.
+_TEMPLATE = f"{os.path.splitext(os.path.abspath(__file__))[0]}.py.txt"
 #: Backends that a fresh process has.
 _BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 #: Names that every program of these has.
@@ -40,11 +45,6 @@ _KNOWN = {*dir(builtins), "torch", "device", "inf", "nan"}
 _MODULES = ("math", "operator", "_operator", "functools", "numpy")
 #: Conditions that are listed.
 _MOST_CONDITIONS = 40
-_PURPOSE = """\
-The captured graph, and inputs of the recorded sizes, strides, dtypes and devices. Their numbers are not in a dump: they
-are drawn at random, the same in each run. Eager PyTorch and the backend run the graph; results, gradients and what it
-changed in place are compared. Exit status: 0 equal, 1 different, 2 both raise the same.
-"""
 #: Namespaces of operators that ``import torch`` registers.
 _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized", "quantized_decomposed", "mkldnn",
                "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "fsdp", "profiler",
@@ -82,12 +82,35 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
         raise NotReproducible("torch printed the graph in a form that is not Python")
     view = stage_view(subject.stage, subject.graph.inputs)
     operators = operator_imports(view.text)
-    imports = "".join(f"import {name}\n" for name in _modules(operators + view.text)) + "".join(
-        _registrations(subject.stage)) + operators
-    parts = [_head(subject, capture), imports + IMPORTS, f"BACKEND = {used!r}", _arguments(subject),
-             *_symbols(subject), "", *files_table(view), *sizes_table(view), "", view.text.rstrip(), "", "",
-             *_inputs(subject), "", "", *_attributes(subject), "", "", *_settings(subject), CHECK.rstrip()]
-    return "\n".join(parts) + "\n"
+    entry, frame = subject.entry, subject.frame
+    place = f" ({frame.location.filename}:{frame.location.line})" if frame.location else ""
+    versions = ", ".join(f"{name} {capture.environment[name.lower()]}" for name in ("torch", "Python")
+                         if capture.environment.get(name.lower()))
+    state = next((dict(one.settings) for one in map(condition_of, entry.guards) if isinstance(one, State)), {})
+    with open(_TEMPLATE, encoding="utf-8") as file:
+        template = string.Template(file.read())
+    return template.substitute(
+        title=f"Version {entry.compile_id} of {frame.title or frame.name}, alone{place}.",
+        recorded=f"Recorded with {versions}.\n" if versions else "",
+        function="\n".join([*(f"#   {line}".rstrip() for line in frame.original.text.strip().splitlines()),
+                            *_conditions(subject)]),
+        imports=_lines(f"import {name}" for name in _modules(operators + view.text))
+        + _lines(_registrations(subject.stage)) + operators,
+        backend=repr(used), **_arguments(subject), symbols=_lines(_symbols(subject)),
+        tables=_lines([*files_table(view), *sizes_table(view)]), graph=view.text.rstrip(),
+        inputs=_items(_inputs(subject, view)), attributes=_items(_attributes(subject)),
+        entered=_lines(f"        stack.enter_context({each})" for each in _entered(state)),
+        dtype=state.get("default_dtype", "torch.float32"))
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _items(items: Iterable[str]) -> str:
+    """Return the items of a list or a dictionary, each on a line by itself, for between its brackets."""
+    text = _lines(f"        {each}" for each in items)
+    return f"\n{text}    " if text else ""
 
 
 def _subject(capture: Capture, name: str) -> _Subject:
@@ -116,20 +139,6 @@ def _subject(capture: Capture, name: str) -> _Subject:
 
 
 # --- texts ------------------------------------------------------------------------------------------------
-def _head(subject: _Subject, capture: Capture) -> str:
-    entry, frame = subject.entry, subject.frame
-    place = f" ({frame.location.filename}:{frame.location.line})" if frame.location else ""
-    versions = ", ".join(f"{name} {capture.environment[name.lower()]}" for name in ("torch", "Python")
-                         if capture.environment.get(name.lower()))
-    lines = [f'"""Version {entry.compile_id} of {frame.title or frame.name}, alone{place}.', "",
-             "    python THIS_FILE [BACKEND]", "",
-             _PURPOSE.rstrip(),
-             *([f"Recorded with {versions}."] if versions else []), '"""']
-    text = frame.original.text.strip()
-    lines += ["", "# The function that it was captured from:", *(f"#   {line}".rstrip() for line in text.splitlines())]
-    return "\n".join([*lines, *_conditions(subject), ""])
-
-
 def _conditions(subject: _Subject) -> Iterator[str]:
     """Yield the conditions on the inputs under which the version serves a call, as comments."""
     sources = [each.source for each in subject.graph.inputs if each.source]
@@ -159,19 +168,15 @@ def _placeholders(stage: GraphStage) -> list[Node]:
     return [node for node in read_graph(stage.text).nodes if node.op == "placeholder"]
 
 
-def _inputs(subject: _Subject) -> list[str]:
-    view = stage_view(subject.stage, subject.graph.inputs)
+def _inputs(subject: _Subject, view: GraphView) -> Iterator[str]:
     sources = {each.name: each.source for each in subject.graph.inputs}
     tensors = {guard.source: one for guard in subject.entry.guards if isinstance(one := condition_of(guard), Tensor)}
-    lines = []
     for number, node in enumerate(_placeholders(subject.stage)):
         source = sources.get(node.target, sources.get(node.name, ""))
         shown = view.parameters[number] if number < len(view.parameters) else node.name
         words = in_shape_words(user_expression(source)) if source else shown
         comment = f"{shown}: {words}" if words != shown else shown
-        lines.append(f"        {_value(node.type, tensors.get(source))},  # {comment}")
-    return ["def inputs():", '    """Return the inputs of the graph, in order."""',
-            *(["    return [", *lines, "    ]"] if lines else ["    return []"])]
+        yield f"{_value(node.type, tensors.get(source))},  # {comment}"
 
 
 def _value(kind: TensorType | None, tensor: Tensor | None) -> str:
@@ -214,7 +219,7 @@ def _registrations(stage: GraphStage) -> Iterator[str]:
         match node.target.split(".") if node.is_call else []:
             case "torch", "ops", "higher_order", name if name in _REGISTERED_LATE and name not in done:
                 done.add(name)
-                yield f"{_REGISTERED_LATE[name]}  # registers higher_order::{name}\n"
+                yield f"{_REGISTERED_LATE[name]}  # registers higher_order::{name}"
                 continue
             case "torch", "ops", "higher_order", name if name.startswith("triton_kernel_wrapper"):
                 raise NotReproducible(f"the graph calls a Triton kernel ({name}), which is in no dump")
@@ -226,7 +231,7 @@ def _registrations(stage: GraphStage) -> Iterator[str]:
         if not module:
             raise NotReproducible(f"the graph calls the operator {space}::{name}, which the program registers")
         if not module.startswith("torch."):
-            yield f"import {module}  # registers {space}::{name}\n"
+            yield f"import {module}  # registers {space}::{name}"
 
 
 def _attributes(subject: _Subject) -> list[str]:
@@ -240,13 +245,11 @@ def _attributes(subject: _Subject) -> list[str]:
     unknown = [node.target for node in nodes if node.type is None or node.type.shape is None]
     if unknown:
         raise NotReproducible(f"the graph reads {unknown[0]} from itself, and the dump does not say what that is")
-    values = [f"        {target!r}: {_value(kind, None)},"
-              for target, kind in {node.target: node.type for node in nodes}.items()]
-    return ["def attributes():", '    """Return what the graph reads from itself, by path."""',
-            *(["    return {", *values, "    }"] if values else ["    return {}"])]
+    return [f"{target!r}: {_value(kind, None)}," for target, kind in {node.target: node.type for node in nodes}.items()]
 
 
-def _arguments(subject: _Subject) -> str:
+def _arguments(subject: _Subject) -> dict[str, str]:
+    """Return the arguments of ``torch.compile``, by backend, and comments on those that are left out."""
     given = (subject.compilation.arguments if subject.compilation is not None else None) or {}
     backend = subject.graph.backend
     known: dict[str, object] = {}
@@ -266,7 +269,7 @@ def _arguments(subject: _Subject) -> str:
     if known and backend not in _BACKENDS:
         lines += wrapping.comment(f"Left out, as it is for the backend {backend!r}: {', '.join(known)}")
         known = {}
-    return "\n".join([*lines, f"ARGUMENTS = {({backend: known} if known else {})!r}  # of torch.compile, by backend"])
+    return {"left_out": _lines(lines), "arguments": repr({backend: known} if known else {})}
 
 
 def _value_of(node: ast.expr | None) -> object:
@@ -276,214 +279,9 @@ def _value_of(node: ast.expr | None) -> object:
     return literal(node, None)
 
 
-def _settings(subject: _Subject) -> list[str]:
-    conditions = map(condition_of, subject.entry.guards)
-    state = next((dict(one.settings) for one in conditions if isinstance(one, State)), {})
-    entered = [f"torch.set_grad_enabled({state['grad_mode']})"] if "grad_mode" in state else []
+def _entered(state: Mapping[str, str]) -> list[str]:
+    """Return the contexts that set torch as it was when the graph was compiled."""
     cast = parsed_expression(state.get("autocast", "{}"))
-    entered += [f"torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)})"
-                for device, dtype in (zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ())]
-    return ["@contextlib.contextmanager", "def settings():",
-            '    """Set torch as it was when the graph was compiled."""', "    with contextlib.ExitStack() as stack:",
-            *(f"        stack.enter_context({each})" for each in entered),
-            f"        torch.set_default_dtype({state.get('default_dtype', 'torch.float32')})", "        yield", "", ""]
-
-
-# --- What is the same in all of these programs: imports, and the check --------------------------------
-IMPORTS = """\
-import contextlib
-import random
-import sys
-
-import torch
-from torch import device, inf, nan
-
-Max, Min = max, min
-"""
-
-CHECK = '''\
-moving = 0  # the number of the run in which each number of the inputs is moved by about its last digit
-digit = 0.0  # the last digit of what autocast computes in, relative to a number
-
-
-def tensor(shape, stride, dtype, where, grad=False, parameter=False):
-    """Return a tensor. Whole numbers are 0 or 1, so that they index whatever they index."""
-    span = 1 + sum((size - 1) * step for size, step in zip(shape, stride or ())) if 0 not in shape else 0
-    count = span if stride is not None else torch.Size(shape).numel()
-    if dtype.is_floating_point or dtype.is_complex:
-        wide = dtype if dtype.itemsize >= 4 else torch.float32
-        flat = torch.randn(count, dtype=wide)
-        if moving:
-            ways = torch.randint(0, 2, (count,), generator=torch.Generator().manual_seed(moving)) * 2 - 1
-            flat = flat * (1 + max(torch.finfo(dtype).eps, digit) * ways)
-        flat = flat.to(dtype)
-    else:
-        flat = torch.randint(0, 2, (count,)).to(dtype)
-    flat = flat.to(where)
-    made = flat.as_strided(shape, stride) if stride is not None else flat.reshape(shape)
-    if parameter:
-        return torch.nn.Parameter(made, requires_grad=grad)
-    return made.requires_grad_(grad)
-
-
-def without_inner(kind):
-    """Take classes of inner graphs out of their class, where their names would hide the members."""
-    inner = {name: value for name, value in vars(kind).items()
-             if isinstance(value, type) and issubclass(value, torch.nn.Module)}
-    for name, value in inner.items():
-        delattr(kind, name)
-        without_inner(value)
-    kind.inner_graphs = inner
-
-
-def built(kind, own=None):
-    """Return an instance of a graph with its inner graphs and what it reads from itself."""
-    made = kind()
-    for name, inner in kind.inner_graphs.items():
-        setattr(made, name, as_graph(inner))
-    for path, value in (own or {}).items():
-        *owners, name = path.split(".")
-        holder = made
-        for owner in owners:
-            if not hasattr(holder, owner):
-                setattr(holder, owner, torch.nn.Module())
-            holder = getattr(holder, owner)
-        setattr(holder, name, value)
-    return made
-
-
-def as_graph(kind):
-    """Return an inner graph in the form that operators ask for that read it."""
-    inner = built(kind)
-    if kind.inner_graphs:
-        return inner
-    try:
-        return torch.fx.symbolic_trace(inner)
-    except Exception:
-        return inner
-
-
-def seed():
-    torch.manual_seed(0)
-    random.seed(0)
-
-
-def flat(value):
-    """Return the items of a structure, in order."""
-    if isinstance(value, (list, tuple)):
-        return [each for item in value for each in flat(item)]
-    if isinstance(value, dict):
-        return [each for item in value.values() for each in flat(item)]
-    return [value]
-
-
-def run(backend=None):
-    """Run the graph from fresh inputs; return its results, the inputs afterwards, and gradients."""
-    seed()
-    args, graph = inputs(), built(GraphModule, attributes())
-    call = graph if backend is None else torch.compile(graph, backend=backend, **ARGUMENTS.get(backend, {}))
-    with settings():
-        seed()
-        try:
-            results = flat(call(*args))
-        except Exception as error:
-            if backend is None:
-                return [f"raises {type(error).__name__}"]
-            print(f"{backend} raises {type(error).__name__}: {str(error).strip().splitlines()[0]}")
-            return [f"raises {type(error).__name__}"]
-        leaves = [each for each in (*flat(args), *graph.parameters()) if isinstance(each, torch.Tensor)
-                  and each.requires_grad and each.is_leaf]
-        sums = [each.sum() for each in results if isinstance(each, torch.Tensor) and each.requires_grad
-                and each.is_floating_point()]
-        gradients = torch.autograd.grad(sum(sums), leaves, allow_unused=True) if sums and leaves else ()
-        gradients = [each if each is None else each.contiguous() for each in gradients]  # (their layout is free)
-    return [*results, *flat(args), *gradients]
-
-
-def strides(one, other):
-    """Return how two tensors lie otherwise in memory, an empty text if they do not."""
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and one.shape == other.shape:
-        if one.stride() != other.stride() and one.numel():
-            return f"strides {one.stride()} and {other.stride()}"
-    return ""
-
-
-def same(one, other):
-    """Return why two values differ, an empty text if they are equal."""
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        try:
-            torch.testing.assert_close(one, other, equal_nan=True)
-        except AssertionError as error:
-            return str(error)
-        return ""
-    equal = type(one) is type(other) and (one == other or one != one and other != other)
-    return "" if equal else f"{one!r} and {other!r}"
-
-
-def distance(one, other):
-    """Return the largest difference between numbers of two tensors; infinite where there is none."""
-    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
-            and (one.shape, one.dtype) == (other.shape, other.dtype)):
-        return inf
-    wide = torch.complex128 if one.dtype.is_complex else torch.float64
-    one, other = one.detach().to(wide), other.detach().to(wide)
-    alike = (one == other) | (one.isnan() & other.isnan())
-    return max((one - other).abs().masked_fill(alike, 0).nan_to_num(nan=inf).flatten().tolist(), default=0.0)
-
-
-def moved():
-    """Return what eager PyTorch gives for inputs that are moved by about their last digit, twice."""
-    global moving, digit
-    runs = []
-    with settings():
-        digit = max((torch.finfo(torch.get_autocast_dtype(kind)).eps for kind in ("cpu", "cuda")
-                     if torch.is_autocast_enabled(kind)), default=0.0)
-    for moving in (1, 2):
-        runs.append(run())
-    moving = 0
-    return runs
-
-
-def main():
-    backend = sys.argv[1] if len(sys.argv) > 1 else BACKEND
-    if backend == "inductor":
-        from torch._inductor import config
-
-        config.fallback_random = True  # random numbers as eager PyTorch draws them
-    without_inner(GraphModule)
-    eager, compiled = run(), run(backend)
-    pairs = list(zip(eager, compiled))
-    differences = {number: why for number, pair in enumerate(pairs) if (why := same(*pair))}
-    rounded = {}
-    if any(distance(*pairs[number]) < inf for number in differences):
-        others = [each for each in moved() if len(each) == len(eager)]
-        for number in list(differences):
-            far = distance(*pairs[number])
-            noise = max((distance(eager[number], each[number]) for each in others), default=0.0)
-            if far <= 10 * noise and far < inf:
-                largest = distance(eager[number], torch.zeros_like(eager[number]))
-                rounded[number] = (f"value {number} (at most {largest:.2g}) by {far:.2g}, "
-                                   f"{noise:.2g} if the inputs move by their last digit")
-                del differences[number]
-    for number, pair in enumerate(pairs):
-        if why := strides(*pair):
-            numbers = "equal up to rounding" if number in rounded else "equal"
-            differences[number] = f"{why}; {differences.get(number, f'its numbers are {numbers}')}"
-    for number, why in differences.items():
-        print(f"eager and {backend} differ: value {number}: {why}")
-    if len(eager) != len(compiled):
-        print(f"eager and {backend} differ: {len(eager)} values and {len(compiled)}")
-    if rounded:
-        print(f"different by no more than 10 times what rounding does: {'; '.join(rounded.values())}")
-    if differences or len(eager) != len(compiled):
-        return 1
-    if str(eager[:1]).startswith("['raises"):
-        print(f"not judged: both {eager[0].replace('raises', 'raise')}; no value was compared")
-        return 2
-    print(f"equal{' up to rounding' * bool(rounded)}: {len(eager)} values of eager and {backend}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-'''
+    return [*([f"torch.set_grad_enabled({state['grad_mode']})"] if "grad_mode" in state else []),
+            *(f"torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)})"
+              for device, dtype in (zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ()))]

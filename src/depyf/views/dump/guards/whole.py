@@ -6,6 +6,8 @@ state. What repeats from layer to layer is written once.
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -159,63 +161,8 @@ def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
 
 
 # --- Source of the functions that guards call, as the files that use them have it ------------------
-_DEFINED = {text[len("def ") : text.index("(")]: f"{text.strip()}\n" for text in '''\
-def check_tensor(t, like):
-    """Return whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name is that of a size, the same one
-    wherever it occurs; that is not tested here.
-    A tensor of which no layout is named is contiguous."""
-    found = re.fullmatch(r"(?:(\\w+) )?(\\w+)\\[(.*?)\\](?: strides \\((.*)\\)| (channels last)| contiguous)?"
-                         r" on (\\S+?)(, requires grad)?", like)
-    if not isinstance(t, torch.Tensor) or found is None:
-        return False
-    cls, dtype, sizes, strides, channels_last, device, grad = found.groups()
-    sizes = [size.strip() for size in sizes.split(",") if size.strip()]
-    short = re.sub(r"^torch\\.(b?)([fuic])[a-z]+(?=\\d)", r"\\1\\2", str(t.dtype)).removeprefix("torch.")
-    if not (short == dtype and device in (str(t.device), t.device.type) and t.requires_grad == bool(grad)
-            and (cls is None or type(t).__name__ == cls) and len(t.shape) == len(sizes)
-            and all(not size.isdigit() or n == int(size) for n, size in zip(t.shape, sizes))):
-        return False
-    if strides is not None:
-        wanted = [stride.strip() for stride in strides.split(",") if stride.strip()]
-        return all(not stride.isdigit() or t.stride(k) == int(stride) for k, stride in enumerate(wanted))
-    if channels_last:
-        return t.is_contiguous(memory_format=torch.channels_last if t.dim() == 4 else torch.channels_last_3d)
-    return t.is_contiguous()
-
-
-def has_no_marks(t, *marks):
-    """Return whether nobody called mark_dynamic, mark_static or the like on `t`."""
-    return not any(hasattr(t, mark) for mark in marks or (
-        "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices",
-        "_dynamo_strict_unbacked_indices", "_dynamo_static_indices"))
-
-
-def has_no_marks_but(t, dimensions, mark):
-    """Return whether `t` has this mark (of mark_dynamic or the like) at none but these dimensions."""
-    return getattr(t, mark, set()) <= set(dimensions)
-
-
-def check_type(x, name):
-    """Return whether `x` is of a class of this name, and of no subclass. (Torch compares the class itself.)"""
-    return f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.") == name
-
-
-def check_no_aliasing(*tensors):
-    """Return whether no two of the tensors are the same object."""
-    return len(set(map(id, tensors))) == len(tensors)
-
-
-def check_global_state(grad_mode, default_dtype, deterministic_algorithms=False, num_threads=None, **others):
-    """Return whether torch is set as it was when compiling. (`others` can be tested by torch only.)"""
-    return (torch.is_grad_enabled() == grad_mode and torch.get_default_dtype() == default_dtype
-            and torch.are_deterministic_algorithms_enabled() == deterministic_algorithms
-            and num_threads in (None, torch.get_num_threads()))
-'''.split("\n\n\n")}
-_BY_TORCH = '''\
-def _checked_by_torch(*args, **kwargs):
-    """Return True for what only torch can test."""
-    return True
-'''
+#: A file of these, separated by two empty lines.
+_HELPERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "helpers.py.txt")
 #: What each of the others means.
 _MEANINGS = {
     "check_same_object": "the very object (function, class, module) that was there when compiling",
@@ -224,29 +171,27 @@ _MEANINGS = {
     "check_dict_unchanged": "nothing was put into the dictionary since",
     "torch_guard": "a condition that has no form in Python",
 }
-_NEW = '''def new(cls, contents=(), /, **attributes):
-    """An object of a class, made without calling the class: with these entries in its dictionary, and with contents of
-    its own if it is a dictionary or a list."""
-    made = cls.__new__(cls)
-    vars(made).update(attributes)
-    if contents:
-        (dict.update if isinstance(made, dict) else list.extend)(made, contents)
-    return made
-'''
-
 _MAKES = re.compile(r"\b(new(?:_\d+)?)\(class, \.\.\.\) does not call the class")
 
 
 def helpers(text: str) -> str:
     """Return the definitions of the helpers that a text calls; empty if it calls none."""
-    parts = [source for name, source in _DEFINED.items() if f"{name}(" in text and occurs(f"{name}\\(", r"\w", text)]
+    *defined, by_torch, new = _definitions()
+    names = [source[len("def ") : source.index("(")] for source in defined]
+    called = {name for name in (*names, *_MEANINGS) if f"{name}(" in text and occurs(f"{name}\\(", r"\w", text)}
+    parts = [source for name, source in zip(names, defined) if name in called]
     # (The word is another one where the program has the name itself; the notes say which.)
-    parts += [_NEW.replace("new", word, 1) for word in sorted(set(_MAKES.findall(text))) if f"def {word}(" not in text]
-    others = [name for name in _MEANINGS if f"{name}(" in text and occurs(f"{name}\\(", r"\w", text)]
-    if others:
-        parts.append(_BY_TORCH + "\n\n" + "\n".join(
+    parts += [new.replace("new", word, 1) for word in sorted(set(_MAKES.findall(text))) if f"def {word}(" not in text]
+    if others := [name for name in _MEANINGS if name in called]:
+        parts.append(by_torch + "\n\n" + "\n".join(
             f"{name} = _checked_by_torch  # {_MEANINGS[name]}" for name in others) + "\n")
     return "\n\n".join(parts)
+
+
+@functools.cache
+def _definitions() -> list[str]:
+    with open(_HELPERS, encoding="utf-8") as file:
+        return [f"{text.strip()}\n" for text in file.read().split("\n\n\n")]
 
 
 def occurs(form: str, not_before: str, text: str) -> bool:
