@@ -8,9 +8,11 @@ Every channel has one place where its text goes through here: the command line i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
+from collections.abc import Iterable
 
 #: Control characters but for the line end and the tab, marks that change the direction of text ("Trojan Source",
 #: CVE-2021-42574), and line separators that are none for Python.
@@ -41,3 +43,20 @@ def is_plain_name(name: str) -> bool:
     return bool(name) and name not in (os.curdir, os.pardir) and _NO_NAMES.isdisjoint(name) \
         and harmless(name) == name and "\n" not in name and "\t" not in name \
         and name.encode(errors="ignore").decode() == name
+
+
+def write_whole(path: str, pieces: Iterable[bytes]) -> None:
+    """Write a file at once or not at all: a reader who comes meanwhile sees the old one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    partial = f"{path}.{os.getpid()}.partial"
+    try:
+        with open(partial, "wb") as file:
+            file.writelines(pieces)
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+        raise

@@ -21,6 +21,7 @@ from .. import budgets
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
 from ..guarded import unwarned
+from ..harmless import write_whole
 from ..reading import contents, opened
 from ..values import frozen
 from ..views.markdown import count
@@ -313,15 +314,7 @@ def _write(target: str, text: str, force: bool) -> None:
         if not ours:
             raise BadInput(f"{target}: exists and was not written by depyf; use --force to overwrite it")
     os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
-    partial = f"{target}.{os.getpid()}.partial"
-    try:
-        with open(partial, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        os.replace(partial, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(partial)
-        raise
+    write_whole(target, [text.encode()])
 
 
 # --- all tasks -------------------------------------------------------------------------------------

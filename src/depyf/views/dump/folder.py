@@ -1,7 +1,6 @@
 """A folder that texts are written to.
 
 A file that cannot be written (disk full, directory removed) is left out, and :meth:`Folder.report_missing` names it.
-Files are written under another name first and renamed, so that a killed program leaves no partial file.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 
-from ...harmless import harmless, is_plain_name, say
+from ...harmless import harmless, is_plain_name, say, write_whole
 from ...records import store
 from ...records.naming import FileNames
 from ...records.run_directory import FILE, versions_and_rank
@@ -71,15 +70,10 @@ class Folder:
         if isinstance(text, str) and name.endswith(_TO_READ):
             text = harmless(text)
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-        partial = f"{path}.{os.getpid()}.partial"
         try:
-            with open(partial, "wb") as file:
-                file.write(data)
-            os.replace(partial, path)
+            write_whole(path, [data])
         except OSError as error:
             self._failed(name, error)
-            with contextlib.suppress(OSError):
-                os.unlink(partial)
             return None
         with self._lock:
             self.files[name] = None

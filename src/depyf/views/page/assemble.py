@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ... import guarded
+from ...harmless import write_whole
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..dump.folder import PAGE
@@ -115,15 +116,8 @@ def write(path: str, capture: Recorded, **options: Any) -> str:
 
 
 def write_text(path: str, pieces: Iterable[str]) -> str:
-    """Write the pieces of a page; a concurrent reader of the file sees the old one.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    partial = f"{path}.{os.getpid()}.partial"
-    with open(partial, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        file.writelines(pieces)
-    os.replace(partial, path)
+    """Write the pieces of a page (ASCII), or raise ``OSError``; return the path."""
+    write_whole(path, (piece.encode() for piece in pieces))
     return path
 
 
