@@ -22,6 +22,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf import harmless  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, private_api, trace_events  # noqa: E402
 from depyf.capture.torch_private.hooks import shared_patch  # noqa: E402
@@ -29,7 +30,6 @@ from depyf.decompiler import errors  # noqa: E402
 from depyf.finishing.frames import read_records  # noqa: E402
 from depyf.records import store
 from depyf.report import report  # noqa: E402
-from depyf.views.dump import folder  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
 #: The name of each private API in its module.
@@ -419,7 +419,7 @@ def written_with(disk, path, monkeypatch, program):
     with monkeypatch.context() as patch:
         run = depyf.prepare_debug(str(path))
         with run:
-            patch.setattr(folder, "open", disk.open, raising=False)
+            patch.setattr(harmless, "open", disk.open, raising=False)
             patch.setattr(store, "open", disk.open, raising=False)
             values = program()
     return run.path, values
@@ -477,7 +477,7 @@ def test_a_disk_that_is_full_from_then_on(when, tmp_path, monkeypatch):
 def test_a_report_on_a_full_disk_names_what_is_missing(tmp_path, monkeypatch):
     with depyf.prepare_debug(str(tmp_path / "d")):
         small_program()
-    monkeypatch.setattr(folder, "open", Disk(lambda number: number > 1).open, raising=False)
+    monkeypatch.setattr(harmless, "open", Disk(lambda number: number > 1).open, raising=False)
     with messages() as ours:
         report(str(tmp_path / "d"), str(tmp_path / "out"))
     assert [f"missing in {tmp_path / 'out'}: " in each and "(No space left on device); the report is incomplete" in each

@@ -54,7 +54,8 @@ def write_whole(path: str, pieces: Iterable[bytes]) -> None:
     partial = f"{path}.{os.getpid()}.partial"
     try:
         with open(partial, "wb") as file:
-            file.writelines(pieces)
+            for piece in pieces:
+                file.write(piece)
         os.replace(partial, path)
     except BaseException:
         with contextlib.suppress(OSError):
