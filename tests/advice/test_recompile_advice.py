@@ -50,7 +50,7 @@ OPENED = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
     (("cfg", ("the same object",), "another object"), "object"), (("p.grad", ("the same object",), "gone"), "object"),
     (("the marked dimensions of a tensor (dynamic)", ("{0}",), "{1}"), "marks"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("mask", ("there",), "missing"), "key"), (("flag", ("True",), "False"), "constant"),
-    (("n % 2", ("not 0",), "0"), "condition"), (("n >= 0 and n <= 4", ("True",), "False"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "condition"), (("seen", ("{1}",), "{1, 2}"), "constant"),
+    (("n % 2", ("not 0",), "0"), "arithmetic"), (("n >= 0 and n <= 4", ("True",), "False"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "arithmetic"), (("seen", ("{1}",), "{1, 2}"), "constant"),
     (("self.best", ("inf",), "an object of type Tensor"), "constant"),
     # (`dynamic=True` leaves neither of them open at first.)
     (("scale", ("inf",), "2.0"), "constant"), (("scale", ("2.0",), "-inf"), "constant"),
@@ -61,7 +61,7 @@ def test_events(change, event):
 
 def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
-    known = {"bound-method", "size", "number", "constant", "condition", "none", "key", "keywords", "attribute", "function",
+    known = {"bound-method", "size", "number", "constant", "arithmetic", "condition", "none", "key", "keywords", "attribute", "function",
              "object", "length", "layout", "view", "state", "marks"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
@@ -92,7 +92,8 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.shape[0]", ("2", "1"), "4"), Facts(dynamic="False"), "`dynamic=False` is set"),
     (ValueChange("x.shape[0]", ("1",), "2"), Facts(dynamic="False"), "`dynamic=False` is set, so a version"),
     (SIZE, Facts(dynamic="False", is_open=True), "a later version leaves it open"),
-    (ValueChange("x.shape[0] % 8", ("not 0",), "0"), Facts(), "each version that looks at it is for one outcome of it"),
+    (ValueChange("x.shape[0] % 8", ("not 0",), "0"), Facts(), "a version is for some of its values only"),
+    (ValueChange("x.shape[0] % 8 == 0", ("True",), "False"), Facts(), "each version that looks at it is for one outcome of it"),
     (ValueChange("self.head.bias.shape[0]", ("3",), "1"), Facts(of_parameter=True), "torch compiles a version"),
     (ValueChange("mask", ("None",), "an object of type Tensor"), Facts(), "each version that looks at it is for calls with it, or"),
     (ValueChange("top_k", ("2",), "None"), Facts(), "each version that looks at it is for one of its values, or for one type"),
@@ -326,8 +327,8 @@ def test_what_changed_is_that_of_the_version_that_takes_most(last, first):
 
 
 @pytest.mark.parametrize(("modes", "more"), [
-    ("abc", "; each of these versions is for another value of `mode`, too: to spare one, that has to stay the same or to "
-     "be left open as well"),
+    ("abc", "; each of the versions that were compiled for this is for another value of `mode`, too: to spare one, that has to stay "
+     "the same or to be left open as well"),
     ("aba", "")])  # (the third version differs from the second, and not from the first)
 def test_what_else_each_version_is_for_is_said_with_the_advice(modes, more):
     """Torch names the guard that failed first."""

@@ -398,6 +398,12 @@ def test_torch_leaves_alone_what_begins_without_a_tensor(capture_program):
 
 
 @new_enough
+def test_a_line_that_is_not_divided_runs_in_plain_python_as_a_whole(capture_program):
+    text = index(capture_program(told_programs.a_number_in_a_try))
+    assert "* in plain Python: `float(y.norm())`\n  * what comes after it in `a_number_in_a_try.step` runs in plain Python, too\n" in text
+
+
+@new_enough
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
 def test_a_value_on_the_stack_is_named_by_its_expression(capture_program):
     capture = capture_program(told_programs.growing_log)

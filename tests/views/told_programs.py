@@ -1083,3 +1083,17 @@ def rows_after_a_break(x):
 def size_that_a_resume_function_fixes(compiling):
     for length in (5, 7, 9):
         compiling(rows_after_a_break)(torch.ones(2, length))
+
+
+def a_number_in_a_try(compiled):
+    """Torch does not resume a function within a ``try``."""
+
+    def step(x):
+        y = (x * 2).relu()  # (two operations: torch makes no graph of one here)
+        try:
+            n = float(y.norm())
+        except OverflowError:
+            n = 0.0
+        return y + n
+
+    compiled(step)(torch.ones(2))

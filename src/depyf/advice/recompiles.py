@@ -95,7 +95,9 @@ def event_of(change: ValueChange) -> str:
             return "length"
         case ast.Compare(ast.Constant(), [ast.In()]):
             return "key"
-        case ast.Compare() | ast.BoolOp() | ast.BinOp() | ast.UnaryOp():
+        case ast.BinOp() | ast.UnaryOp(ast.USub()):
+            return "arithmetic"
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp():
             return "condition"
         case ast.Subscript(_, ast.Constant()) if is_there:
             return "key"
@@ -155,6 +157,7 @@ class Row:
 
 _LOOKING = "each version that looks at it is for "
 _WITH = _LOOKING + "calls with it, or for calls without it"
+_FOR_SOME = "a version is for some of its values only, and calls have others"
 _OPENED = "a later version leaves it open"
 _NEEDED = ("open from its second value on, where nothing needs its value while torch compiles (as an index, a key, a "
            "text, a `range` or an `if` does)")
@@ -176,8 +179,8 @@ ROWS = (
         lambda change, at: at.dynamic == "False" and not at.is_open),
     Row("size number", "versions that leave it open are for a range of its values each: {ranges}",
         lambda change, at: _is_opened(change, at) and bool(at.ranges)),
-    Row("size number", "a version is for some of its values only, and calls have others",
-        lambda change, at: any(map(is_range, change.was[:1]))),
+    Row("size number", _FOR_SOME, lambda change, at: any(map(is_range, change.was[:1]))),
+    Row("arithmetic", _FOR_SOME),
     Row("size number", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows (`depyf "
         "fix`)", lambda change, at: _is_opened(change, at) and not at.dynamic, DYNAMIC),
     Row("size number constant", _OPENED, _is_opened),

@@ -154,8 +154,8 @@ class Adviser:
         for said, of in sorted(advised.items(), key=lambda item: (not item[0].is_change, -len(item[1]))):
             subjects, compilations = zip(*of)
             others = some([code(each) for each in self.run.new_in_each(compilations)], MOST)
-            besides = f"; each of these versions is for another value of {others}, too: to spare one, that has to " \
-                      "stay the same or to be left open as well" if others else ""
+            besides = f"; each of the versions that were compiled for this is for another value of {others}, too: to " \
+                      "spare one, that has to stay the same or to be left open as well" if others else ""
             text = f"{some(list(dict.fromkeys(subjects)), MOST)}: {prose(said.change)}{besides}"
             result[replace(said, change=text)] = list(compilations)
         return result

@@ -52,8 +52,14 @@ def statement(line: str) -> str:
     return text[:-1].rstrip() if text.endswith(":") else text
 
 
-def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
-    """Return what runs in plain Python in the line, as Markdown: ``loss.item()``; ``""`` where not known."""
+def in_plain_python(broken: GraphBreak, whole_statement: str = "", *, is_split: bool = True) -> str:
+    """Return what runs in plain Python in the line, as Markdown: ``loss.item()``; ``""`` where not known.
+
+    Args:
+        broken: the graph break.
+        whole_statement: its statement, where that is of several lines.
+        is_split: what the line does before the break is in a graph.
+    """
     text, node = _parsed(broken, whole_statement)
     found = met(broken)
     if found.kind.startswith("branch"):
@@ -67,7 +73,7 @@ def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
     whole = call and ast.get_source_segment(text, call)
     if call is None or not whole:
         return ""
-    if found.kind == "item":
+    if found.kind == "item" and is_split:
         tensor = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0] if call.args else call
         if not isinstance(tensor, (ast.Name, ast.Attribute)):  # (what computes it is in the graph)
             return f"the number is taken out of {code(ast.get_source_segment(text, tensor) or whole)}"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ...advice.branches import unparsed
 from ...advice.source import is_own
 from ...model.folding import fold
+from ...model.graph_text import read_graph
 from ...records.model import Compilation, GraphBreak, SourceLocation
 from ...torch_text.events import graph_break
 from ...torch_text.global_names import plain_name, resumed_function
@@ -145,6 +146,10 @@ def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]])
         if steps:
             called_from = "called from " + " > ".join(steps)
     effects = [f"in plain Python: {_in_plain_python(run, broken, compilation)}"]
+    is_here = len(path_from_frame(broken, compilation)) < 2 and not broken.skips_function
+    if is_here and compilation.outcome == "compiled" and _ends_before(run, broken, compilation) and not isinstance(
+            run.source.site(broken).statement, (ast.Return, ast.Raise)):
+        effects.append(f"what comes after it in {code(summary.title)} runs in plain Python, too")
     resumes = dict.fromkeys(name for _, c in members if c.outcome == "compiled" for name in run.resume_names(c))
     if resumes:
         if all(run.fate_of(name) == "plain" for name in resumes):
@@ -196,13 +201,22 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     if site.where == broken.location and isinstance(node, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) \
             and node.lineno < (node.end_lineno or node.lineno):
         whole = unparsed(node, site.text)
-    return in_plain_python(broken, whole) or "the operation of this line that torch could not trace"
+    is_split = not _ends_before(run, broken, compilation)
+    return in_plain_python(broken, whole, is_split=is_split) or "the operation of this line that torch could not trace"
 
 
 #: Lines of an explanation that are shown.
 _EXPLAINED = 13
 #: Kinds of breaks that a branch itself makes.
 _IN_BRANCH = ("branch", "branch on a symbol", "assertion", "data", "item")
+
+
+def _ends_before(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> bool:
+    """Return whether the graph ends before the line of a break, and the function is not resumed (as in a `try`)."""
+    graphs = run.with_pieces(run.graph_names(compilation))
+    return bool(graphs) and not run.resume_names(compilation) and broken.location is not None and not any(
+        node.location is not None and node.location.line == broken.location.line
+        for graph in graphs if graph.captured is not None for node in read_graph(graph.captured.text).nodes)
 
 
 def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compilation) -> bool:
