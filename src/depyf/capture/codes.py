@@ -15,18 +15,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..bytecode.packed import packed
-from ..records.model import (
-    Bytecode,
-    CodeObject,
-    CompileId,
-    EndOfRecording,
-    GuardsOfEntry,
-    MeantFunction,
-    OrderOfEntries,
-    ResumeOfBytecode,
-    TracedCode,
-    Unwritten,
-)
+from ..records import model as records
 from ..records.naming import FileNames, FunctionNames, function_identifier
 from ..records.store import Recorded, RecordLog
 from ..torch_text.events import EventReader
@@ -44,12 +33,12 @@ Key = tuple[int, int]
 class CodeBuilder:
     """One transformed code."""
 
-    ids: CompileId
+    ids: records.CompileId
     original: CodeType
     # what torch runs. Torch frees a graph when the last reference to this code is gone (torch/_dynamo/utils.py,
     # `CleanupManager`): we must not keep one
     running: weakref.ref[CodeType]
-    recorded: Recorded[Bytecode]
+    recorded: Recorded[records.Bytecode]
 
 
 class Codes:
@@ -66,12 +55,12 @@ class Codes:
         self._note = note
         self._of: dict[Key, list[CodeBuilder]] = {}
         self._names = FunctionNames()
-        self._guards: dict[tuple[int, int, int], Recorded[GuardsOfEntry]] = {}
+        self._guards: dict[tuple[int, int, int], Recorded[records.GuardsOfEntry]] = {}
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
         #: Code objects by id, with their numbers and records: as long as they are here, no other has the id.
-        self._numbered: dict[int, tuple[CodeType, int, Recorded[CodeObject]]] = {}
+        self._numbered: dict[int, tuple[CodeType, int, Recorded[records.CodeObject]]] = {}
         self._traced: dict[int, resume_code.TracedCode | None] = {}  # by id of what was traced
-        self._orders: list[Recorded[OrderOfEntries]] = []
+        self._orders: list[Recorded[records.OrderOfEntries]] = []
         #: Of resume functions that torch was to compile, by id: whether it found tensors. (It forgets which they were
         #: when it is reset.)
         self._asked: dict[int, bool] = {}
@@ -107,9 +96,9 @@ class Codes:
 
     # --- what is known ----------------------------------------------------------------------------
     def add(
-        self, ids: CompileId, original: CodeType, transformed: CodeType, meant: Meant, graph_names: tuple[str, ...],
-        resumes: dict[str, resume_code.Resume], shown: dict[str, str], facts: str,
-    ) -> tuple[CodeBuilder, Bytecode]:
+        self, ids: records.CompileId, original: CodeType, transformed: CodeType, meant: Meant,
+        graph_names: tuple[str, ...], resumes: dict[str, resume_code.Resume], shown: dict[str, str], facts: str,
+    ) -> tuple[CodeBuilder, records.Bytecode]:
         """Record transformed code (the parameters are as in :class:`Bytecode`)."""
         _, resume_name = self._resume_names.get(id(original), (original, ""))
         name = resume_name or function_identifier(meant.name)
@@ -118,12 +107,14 @@ class Codes:
         if resumes and id(original) not in self._traced:
             self._traced[id(original)] = self._attempt(lambda: resume_code.traced_code(original), None)
         traced = self._traced.get(id(original)) if resumes else None
-        bytecode = Bytecode(
+        bytecode = records.Bytecode(
             ids, name, text_name, self._files.transformed_file(text_name, ids, name), self._number(original),
-            MeantFunction(meant.name, self._number(meant.code), wrappers), packed(transformed), shown, graph_names,
-            tuple(ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code), resume.parameters,
-                                   meant_by_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
-            facts, TracedCode(packed(traced.code), {
+            records.MeantFunction(meant.name, self._number(meant.code), wrappers), packed(transformed), shown,
+            graph_names, tuple(
+                records.ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code),
+                                         resume.parameters, meant_by_frame(resume.code, {}, {}).name)
+                for called, resume in resumes.items()),
+            facts, records.TracedCode(packed(traced.code), {
                 shown.get(called, called): traced.name(called) for called in resumes}) if traced else None)
         builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
         self._of.setdefault((id(original), id(meant.code)), []).append(builder)
@@ -135,14 +126,14 @@ class Codes:
         known = self._numbered.get(id(code))
         if known is None:
             number = len(self._numbered)
-            record = self._log.append(CodeObject(number, packed(code)))
+            record = self._log.append(records.CodeObject(number, packed(code)))
             known = self._numbered[id(code)] = code, number, record
         return known[1]
 
-    def guarded_by(self, ids: CompileId, text: str) -> None:
+    def guarded_by(self, ids: records.CompileId, text: str) -> None:
         """Record torch's printed guard tree, while the frame is being compiled."""
         named = self._attempt(lambda: _named(text), text)
-        self._guards[ids.key] = self._log.append(GuardsOfEntry(ids, named))
+        self._guards[ids.key] = self._log.append(records.GuardsOfEntry(ids, named))
 
     # --- the end ----------------------------------------------------------------------------------
     def end(self) -> None:
@@ -157,7 +148,7 @@ class Codes:
         builders = [each for (original, _), known in self._of.items() if original == id(code) for each in known]
         placed = [(each.ids, order.get(id(each.running() or each))) for each in builders]
         asked = bool(builders) or id(code) in self._asked or self._attempt(lambda: cache_entries.was_asked(code), False)
-        self._orders.append(self._log.append(OrderOfEntries(
+        self._orders.append(self._log.append(records.OrderOfEntries(
             self._number(code), tuple((ids, place) for ids, place in placed if place is not None), asked,
             self._asked.get(id(code)) is False)))
 
@@ -174,17 +165,17 @@ class Codes:
                 known = self._events.compile_id(*entry.compile_id) if entry.compile_id is not None else None
                 if known is not None and known.key not in self._guards:
                     text = without_ids(str(entry.guard_manager), {}, {})
-                    self._guards[known.key] = self._log.append(GuardsOfEntry(known, text))
+                    self._guards[known.key] = self._log.append(records.GuardsOfEntry(known, text))
         except Exception as error:
             self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
 
-    def unwritten(self, recorded: EndOfRecording) -> Unwritten:
+    def unwritten(self, recorded: records.EndOfRecording) -> records.Unwritten:
         """Return all that functions are made of."""
         read = self._log.read
         bytecodes = [self._attempt(lambda: read(builder.recorded), None)
                      for builders in self._of.values() for builder in builders]
-        return Unwritten(
+        return records.Unwritten(
             tuple(read(record) for _, _, record in self._numbered.values()), tuple(filter(None, bytecodes)),
             tuple(map(read, self._guards.values())), tuple(map(read, self._orders)), recorded)
 

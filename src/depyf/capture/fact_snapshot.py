@@ -18,16 +18,6 @@ from typing import Any, NamedTuple
 from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES, NEW
 from . import object_facts
-from .object_facts import (
-    DICTIONARIES,
-    MISSING,
-    attribute,
-    class_entry,
-    is_module_class,
-    is_of,
-    is_plain_module_class,
-    own_attributes,
-)
 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
@@ -86,7 +76,7 @@ class _Walk:
         _collect(code, self.names, self.strings, self.numbers)
         # (A text may name classes among the constants, and those with a method there.)
         owners = (value.__self__ if type(value) is types.MethodType else value for value in code.co_consts)
-        classes = (type.__dict__["__name__"].__get__(cls) for cls in owners if is_of(cls, type))
+        classes = (type.__dict__["__name__"].__get__(cls) for cls in owners if object_facts.is_of(cls, type))
         self.roots: dict[tuple[str, str], None] = dict.fromkeys([
             *(("local", name) for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)),
             *(("global", name) for name in (*self.names, *_BUILTINS, *classes, NEW))])
@@ -122,7 +112,7 @@ class _Walk:
 
         for kind, name in self.roots:
             value = object_facts.variable(kind, name, self.variables, self.namespace)
-            if value is not MISSING:
+            if value is not object_facts.MISSING:
                 found(-1, kind, name, value, _Reached(None, frozenset(), kind == "global", None))
         while pending:
             parent, owner = pending.popleft()
@@ -133,7 +123,7 @@ class _Walk:
     def _steps(self, value: Any) -> Iterator[tuple[str, Any, Any]]:
         """Yield the steps from an object to others, ``(kind, name or key)``, with these."""
         kind = type(value)
-        if kind in DICTIONARIES and value:
+        if kind in object_facts.DICTIONARIES and value:
             if len(value) > len(self.strings) + len(self.numbers):
                 keys = [key for key in (*self.strings, *self.numbers) if key in value]
             else:
@@ -154,11 +144,11 @@ class _Walk:
         elif kind is types.MethodType:
             names = [name for name in ("__self__",) if name in self.names]
         else:
-            own = own_attributes(value) if of_kind.is_plain else ()
+            own = object_facts.own_attributes(value) if of_kind.is_plain else ()
             names = [*(name for name in own if name in self.names),
                      *(name for name in ("__dict__", "__class__") if name in self.names)]
         for name in names:
-            if (inner := attribute(value, name)) is not MISSING:
+            if (inner := object_facts.attribute(value, name)) is not object_facts.MISSING:
                 yield "attr", name, inner
         if self.stores and kind.__dictoffset__ and not of_kind.is_type and kind not in (
                 types.ModuleType, types.MethodType):
@@ -217,22 +207,22 @@ class _Walk:
         if known is None:
             bases = kind.__mro__
             is_imported = any(each in bases for each in _IMPORTED)
-            is_container = class_entry(kind, "__getitem__") is not MISSING and is_module_class(kind)
+            is_container = object_facts.has(kind, "__getitem__") and object_facts.is_module_class(kind)
             known = self.kinds[kind] = _Kind(
                 type in bases, is_imported, is_container, kind.__getattribute__ is object.__getattribute__,
-                is_plain_module_class(kind),
+                object_facts.is_plain_module_class(kind),
                 not (type in bases or is_imported or is_container or kind in (list, tuple)),
                 kind.__name__ if kind in CONTAINERS else "")
         return known
 
     def _add_container_answers(self, value: Any, answers: dict[str, Any]) -> None:
         """Add the answers about a list or dictionary of modules or parameters."""
-        if object_facts.is_indexable(value) and (modules := own_attributes(value)["_modules"]):
+        if object_facts.is_indexable(value) and (modules := object_facts.own_attributes(value)["_modules"]):
             answers["length"] = len(modules)
         elements = []
         for inside in ("_modules", "_parameters"):
-            members: Any = own_attributes(value).get(inside)
-            for number, name in enumerate(members if type(members) in DICTIONARIES else ()):
+            members: Any = object_facts.own_attributes(value).get(inside)
+            for number, name in enumerate(members if type(members) in object_facts.DICTIONARIES else ()):
                 if name not in self.strings:
                     continue
                 keys: list[int | str] = [number, name, *([int(name)] if name.isdecimal() else [])]
@@ -250,7 +240,7 @@ class _Walk:
         if self.stores and cls.__dictoffset__:
             bases = type.__getattribute__(cls, "__mro__")
             entries = {name for each in bases for name in self.stores & vars(each).keys()}
-            generic = class_entry(cls, "__setattr__") is object.__setattr__
+            generic = object_facts.class_entry(cls, "__setattr__") is object.__setattr__
             answers["stores"] = [generic, sorted(
                 name for name in entries if not object_facts.stores_plainly(cls, name))]
         ancestors = [[index, base] for index in range(len(cls.__mro__)) if (base := object_facts.ancestor(cls, index))]

@@ -10,18 +10,7 @@ from typing import Any
 
 from ..decompiler.nodes import free_name
 from ..model.graph_text import read_graph
-from ..records.model import (
-    Caller,
-    CompiledGraph,
-    CompileId,
-    GraphInput,
-    GraphStage,
-    Kernel,
-    KernelOfGraph,
-    ModuleCall,
-    SourceLocation,
-    StageOfGraph,
-)
+from ..records import model as records
 from ..records.naming import function_identifier, legal_identifier
 from ..records.store import Recorded, RecordLog
 from ..torch_text.graph_facts import add_facts
@@ -36,7 +25,7 @@ StageKey = tuple[str, int]
 class GraphBuilder:
     """A graph while its compilation is in progress. Its texts are recorded as soon as it has a name."""
 
-    ids: CompileId
+    ids: records.CompileId
     whole: GraphBuilder | None = None  # of a piece of a graph that the backend split: that graph
     pieces: dict[str, GraphBuilder] = field(default_factory=dict)  # of this graph that the backend compiled, by name
     name: str = ""  # as shown; empty until the code that calls the graph exists, which has torch's name of it
@@ -44,8 +33,8 @@ class GraphBuilder:
     backend: str = ""
     call: current_compilation.CompilerCall | None = None  # what compiles a graph without a frame
     module: weakref.ref[Any] | None = None  # the captured graph, as long as it lives
-    stages: dict[StageKey, Recorded[StageOfGraph]] = field(default_factory=dict)
-    kernels: dict[str, Recorded[KernelOfGraph]] = field(default_factory=dict)  # by the paths of torch's own files
+    stages: dict[StageKey, Recorded[records.StageOfGraph]] = field(default_factory=dict)
+    kernels: dict[str, Recorded[records.KernelOfGraph]] = field(default_factory=dict)  # by the paths of torch's files
     inputs_of: StageKey | None = None  # the stage that has the inputs
     # stages that are printed once they are compiled: torch need not print them for its trace
     printed_later: frozenset[str] = frozenset()
@@ -92,7 +81,7 @@ class Graphs:
         self._mark = f"depyf {id(self)}"
 
     # --- which ------------------------------------------------------------------------------------
-    def current(self, ids: CompileId, new: bool = False) -> GraphBuilder:
+    def current(self, ids: records.CompileId, new: bool = False) -> GraphBuilder:
         """Return the graph of a compilation that is in progress; begin one where there is none.
 
         With ``new`` begin one, unless the last one was not captured yet.
@@ -108,12 +97,12 @@ class Graphs:
             builders.append(GraphBuilder(ids))
         return builders[-1]
 
-    def aot_graph(self, ids: CompileId, number: int | None) -> GraphBuilder | None:
+    def aot_graph(self, ids: records.CompileId, number: int | None) -> GraphBuilder | None:
         """Return the graph that AOTAutograd compiles under a number; ``None`` where it is not known yet."""
         builder = None if number is None else self.of_aot_number.get(number)
         return builder if builder is not None and builder.ids.key == ids.key else None
 
-    def begun(self, ids: CompileId) -> GraphBuilder | None:
+    def begun(self, ids: records.CompileId) -> GraphBuilder | None:
         """Return the graph of a compilation whose backend is at work; ``None`` where it traces, or is done."""
         builder = next(reversed(self._builders.get(ids.key, [])), None)
         return builder if builder is not None and not builder.name else None
@@ -127,7 +116,7 @@ class Graphs:
         return builder
 
     def graph_of_call(
-        self, call: current_compilation.CompilerCall, traced: CompileId | None = None,
+        self, call: current_compilation.CompilerCall, traced: records.CompileId | None = None,
     ) -> GraphBuilder:
         """Return the graph that a call of a compiler works on; begin one where there is none.
 
@@ -144,7 +133,7 @@ class Graphs:
                 and {stage for stage, _ in last.stages} == {"Captured_Graph"}:
             builder = last
         if builder is None:
-            ids = CompileId(-1, sum(key[1] < 0 for key in self._builders))
+            ids = records.CompileId(-1, sum(key[1] < 0 for key in self._builders))
             builder = GraphBuilder(ids, call=call._replace(marks=None))
             self._builders[builder.ids.key] = [builder]
             self._last_of_call = builder
@@ -179,7 +168,7 @@ class Graphs:
                 return builder
         return None
 
-    def unnamed(self, ids: CompileId) -> list[GraphBuilder]:
+    def unnamed(self, ids: records.CompileId) -> list[GraphBuilder]:
         """Return the graphs of a compilation that have no name yet, in the order in which they began."""
         return [builder for builder in self._builders.get(ids.key, ()) if not builder.name]
 
@@ -200,22 +189,22 @@ class Graphs:
 
     def add_stage(
         self, builder: GraphBuilder, stage: str, text: str, internal: bool = False,
-        modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (), callers: tuple[Caller, ...] = (),
-        shown_as: str = "",
+        modules: tuple[records.ModuleCall, ...] = (), inputs: tuple[records.GraphInput, ...] = (),
+        callers: tuple[records.Caller, ...] = (), shown_as: str = "",
     ) -> None:
         """Add a text of a stage to a graph, after those that it has of that stage."""
         key = stage, sum(known == stage for known, _ in builder.stages)
         if inputs and builder.inputs_of is None:
             builder.inputs_of = key
-        unnamed = GraphStage(*key, text, internal, builder.ids if builder.call is None else None, modules=modules,
-                             inputs=inputs, callers=callers, shown_as=shown_as)
-        builder.stages[key] = StageOfGraph(builder.name, unnamed)
+        unnamed = records.GraphStage(*key, text, internal, builder.ids if builder.call is None else None,
+                                     modules=modules, inputs=inputs, callers=callers, shown_as=shown_as)
+        builder.stages[key] = records.StageOfGraph(builder.name, unnamed)
 
         def record() -> None:
             python = not shown_as or not legal_graph(text).startswith(NOT_PYTHON)
             named = replace(unnamed, file=self._writer.names.stage_file(builder.name, *key, is_python=python))
-            builder.stages[key] = StageOfGraph(builder.name, named)  # (remains where it cannot be recorded)
-            builder.stages[key] = self._log.append(StageOfGraph(builder.name, named))
+            builder.stages[key] = records.StageOfGraph(builder.name, named)  # (remains where it cannot be recorded)
+            builder.stages[key] = self._log.append(records.StageOfGraph(builder.name, named))
             if self._writer.writes:
                 self._writer.graph(builder.name, named, self.inputs(builder))
 
@@ -226,7 +215,7 @@ class Graphs:
         add_facts(builder.facts, facts)
         builder.when_named(lambda: self._log.append(self._head(builder)))
 
-    def inputs(self, builder: GraphBuilder) -> tuple[GraphInput, ...]:
+    def inputs(self, builder: GraphBuilder) -> tuple[records.GraphInput, ...]:
         """Return the inputs of a graph, as far as they are known."""
         known = builder.inputs_of
         return () if known is None else self._log.read(builder.stages[known]).stage.inputs
@@ -253,20 +242,20 @@ class Graphs:
         """Add a module that Inductor generated, with the path of torch's own file, unless the graph has it."""
         if path in builder.kernels:
             return
-        kernel = Kernel(len(builder.kernels), text, path, builder.ids if builder.call is None else None)
-        builder.kernels[path] = KernelOfGraph(builder.name, kernel)
+        kernel = records.Kernel(len(builder.kernels), text, path, builder.ids if builder.call is None else None)
+        builder.kernels[path] = records.KernelOfGraph(builder.name, kernel)
 
         def record() -> None:
             named = replace(kernel, file=self._writer.names.kernel_file(builder.name, kernel.index))
-            builder.kernels[path] = KernelOfGraph(builder.name, named)
-            builder.kernels[path] = self._log.append(KernelOfGraph(builder.name, named))
+            builder.kernels[path] = records.KernelOfGraph(builder.name, named)
+            builder.kernels[path] = self._log.append(records.KernelOfGraph(builder.name, named))
             if self._writer.writes:
                 self._writer.kernel(named)
             self._link(builder, f"kernel_{kernel.index}", module, named.file)
 
         builder.when_named(record)
 
-    def record(self, builder: GraphBuilder) -> CompiledGraph:
+    def record(self, builder: GraphBuilder) -> records.CompiledGraph:
         """Return the whole graph."""
         return replace(
             self._head(builder), stages=tuple(self._log.read(each).stage for each in builder.stages.values()),
@@ -284,11 +273,11 @@ class Graphs:
                 yield builder.name, stage, builder.backend
 
     @staticmethod
-    def _head(builder: GraphBuilder) -> CompiledGraph:
+    def _head(builder: GraphBuilder) -> records.CompiledGraph:
         call = builder.call
-        return CompiledGraph(
+        return records.CompiledGraph(
             builder.name, builder.torch_name, builder.ids, builder.backend,
-            call=None if call is None else SourceLocation(call.filename, call.line, call.function),
+            call=None if call is None else records.SourceLocation(call.filename, call.line, call.function),
             by_compiler=call is None or call.by_compiler, piece_of=builder.whole.name if builder.whole else "",
             **builder.facts)
 

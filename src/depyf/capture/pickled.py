@@ -19,19 +19,13 @@ _MARK = object()
 
 @dataclass(eq=False)
 class Object:
-    """An object of a class, the result of a call, or (with no arguments) what a module has under a name.
+    """An object of a class, the result of a call, or (with no arguments) what a module has under a name."""
 
-    Attributes:
-        name: of the class or function, with its module: ``"torch._guards.Guard"``.
-        arguments: what it is called with.
-        state: its attributes.
-        items: of a list or a dictionary of such a class, what is in it; pairs for a dictionary. Of an object whose
-            class reads another state than attributes, that state.
-    """
-
-    name: str
-    arguments: tuple[Any, ...] = ()
-    state: dict[str, Any] = field(default_factory=dict)
+    name: str  # of the class or function, with its module: `"torch._guards.Guard"`
+    arguments: tuple[Any, ...] = ()  # what it is called with
+    state: dict[str, Any] = field(default_factory=dict)  # its attributes
+    # of a list or a dictionary of such a class, what is in it; pairs for a dictionary. Of an object whose class reads
+    # another state than attributes, that state.
     items: list[Any] = field(default_factory=list)
 
     def get(self, name: str) -> Any:

@@ -24,30 +24,13 @@ from typing import Any, NamedTuple
 
 from .. import budgets
 from ..bytecode.packed import ObjectConstant, packed_fields
+from ..records import model as records
 from ..records import naming
-from ..records.model import (
-    Bytecode,
-    Capture,
-    CodeObject,
-    Compilation,
-    CompiledGraph,
-    CompileId,
-    EndOfRecording,
-    GraphStage,
-    GuardsOfEntry,
-    Kernel,
-    MeantFunction,
-    Phase,
-    ResumeOfBytecode,
-    SourceFile,
-    SourceLocation,
-    Unwritten,
-)
 from ..records.store import FROM_FILE, GUARDS_OF_FILE
 from ..torch_text.global_names import plain_name
 from ..torch_text.user_expressions import user_expression
 from .pickled import Object, is_a, read_pickle
-from .saved_files import contents, installed_torch
+from .saved_files import contents, installed_torch, stages_of
 from .torch_private.graph_modules import GRAPH_NAME
 
 _VERSION = (1).to_bytes(8, "big")  # of the format of artifacts, after a checksum
@@ -61,7 +44,7 @@ _KINDS = {
 _READ = frozenset({"inductor", "precompile", "aot_autograd"})
 
 
-def read(path: str, head: bytes, rest: Callable[[], bytes]) -> Capture | None:
+def read(path: str, head: bytes, rest: Callable[[], bytes]) -> records.Capture | None:
     """Read what torch saved of its caches or of compiled functions; ``None`` for any other file.
 
     Args:
@@ -133,13 +116,13 @@ class _File:
         self.unread: Counter[str] = Counter()
         self._files = naming.FileNames()
         self._names = naming.FunctionNames()
-        self._graphs: dict[str, CompiledGraph] = {}
+        self._graphs: dict[str, records.CompiledGraph] = {}
         self._inductor: dict[str, Object] = {}  # by key
         self._shown: set[str] = set()  # keys of Inductor's that a graph has
-        self._codes: list[CodeObject] = []
-        self._bytecodes: list[Bytecode] = []
-        self._guards: list[GuardsOfEntry] = []
-        self._compilations: list[Compilation] = []
+        self._codes: list[records.CodeObject] = []
+        self._bytecodes: list[records.Bytecode] = []
+        self._guards: list[records.GuardsOfEntry] = []
+        self._compilations: list[records.Compilation] = []
         self._sources: dict[str, str] = {}
         self._systems: list[dict[str, str]] = []
         self._notes: list[str] = []
@@ -153,7 +136,7 @@ class _File:
                 metadata = value.get("runtime_metadata")
                 ids = re.fullmatch(r"(\d+)/(\d+)", metadata.text("compile_id_str")) if isinstance(
                     metadata, Object) else None
-                self._add_graph(f"aot_{len(self._graphs)}", CompileId(int(ids[1]), int(ids[2])) if ids else None, value,
+                self._add_graph(f"aot_{len(self._graphs)}", ids and records.CompileId(int(ids[1]), int(ids[2])), value,
                                 "AOTAutograd", key)
         elif is_a(value, "PrecompileCacheEntry"):
             graphs = {name: each.get("content") for name, each in value.get("backends").items()}
@@ -166,7 +149,7 @@ class _File:
             return False
         return True
 
-    def capture(self) -> Capture:
+    def capture(self) -> records.Capture:
         """Return the records."""
         for key, entry in self._inductor.items():
             if key not in self._shown:
@@ -183,15 +166,15 @@ class _File:
         if self._bytecodes:
             notes.append("the file does not have torch's numbers of compilations: `[0/1]` is the second version of the "
                          "first function in it")
-        return Capture(
+        return records.Capture(
             graphs=tuple(self._graphs.values()), notes=(f"{FROM_FILE}{self._path}", *dict.fromkeys(notes)),
             environment=systems[0] if systems else {}, compilations=tuple(self._compilations),
-            sources=tuple(SourceFile(path, text) for path, text in self._sources.items()),
-            unwritten=Unwritten(tuple(self._codes), tuple(self._bytecodes), tuple(self._guards),
-                                recorded=EndOfRecording({})) if self._bytecodes else None)
+            sources=tuple(records.SourceFile(path, text) for path, text in self._sources.items()),
+            unwritten=records.Unwritten(tuple(self._codes), tuple(self._bytecodes), tuple(self._guards),
+                                recorded=records.EndOfRecording({})) if self._bytecodes else None)
 
     # --- graphs -----------------------------------------------------------------------------------
-    def _add_graph(self, name: str, ids: CompileId | None, entry: Object, by: str, key: str = "",
+    def _add_graph(self, name: str, ids: records.CompileId | None, entry: Object, by: str, key: str = "",
                    torch_name: str = "") -> None:
         """Add the graph of an entry of AOTAutograd's or Inductor's cache.
 
@@ -215,7 +198,7 @@ class _File:
             post_grad = each.text("inductor_post_grad_graph_str")
             stages.append(("AFTER_POST_GRAD", post_grad))
             if each.text("source_code"):
-                kernels.append(Kernel(
+                kernels.append(records.Kernel(
                     number, each.text("source_code"), compile_id=of_frame, file=self._files.kernel_file(name, number),
                     stage=f"AFTER_POST_GRAD.{number}" if post_grad else ""))
             facts |= _facts(each, "backward" if number else "")
@@ -224,18 +207,13 @@ class _File:
             stages.append(("key", "\n".join(part if part.isprintable() else f"{part.partition(': ')[0]}: ..."
                                             for part in parts if not part.startswith("gm: "))))
         stages.append(("contents", contents(facts | {"key": key}, {})))
-        records: list[GraphStage] = []
-        for stage, text in filter(lambda each: each[1], stages):
-            index = sum(known.stage == stage for known in records)
-            is_python = stage not in ("contents", "key")
-            records.append(GraphStage(
-                stage, index, text, compile_id=of_frame, shown_as="" if is_python else stage,
-                file=self._files.stage_file(name, stage, index, is_python=is_python)))
-        self._graphs[torch_name or name] = CompiledGraph(
-            name, torch_name, of_frame or CompileId(-1, len(self._graphs)), "", tuple(records),
-            tuple(kernels), call=None if of_frame else SourceLocation("", 0, by), phases=tuple(
-                Phase(("forward", "backward")[number > 0] if len(compiled) > 1 else "Inductor", nanoseconds / 1e9)
-                for number, each in enumerate(compiled) if (nanoseconds := each.get("_time_taken_ns"))))
+        names = ("forward", "backward") if len(compiled) > 1 else ("Inductor",)
+        self._graphs[torch_name or name] = records.CompiledGraph(
+            name, torch_name, of_frame or records.CompileId(-1, len(self._graphs)), "",
+            stages_of(name, filter(lambda each: each[1], stages), self._files, of_frame), tuple(kernels),
+            call=None if of_frame else records.SourceLocation("", 0, by), phases=tuple(
+                records.Phase(phase, nanoseconds / 1e9) for phase, each in zip(names, compiled)
+                if (nanoseconds := each.get("_time_taken_ns"))))
 
     def _compiled(self, entry: Object) -> list[Object]:
         """Return what Inductor made of the graphs of an entry: forward, backward."""
@@ -259,7 +237,7 @@ class _File:
         self._add_sources(entry.get("source_info"), lambda source: modules.get(source.text("module"), ""))
         numbers = [self._number(each.get("python_code"), python) for each in codes]
         # (Each compilation calls a resume function by another name; the first is shown.)
-        resumes = {name: ResumeOfBytecode(name, each.get("function_names")[0], number,
+        resumes = {name: records.ResumeOfBytecode(name, each.get("function_names")[0], number,
                                           _parameters(each.get("python_code")), "")
                    for each, number in zip(codes, numbers) for name in each.get("function_names")}
         begin = max((each.compile_id.frame for each in self._bytecodes), default=-1) + 1
@@ -267,8 +245,8 @@ class _File:
             original = each.get("python_code")
             for recompile, version in enumerate(each.get("guarded_codes")):
                 function = _Function(original, number, next(iter(each.get("function_names")), ""), python)
-                self._add_version(CompileId(frame, recompile), function, version.get("dynamo_code"), graphs, resumes,
-                                  version.get("guards_state"))
+                self._add_version(records.CompileId(frame, recompile), function, version.get("dynamo_code"), graphs,
+                                  resumes, version.get("guards_state"))
             if each.get("bypassed"):
                 name = original.text("co_name")
                 self._notes.append(
@@ -282,12 +260,12 @@ class _File:
         results = [read_pickle(each) for each in saved["compiled_fn"] if isinstance(each, bytes)]  # (after its class)
         parts = [part for each in results for part in (each if isinstance(each, tuple) else (each,))]
         graphs = dict(zip([saved["backend_id"]], filter(_is_of_aot, parts)))
-        self._add_version(CompileId(0, 0), _Function(code, self._number(code, python), "", python),
+        self._add_version(records.CompileId(0, 0), _Function(code, self._number(code, python), "", python),
                           saved["runtime_env"].get("bytecode"), graphs, {}, saved["guards_state"])
 
     def _add_version(
-        self, ids: CompileId, function: _Function, transformed: Object, graphs: Mapping[str, Object],
-        resumes: Mapping[str, ResumeOfBytecode], guards: bytes | None,
+        self, ids: records.CompileId, function: _Function, transformed: Object, graphs: Mapping[str, Object],
+        resumes: Mapping[str, records.ResumeOfBytecode], guards: bytes | None,
     ) -> None:
         """Add a version of a function.
 
@@ -306,19 +284,19 @@ class _File:
         code_name = function.code.text("co_name")
         name = function.resume_name or naming.function_identifier(function.meant)
         text_name = self._names.transformed(code_name if function.resume_name else function.meant)
-        self._bytecodes.append(Bytecode(
+        self._bytecodes.append(records.Bytecode(
             ids, name, text_name, self._files.transformed_file(text_name, ids, name), function.number,
-            MeantFunction(function.meant, function.number), packed_fields(_fields(transformed), function.python), shown,
-            tuple(shown[each] for each in called),
+            records.MeantFunction(function.meant, function.number),
+            packed_fields(_fields(transformed), function.python), shown, tuple(shown[each] for each in called),
             tuple(replace(resumes[name], meant=function.meant) for name in names if name in resumes)))
         if guards:
-            self._guards.append(GuardsOfEntry(ids, _guard_tree(read_pickle(guards))))
-        place = SourceLocation(function.code.text("co_filename"), function.code.get("co_firstlineno"), code_name)
-        self._compilations.append(Compilation(ids, code_name, place, outcome="compiled"))
+            self._guards.append(records.GuardsOfEntry(ids, _guard_tree(read_pickle(guards))))
+        self._compilations.append(records.Compilation(ids, code_name, records.SourceLocation(
+            function.code.text("co_filename"), function.code.get("co_firstlineno"), code_name), outcome="compiled"))
 
     def _number(self, code: Object, python: tuple[int, int]) -> int:
         """Return the number of a code object, which is recorded now."""
-        self._codes.append(CodeObject(len(self._codes), packed_fields(_fields(code), python)))
+        self._codes.append(records.CodeObject(len(self._codes), packed_fields(_fields(code), python)))
         return len(self._codes) - 1
 
     def _add_system(self, system: Object) -> tuple[int, int]:

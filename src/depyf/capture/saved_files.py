@@ -114,14 +114,22 @@ def _member(archive: zipfile.ZipFile, name: str) -> str:
 
 
 def _graph(name: str, by: str, texts: Iterable[tuple[str, str]]) -> CompiledGraph:
-    files = naming.FileNames()
-    stages: list[GraphStage] = []
     name = naming.legal_identifier(name)
+    return CompiledGraph(name, "", CompileId(-1, 0), "", stages_of(name, texts, naming.FileNames()),
+                         call=SourceLocation("", 0, by))
+
+
+def stages_of(
+    graph: str, texts: Iterable[tuple[str, str]], files: naming.FileNames, compile_id: CompileId | None = None,
+) -> tuple[GraphStage, ...]:
+    """Return ``(stage, text)`` as stages of a graph: torch's graphs are Python, other texts go by their names."""
+    stages: list[GraphStage] = []
     for stage, each in texts:
-        index = sum(known.stage == stage for known in stages)
-        stages.append(GraphStage(stage, index, each, shown_as=naming.OF_EXPORTS.get(stage, stage),
-                                 file=files.stage_file(name, stage, index, is_python=False)))
-    return CompiledGraph(name, "", CompileId(-1, 0), "", tuple(stages), call=SourceLocation("", 0, by))
+        index, shown_as = sum(known.stage == stage for known in stages), "" if (
+            stage in naming.ADJECTIVES) else naming.OF_EXPORTS.get(stage, stage)
+        stages.append(GraphStage(stage, index, each, compile_id=compile_id, shown_as=shown_as,
+                                 file=files.stage_file(graph, stage, index, is_python=not shown_as)))
+    return tuple(stages)
 
 
 def _sized(sizes: Mapping[str, int], names: Iterable[str]) -> list[str]:
@@ -185,14 +193,11 @@ def installed_torch() -> str:
 
 
 class _Package:
-    """A model in a package of AOTInductor.
-
-    Attributes:
-        codes: the stages and texts of its generated code, as the run that made it shows them.
-    """
+    """A model in a package of AOTInductor."""
 
     def __init__(self, archive: zipfile.ZipFile, names: list[str]) -> None:
         self.metadata: dict[str, str] = {}
+        # the stages and texts of its generated code, as the run that made it shows them
         self.codes: list[tuple[str, str]] = []
         self.wrapper = ""
         for name in names:

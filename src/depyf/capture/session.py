@@ -21,20 +21,8 @@ from typing import Any
 
 from .. import budgets, guarded, reading
 from ..guarded import guarded_call, warn_of
+from ..records import model as records
 from ..records import naming
-from ..records.model import (
-    Bytecode,
-    Capture,
-    CompileId,
-    EndOfRecording,
-    GraphInput,
-    SourceFile,
-    SourceLocation,
-    TracedLines,
-    TransformedCode,
-    UnreadEvent,
-    UserFunction,
-)
 from ..records.run_directory import environment
 from ..records.store import STANCES, UNDER_STANCE, Recorded, RecordLog
 from ..torch_text import events, trace_table
@@ -95,7 +83,7 @@ class Session:
         self.caches = caches
         self.log_bytecode = log_bytecode
         self.notes: list[str] = []
-        self.unread: list[Recorded[UnreadEvent]] = []
+        self.unread: list[Recorded[records.UnreadEvent]] = []
         self._unread_count = 0  # (those of graphs without a name are not recorded yet)
         self.lock = threading.RLock()
         self.undo: list[hooks.Undo] = []
@@ -109,8 +97,8 @@ class Session:
         #: While Dynamo traces, by ``CompileId.key``: the attempt, and the lines that it came to, by file.
         self.tracing: dict[tuple[int, int, int], tuple[int, dict[str, set[int]]]] = {}
         self.process = os.getpid()
-        self._sources: tuple[SourceFile, ...] = ()
-        self._ending = EndOfRecording({}, ())
+        self._sources: tuple[records.SourceFile, ...] = ()
+        self._ending = records.EndOfRecording({}, ())
         self.warned = False
         self.stopped = False  # a hook that another tool wrapped cannot be taken back: it does nothing from then on
 
@@ -250,7 +238,7 @@ class Session:
             known = self.tracing[ids.key] = ids.attempt, {}
         known[1].setdefault(filename, set()).add(line)
 
-    def _compile_id(self) -> CompileId | None:
+    def _compile_id(self) -> records.CompileId | None:
         """Return the compilation that this thread is in."""
         current = current_compilation.compile_id()
         return self.events.compile_id(*current) if current is not None else None
@@ -283,7 +271,7 @@ class Session:
         if not graph.stages:
             sources = {each.name: each.source for each in self.graphs.inputs(whole)}
             self._add_captured(graph, piece.module, tuple(
-                GraphInput(name, sources.get(argument, ""))
+                records.GraphInput(name, sources.get(argument, ""))
                 for (name, _), argument in zip(graph_modules.graph_inputs(piece.module), piece.arguments)))
         return graph
 
@@ -299,9 +287,9 @@ class Session:
         graph.torch_name = current_compilation.name_of_graph(gm)
         graph.backend = compiled_callables.backend_name(backend)
         inputs = self.attempt(lambda: graph_modules.graph_inputs(gm), [])
-        self._add_captured(graph, gm, tuple(GraphInput(*each) for each in inputs))
+        self._add_captured(graph, gm, tuple(records.GraphInput(*each) for each in inputs))
 
-    def _add_captured(self, graph: GraphBuilder, gm: Any, inputs: tuple[GraphInput, ...]) -> None:
+    def _add_captured(self, graph: GraphBuilder, gm: Any, inputs: tuple[records.GraphInput, ...]) -> None:
         """Record a graph, or a piece of one, as the backend is given it."""
         graph.module = weakref.ref(gm)
         text = self._text(graph_modules.readable(gm))
@@ -362,7 +350,7 @@ class Session:
         """Record what an export returned, or why it failed."""
         graph = self.graphs.graph_of_call(call)
         if error is not None:
-            places = [SourceLocation(each.filename, each.lineno or 0, each.name, each.line or "")
+            places = [records.SourceLocation(each.filename, each.lineno or 0, each.name, each.line or "")
                       for each in traceback.extract_tb(error.__traceback__)
                       if not (is_library(each.filename) or each.filename.startswith(_OURS))]
             self.graphs.add_facts(graph, issues=(export_failure(
@@ -478,7 +466,7 @@ class Session:
                 self.codes.guarded_by(ids, payload)
             self._on_text(metadata, payload)
 
-    def _function_of_frame(self) -> UserFunction | None:
+    def _function_of_frame(self) -> records.UserFunction | None:
         frame = current_compilation.compiled_frame()
         return record_of(self._meant(frame.code, frame)) if frame is not None else None
 
@@ -537,7 +525,7 @@ class Session:
         return None
 
     def _written_at_once(
-        self, original: CodeType, transformed: CodeType, bytecode: Bytecode, meant: Meant,
+        self, original: CodeType, transformed: CodeType, bytecode: records.Bytecode, meant: Meant,
     ) -> CodeType | None:
         """Write and link transformed code; return what is to run for it, unless that is torch's own."""
         from ..decompiler.dynamo.facts import Facts  # (with files="later" nothing is decompiled)
@@ -548,7 +536,7 @@ class Session:
         breaks = compilation.breaks if compilation is not None else ()
         decompiled = decompiled_bytecode(bytecode, transformed, self.attempt)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
-        text = TransformedCode(
+        text = records.TransformedCode(
             bytecode.compile_id, bytecode.function_name, code_text(decompiled), None, arguments, bytecode.file)
         place = self.attempt(lambda: self.writer.transformed(text, record_of(meant), breaks), None)
         linked = None
@@ -588,22 +576,22 @@ class Session:
         # (Of files that are on no disk, as cells of notebooks, only the running program knows the texts.)
         texts = self.attempt(lambda: [(name, "".join(linecache.getlines(name))) for name in files
                                       if not os.path.exists(name)], [])
-        self._sources = tuple(SourceFile(name, text) for name, text in texts if text)
+        self._sources = tuple(records.SourceFile(name, text) for name, text in texts if text)
         for source in self._sources:
             self.log.append(source)
-        self._ending = EndOfRecording(self.attempt(lambda: trace_events.cut_paths(files), {}), options)
+        self._ending = records.EndOfRecording(self.attempt(lambda: trace_events.cut_paths(files), {}), options)
         self.attempt(lambda: self.log.end(self._ending, self.notes), None)
 
-    def capture(self) -> Capture:
+    def capture(self) -> records.Capture:
         """Return the records of a run that has ended. One that cannot be read is not in it, and is reported."""
         graphs = [self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
-        return Capture(
+        return records.Capture(
             (), tuple(filter(None, graphs)), tuple(self.notes), self.attempt(environment, {}),
             self.attempt(self.events.compilations, ()), self._sources,
             self.attempt(lambda: self.codes.unwritten(self._ending), None),
             self.attempt(lambda: tuple(map(self.log.read, self.unread)), ()))
 
 
-def _in_order(files: dict[str, set[int]]) -> tuple[TracedLines, ...]:
+def _in_order(files: dict[str, set[int]]) -> tuple[records.TracedLines, ...]:
     ordered = ((name, sorted(line for line in files[name] if isinstance(line, int))) for name in sorted(files))
-    return tuple(TracedLines(name, tuple(lines)) for name, lines in ordered if lines)
+    return tuple(records.TracedLines(name, tuple(lines)) for name, lines in ordered if lines)

@@ -23,23 +23,10 @@ from .. import budgets
 from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance
 from ..reading import contents, json_value, lines
+from ..records import model as records
 from ..records import naming
-from ..records.model import (
-    CacheEntry,
-    Capture,
-    CodeText,
-    CompiledFunction,
-    CompiledGraph,
-    CompileId,
-    Frame,
-    GraphInput,
-    GraphStage,
-    Kernel,
-    SourceLocation,
-    TransformedCode,
-    UnreadEvent,
-)
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
+from ..torch_text import trace_table
 from ..torch_text.events import (
     EventReader,
     phases,
@@ -52,15 +39,7 @@ from ..torch_text.global_names import resumed_function, without_ids
 from ..torch_text.graph_facts import add_facts, graph_facts
 from ..torch_text.guards import GuardReader
 from ..torch_text.run_ids import AlikeFiles
-from ..torch_text.trace_table import (
-    DDP_PIECE,
-    Has,
-    kind_of,
-    name_of,
-    row_of,
-    text_of,
-    unread_name,
-)
+from ..torch_text.trace_table import Has
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 from ..values import frozen
 
@@ -69,12 +48,12 @@ _RANK = re.compile(rb'"rank": (\d+)')
 _NOT_AS_TORCH_WRITES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 #: Kinds of events that come first when AOTAutograd compiles a graph.
 _BEGIN_OF_AOT = ("aot_joint_graph", "aot_inference_graph")
-_Text = TypeVar("_Text", GraphStage, Kernel)
+_Text = TypeVar("_Text", records.GraphStage, records.Kernel)
 _INTERNAL = "the log has texts of torch's internal stages, too: `depyf report --internal-stages` writes them"
-_NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
+_NO_SOURCE = records.CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
-def read_ranks(path: str, internal_stages: bool = False) -> dict[str, Capture]:
+def read_ranks(path: str, internal_stages: bool = False) -> dict[str, records.Capture]:
     """Read the records of each rank whose events a log file has.
 
     Args:
@@ -120,13 +99,13 @@ class RankOfLog:
 
     file: str
     rank: str
-    capture: Capture
+    capture: records.Capture
     seconds: float
 
 
 def read_logs(files: Sequence[str], internal_stages: bool = False) -> Iterator[RankOfLog | RecordsError]:
     """Yield the ranks of several logs, or why a log has none. Of logs that are alike one is read for all."""
-    alike, of_one_rank = AlikeFiles(), dict[int, Capture]()
+    alike, of_one_rank = AlikeFiles(), dict[int, records.Capture]()
     for file in files:
         try:
             data = contents(file, budgets.RUN) if len(files) > 1 else b""
@@ -184,16 +163,12 @@ def events(log: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
 
 
 class _Log:
-    """The records of a log while it is read.
-
-    Attributes:
-        left_out: the number of events that are not as torch writes them.
-        damaged: the number of texts that have another digest than torch's of them.
-    """
+    """The records of a log while it is read."""
 
     def __init__(self, internal_stages: bool) -> None:
         self.internal_stages = internal_stages
-        self.left_out = self.damaged = 0
+        self.left_out = 0  # events that are not as torch writes them
+        self.damaged = 0  # texts that have another digest than torch's of them
         self._leaves_out_internal = False
         self.reader = EventReader(full_path=self._full_path)
         self.guards: dict[tuple[int, int, int], str] = {}
@@ -201,7 +176,7 @@ class _Log:
         self.calls: list[_Graph] = []  # of what is compiled without a frame, by direct calls
         self._in_call = False  # the last of these goes on
         self.environment: dict[str, str] = {}
-        self.unread: list[UnreadEvent] = []
+        self.unread: list[records.UnreadEvent] = []
 
     def take(self, metadata: dict[str, Any], payload: str | None) -> None:
         """Read an event."""
@@ -213,7 +188,7 @@ class _Log:
             # (``sys.version``, of which the first word is the version.)
             self.environment.update({key: str(metrics[name]).partition(" ")[0] for key, name in
                                      (("torch", "pytorch_version"), ("python", "python_version")) if metrics.get(name)})
-        unknown, ids = unread_name(metadata), None
+        unknown, ids = trace_table.unread_name(metadata), None
         if isinstance(metadata.get("frame_id"), int) and (unknown or payload is not None):
             ids = self.reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
         if unknown:
@@ -223,13 +198,13 @@ class _Log:
         elif not isinstance(metadata.get("frame_id"), int):
             self._take_of_call(metadata, payload or "")
 
-    def _take_text(self, ids: CompileId, metadata: dict[str, Any], payload: str) -> None:
+    def _take_text(self, ids: records.CompileId, metadata: dict[str, Any], payload: str) -> None:
         # (Since torch 2.15 a call of torch.export has numbers, too.)
-        if "artifact" in metadata and row_of(metadata).what == Has.EXPORT and not self.reader.is_begun(ids.key):
-            self.reader.without_frame(ids)
-            self.calls.append(_Graph(CompileId(-1, len(self.calls)), 0))
-            self.calls[-1].call = SourceLocation("", 0, "export")
+        if "artifact" in metadata and trace_table.row_of(metadata).what == Has.EXPORT and (
+                not self.reader.is_begun(ids.key)):
+            self._begin_call(_Graph(ids, 0), records.SourceLocation("", 0, "export"))
             self._add_text(self.calls[-1], metadata, payload)
+            self._in_call = False
             return
         attempt, known = int(metadata.get("attempt") or 0), self.graphs.get(ids.key)
         if "dynamo_cpp_guards_str" in metadata:
@@ -244,15 +219,20 @@ class _Log:
 
     def _take_of_call(self, metadata: dict[str, Any], payload: str) -> None:
         """Read an event of what is compiled without a frame, by a direct call of a compiler or of ``torch.export``."""
-        kind = kind_of(metadata)
+        kind = trace_table.kind_of(metadata)
         about, issue = metadata.get(kind), self.reader.export_issue(metadata)
         ends = kind in ("compilation_metrics", naming.EXPORTED) or (
             self._in_call and kind == "compilation_metrics_runtime")
-        begins = issue or payload and row_of(metadata).what != Has.ALSO_TEXT and text_of(metadata, payload).stage
+        begins = issue or payload and trace_table.row_of(metadata).what != Has.ALSO_TEXT and (
+            trace_table.text_of(metadata, payload).stage)
         if self._in_call and begins and metadata.get("stack"):  # (a call that fails reports no end)
             self._in_call = self.reader.direct_call(metadata) == self.calls[-1].call
         if not self._in_call and (begins or ends):
-            self._in_call = self._begin_call(metadata, bool(begins))
+            traced = next(reversed(self.graphs), None)
+            if traced is not None and not self.reader.is_begun(traced):  # Dynamo traced it for the call
+                self._begin_call(self.graphs.pop(traced), self.reader.direct_call(metadata))
+            elif begins:
+                self._begin_call(_Graph(records.CompileId(-1, 0), 0), self.reader.direct_call(metadata))
         if self._in_call:
             graph = self.calls[-1]
             if issue:
@@ -263,68 +243,58 @@ class _Log:
                 graph.facts["phases"] = found
         self._in_call = self._in_call and not ends
 
-    def _begin_call(self, metadata: Mapping[str, Any], is_new: bool) -> bool:
-        """Begin the graph of a call, or go on with what Dynamo traced for it (not for a frame); return if there is one.
-
-        Args:
-            is_new: begin one where Dynamo traced none.
-        """
-        ids, traced = CompileId(-1, len(self.calls)), next(reversed(self.graphs), None)
-        if traced is not None and not self.reader.is_begun(traced):
-            graph = self.graphs.pop(traced)
-            self.reader.without_frame(graph.ids)
-            graph.ids = ids
-        elif is_new:
-            graph = _Graph(ids, 0)
-        else:
-            return False
-        graph.call = self.reader.direct_call(metadata)
+    def _begin_call(self, graph: _Graph, place: records.SourceLocation) -> None:
+        """Make a graph that of a call, which goes on."""
+        self.reader.without_frame(graph.ids)
+        graph.ids, graph.call = records.CompileId(-1, len(self.calls)), place
         self.calls.append(graph)
-        return True
+        self._in_call = True
 
     def _add_text(self, graph: _Graph, metadata: Mapping[str, Any], payload: str) -> None:
-        kind = kind_of(metadata)
+        kind = trace_table.kind_of(metadata)
         about = metadata.get(kind)
         event: Mapping[str, Any] = about if isinstance(about, dict) else {}
         if kind == "inductor_output_code":
             graph.kernel(payload, str(event.get("file_path") or event.get("filename") or ""))
-        elif kind == DDP_PIECE:
+        elif kind == trace_table.DDP_PIECE:
             graph.announced.append(str(event["name"]))  # (compiled after those before it)
-            graph.texts.append((graph.announced[-1], GraphStage(
+            graph.texts.append((graph.announced[-1], records.GraphStage(
                 "Captured_Graph", 0, legal_graph(payload), False, graph.ids)))
         elif piece := piece_compiled_by_vllm(metadata, payload):
             graph.piece = piece
         if kind in _BEGIN_OF_AOT:
             graph.piece = next(iter(graph.announced[graph.begun :]), graph.piece)
             graph.begun += 1
-        what, text = row_of(metadata).what, text_of(metadata, payload)
+        what, text = trace_table.row_of(metadata).what, trace_table.text_of(metadata, payload)
         if graph.piece and text.shown_as == f"vllm_{graph.piece}":
             graph.stage("Captured_Graph", payload, "", kind)
         if what == Has.OF_GRAPH:
-            add_facts(graph.facts, graph_facts(name_of(metadata), payload))
+            add_facts(graph.facts, graph_facts(trace_table.name_of(metadata), payload))
         elif text.internal and not self.internal_stages:
             self._leaves_out_internal |= what != Has.ALSO_TEXT
-        elif text.stage and not (text.shown_as == naming.BEFORE_PRE_GRAD and graph.is_captured_as(payload)):
+        elif text.stage and not (text.shown_as == naming.BEFORE_PRE_GRAD and any(
+                each.stage == "Captured_Graph" and _operations(each.text) == _operations(legal_graph(payload))
+                for each in graph.stages())):
             graph.stage(text.stage, payload, text.shown_as, kind, text.internal)
 
-    def capture(self) -> Capture:
+    def capture(self) -> records.Capture:
         """Return the records."""
         compilations = tuple(map(checked, self.reader.compilations()))
         guard_reader = GuardReader(self._full_path)
-        graphs = {key: graph.records() for key, graph in self.graphs.items() if graph.stages()}
+        graphs = {key: graph.recorded() for key, graph in self.graphs.items() if graph.stages()}
         for graph in (*self.graphs.values(), *self.calls):
             for each in () if graph.stages() else graph.stages(internal=True):  # (as why it failed)
-                self.unread.append(UnreadEvent(each.stage, each.text, graph.ids, number=len(self.unread) + 1))
+                self.unread.append(records.UnreadEvent(each.stage, each.text, graph.ids, number=len(self.unread) + 1))
         first = {each.compile_id.frame_key: each for each in reversed(compilations)}
-        frames: dict[tuple[int, int], Frame] = {}
+        frames: dict[tuple[int, int], records.Frame] = {}
         for each in compilations:
             if each.outcome == "compiled":
                 ids, key = each.compile_id, each.compile_id.frame_key
                 names = (graphs[ids.key][0].name,) if ids.key in graphs else ()
-                entry = CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")),
-                                   TransformedCode(ids, each.function, _NO_SOURCE, None, ()), names)
-                function = first[key].function
-                frame = frames.get(key) or Frame(function, function, first[key].location, _NO_SOURCE, False, (), (), ())
+                entry = records.CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")),
+                                   records.TransformedCode(ids, each.function, _NO_SOURCE, None, ()), names)
+                name = first[key].function
+                frame = frames.get(key) or records.Frame(name, name, first[key].location, _NO_SOURCE, False, (), (), ())
                 frames[key] = replace(frame, entries=(*frame.entries, entry))
         left_out = self.left_out + self.reader.unreadable
         notes = filter(None, (
@@ -339,8 +309,8 @@ class _Log:
             if graph.stages() or "issues" in graph.facts:
                 name = naming.function_identifier(graph.call.function if graph.call is not None else "")
                 numbers[name] += 1
-                calls += graph.records(f"{name}_{numbers[name]}")
-        return Capture(_functions(frames.values()), (*itertools.chain(*graphs.values()), *calls), tuple(notes),
+                calls += graph.recorded(f"{name}_{numbers[name]}")
+        return records.Capture(_functions(frames.values()), (*itertools.chain(*graphs.values()), *calls), tuple(notes),
                        self.environment, compilations, events=tuple(self.unread))
 
     def _full_path(self, shown: str) -> str:
@@ -350,13 +320,13 @@ class _Log:
         return fitting.pop() if len(fitting) == 1 and not os.path.isabs(shown) else shown
 
 
-def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
+def _functions(frames: Iterable[records.Frame]) -> tuple[records.CompiledFunction, ...]:
     """Group frames by the function that they begin or continue.
 
     The log does not say which; the name and the place of a resume function do: the last function of that name that
     begins above its line.
     """
-    members: list[list[Frame]] = []
+    members: list[list[records.Frame]] = []
     for frame in frames:
         resumed = resumed_function(frame.code_name)
         owners = [(begun.location.line, of) for of in members if resumed and frame.location
@@ -366,41 +336,27 @@ def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
             max(owners, key=lambda each: each[0])[1].append(frame)
         else:
             members.append([frame])
-    return tuple(CompiledFunction(each[0].name, tuple(each)) for each in members)
+    return tuple(records.CompiledFunction(each[0].name, tuple(each)) for each in members)
 
 
 class _Graph:
-    """The graph of one compilation, with the pieces that its backend split it into, while the log is read.
+    """The graph of one compilation, with the pieces that its backend split it into, while the log is read."""
 
-    Attributes:
-        attempt: the attempt of tracing that made it.
-        call: by which it was compiled without a frame.
-        facts: fields of its record that events gave.
-        piece: the name of the piece that the backend is compiling; ``""`` for the whole graph.
-        texts: in order, with the names of their pieces.
-        announced: the pieces that are compiled in this order.
-        begun: the number of graphs that AOTAutograd began to compile.
-    """
-
-    def __init__(self, ids: CompileId, attempt: int) -> None:
+    def __init__(self, ids: records.CompileId, attempt: int) -> None:
         self.ids = ids
-        self.attempt = attempt
-        self.call: SourceLocation | None = None
-        self.facts: dict[str, Any] = {}
-        self.piece = ""
-        self.texts: list[tuple[str, GraphStage | Kernel]] = []
-        self.announced: list[str] = []
-        self.begun = 0
+        self.attempt = attempt  # the attempt of tracing that made it
+        self.call: records.SourceLocation | None = None  # by which it was compiled without a frame
+        self.facts: dict[str, Any] = {}  # fields of its record that events gave
+        self.piece = ""  # the name of the piece that the backend is compiling; `""` for the whole graph
+        #: In order, with the names of their pieces.
+        self.texts: list[tuple[str, records.GraphStage | records.Kernel]] = []
+        self.announced: list[str] = []  # the pieces that are compiled in this order
+        self.begun = 0  # the number of graphs that AOTAutograd began to compile
         self._kinds: dict[str, str] = {}
 
-    def stages(self, internal: bool = False) -> list[GraphStage]:
+    def stages(self, internal: bool = False) -> list[records.GraphStage]:
         """Return the stages, or the internal ones."""
-        return [each for _, each in self.texts if isinstance(each, GraphStage) and each.internal == internal]
-
-    def is_captured_as(self, text: str) -> bool:
-        """Return whether a text has the operations of the captured graph, or of that of a piece."""
-        wanted = _operations(legal_graph(text))
-        return any(each.stage == "Captured_Graph" and _operations(each.text) == wanted for each in self.stages())
+        return [each for _, each in self.texts if isinstance(each, records.GraphStage) and each.internal == internal]
 
     def stage(self, stage: str, text: str, shown_as: str, kind: str, internal: bool = False) -> None:
         """Add a text of a stage.
@@ -409,25 +365,23 @@ class _Graph:
         """
         graph = legal_graph(text)
         text = text if (shown_as or internal) and graph.startswith(NOT_PYTHON) else graph
-        same = (each for each in self._latest(GraphStage) if each.stage == stage)
+        same = (each for each in self._latest(records.GraphStage) if each.stage == stage)
         if kind == self._kinds.setdefault(stage, kind) or all(each.text != text for each in same):
-            self.texts.append((self.piece, GraphStage(stage, 0, text, internal, self.ids, shown_as=shown_as)))
+            self.texts.append((self.piece, records.GraphStage(stage, 0, text, internal, self.ids, shown_as=shown_as)))
 
     def kernel(self, text: str, path: str) -> None:
-        if not path or all(each.path != path for each in self._latest(Kernel)):
-            self.texts.append((self.piece, Kernel(0, text, path, self.ids)))
+        if not path or all(each.path != path for each in self._latest(records.Kernel)):
+            self.texts.append((self.piece, records.Kernel(0, text, path, self.ids)))
 
     def _latest(self, kind: type[_Text]) -> Iterator[_Text]:
         """Yield the texts since the last one of another kind, the latest first."""
-        for _, text in reversed(self.texts):
-            if not isinstance(text, kind):
-                return
-            yield text
+        texts: Any = (text for _, text in reversed(self.texts))
+        return itertools.takewhile(lambda each: isinstance(each, kind), texts)
 
-    def records(self, name: str = "") -> list[CompiledGraph]:
+    def recorded(self, name: str = "") -> list[records.CompiledGraph]:
         """Return the graph, by a name, and its pieces."""
         if self.announced and self.begun != len(self.announced):  # it is not known which ones were compiled
-            self.texts = [(piece if isinstance(text, GraphStage) and text.stage == "Captured_Graph" else "", text)
+            self.texts = [("" if isinstance(text, records.Kernel) or text.stage != "Captured_Graph" else piece, text)
                           for piece, text in self.texts]
         self._place_backward_graphs()
         # (After a reset torch counts anew.)
@@ -443,23 +397,23 @@ class _Graph:
         """
         pieces, places = defaultdict[Any, list[str]](list), defaultdict[Any, list[int]](list)
         for place, (piece, text) in enumerate(self.texts):
-            if isinstance(text, GraphStage) and text.stage == "Backward_graph" and piece:
+            if isinstance(text, records.GraphStage) and text.stage == "Backward_graph" and piece:
                 pieces[_input_types(text)].append(piece)
-            elif isinstance(text, GraphStage) and text.stage == "AFTER_POST_GRAD" and not piece:
+            elif isinstance(text, records.GraphStage) and text.stage == "AFTER_POST_GRAD" and not piece:
                 places[_input_types(text)].append(place)
         for inputs, found in places.items():
             if len(found) == len(pieces[inputs]) and len({self.texts[place][1].text for place in found}) == 1:
                 for place, piece in zip(found, reversed(pieces[inputs])):
                     for number, (_, text) in enumerate(self.texts[place : place + 2], start=place):
-                        if number == place or isinstance(text, Kernel):
+                        if number == place or isinstance(text, records.Kernel):
                             self.texts[number] = piece, text
 
-    def _record(self, whole: str, piece: str) -> CompiledGraph:
-        stages: list[GraphStage] = []
-        kernels: list[Kernel] = []
+    def _record(self, whole: str, piece: str) -> records.CompiledGraph:
+        stages: list[records.GraphStage] = []
+        kernels: list[records.Kernel] = []
         files, name = naming.FileNames(), f"{whole}.{naming.legal_identifier(piece)}" if piece else whole
         for _, text in filter(lambda each: each[0] == piece, self.texts):
-            if isinstance(text, Kernel):
+            if isinstance(text, records.Kernel):
                 kernels.append(replace(text, index=len(kernels)))
             else:
                 index, is_python = sum(each.stage == text.stage for each in stages), not (
@@ -467,7 +421,7 @@ class _Graph:
                         text.text).startswith(NOT_PYTHON)
                 file = "" if is_python else files.stage_file(name, text.stage, index, is_python=False)
                 stages.append(replace(text, index=index, file=file, compile_id=None if self.call else self.ids))
-        graph = CompiledGraph(name, "" if piece else name, self.ids, "", _with_inputs(stages), tuple(kernels),
+        graph = records.CompiledGraph(name, "" if piece else name, self.ids, "", _with_inputs(stages), tuple(kernels),
                               call=self.call, piece_of=whole if piece else "",
                               **({} if piece else self.facts))
         return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
@@ -477,12 +431,12 @@ def _operations(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(node.name, node.target, tuple(node.inputs)) for node in read_graph(text).nodes]
 
 
-def _input_types(stage: GraphStage) -> tuple[tuple[str, str], ...]:
+def _input_types(stage: records.GraphStage) -> tuple[tuple[str, str], ...]:
     """Return the names and types of the inputs of a graph."""
     return tuple((each.name, each.type.text if each.type else "") for each in read_graph(stage.text).inputs)
 
 
-def _with_inputs(stages: Sequence[GraphStage]) -> tuple[GraphStage, ...]:
+def _with_inputs(stages: Sequence[records.GraphStage]) -> tuple[records.GraphStage, ...]:
     """Return the stages with the inputs of the captured graph, by torch's names of its parameters.
 
     Only where AOTAutograd compiled that graph as a whole, and gave it no other inputs: they are known by their number.
@@ -492,6 +446,6 @@ def _with_inputs(stages: Sequence[GraphStage]) -> tuple[GraphStage, ...]:
     if len(captured) == len(forward) == 1:
         inputs = read_graph(captured[0].text).inputs
         if len(inputs) == len(read_graph(forward[0].text).inputs):
-            whole = replace(captured[0], inputs=tuple(GraphInput(each.name) for each in inputs))
+            whole = replace(captured[0], inputs=tuple(records.GraphInput(each.name) for each in inputs))
             return tuple(whole if each is captured[0] else each for each in stages)
     return tuple(stages)

@@ -38,37 +38,26 @@ class Undecided(Exception):
 
 @frozen
 class Change:
-    """A value that has to change.
+    """A value that has to change."""
 
-    Attributes:
-        path: in the user's words, ``"x"``, ``"self.training"``; or a setting of torch's.
-        node: the same as an expression of torch's.
-    """
-
-    path: str
+    path: str  # in the user's words, `"x"`, `"self.training"`; or a setting of torch's
     before: Any
     after: Any
-    node: ast.expr = field(compare=False, repr=False)
+    node: ast.expr = field(compare=False, repr=False)  # the same as an expression of torch's
 
 
 @frozen
 class Finding:
-    """A condition, evaluated for a call.
-
-    Attributes:
-        holds: ``None`` where it cannot be decided.
-        subject, wanted, met: of one that does not hold: what is compared, what it must be, what it is.
-        change: with which it would hold, where the condition fixes a value.
-        missing: of one that is undecided: what was not given.
-    """
+    """A condition, evaluated for a call."""
 
     guard: Guard
-    holds: bool | None
+    holds: bool | None  # `None` where it cannot be decided
+    # subject, wanted, met: of one that does not hold: what is compared, what it must be, what it is
     subject: str = ""
     wanted: str = ""
     met: str = ""
-    change: Change | None = None
-    missing: str = ""
+    change: Change | None = None  # with which it would hold, where the condition fixes a value
+    missing: str = ""  # of one that is undecided: what was not given
 
 
 #: Of a condition that does not hold: subject, wanted, met, change, as in a finding.

@@ -27,22 +27,15 @@ from .running import Described
 
 @dataclass
 class Violation:
-    """A dropped guard that calls did not meet.
+    """A dropped guard that calls did not meet."""
 
-    Attributes:
-        version: torch's id of the version that served them, ``"0/1"``.
-        function, location: of the version, as torch names it.
-        failure: the first guard that did not hold, with the value of the first such call.
-        calls: the number of calls that did not meet it.
-        first_call: the first of them, counted from 1 among all that the version served.
-    """
-
-    version: str
+    version: str  # torch's id of the version that served them, `"0/1"`
+    # function, location: of the version, as torch names it
     function: str
     location: SourceLocation | None
-    failure: Failure
-    calls: int = 0
-    first_call: int = 0
+    failure: Failure  # the first guard that did not hold, with the value of the first such call
+    calls: int = 0  # the number of calls that did not meet it
+    first_call: int = 0  # the first of them, counted from 1 among all that the version served
 
 
 class DroppedGuards:
@@ -50,17 +43,12 @@ class DroppedGuards:
 
     Only functions that are compiled in the block are checked, and calls that torch finds a version for: not those of a
     program that calls compiled code itself. A check takes as long as the guards would have.
-
-    Attributes:
-        calls: how many calls were checked, by version.
-        violations: what they violated.
-        problems: the errors in checks.
     """
 
     def __init__(self) -> None:
-        self.calls: dict[str, int] = {}
-        self.violations: list[Violation] = []
-        self.problems: list[str] = []
+        self.calls: dict[str, int] = {}  # how many calls were checked, by version
+        self.violations: list[Violation] = []  # what they violated
+        self.problems: list[str] = []  # the errors in checks
         self._known: dict[tuple[int, str], Violation] = {}
         self._leave: Callable[[], None] | None = None
 

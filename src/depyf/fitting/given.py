@@ -24,22 +24,15 @@ from ..torch_text.user_expressions import user_expression
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class TensorValue:
-    """A tensor without its numbers; the same object is the same tensor.
-
-    Attributes:
-        dtype: ``"float32"``.
-        device: ``"cpu"``, ``"cuda:0"``.
-        cls: ``"Tensor"``, ``"Parameter"``.
-        inference: it was made in inference mode.
-    """
+    """A tensor without its numbers; the same object is the same tensor."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
-    dtype: str = "float32"
-    device: str = "cpu"
+    dtype: str = "float32"  # `"float32"`
+    device: str = "cpu"  # `"cpu"`, `"cuda:0"`
     requires_grad: bool = False
-    cls: str = "Tensor"
-    inference: bool = False
+    cls: str = "Tensor"  # `"Tensor"`, `"Parameter"`
+    inference: bool = False  # it was made in inference mode
 
     def __str__(self) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value, usual in (

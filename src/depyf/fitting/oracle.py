@@ -33,43 +33,29 @@ from .given import UNKNOWN, Given, TensorValue, contiguous, shown
 
 @frozen
 class Failure:
-    """The first condition of a version that a call does not meet.
+    """The first condition of a version that a call does not meet."""
 
-    Attributes:
-        subject: what is compared, in the user's words: ``"x.shape[0]"``.
-        wanted, met: what it must be and what it is; ``""`` where unknown.
-        cause: the user line that made Dynamo guard, if known.
-    """
-
-    subject: str
+    subject: str  # what is compared, in the user's words: `"x.shape[0]"`
+    # wanted, met: what it must be and what it is; `""` where unknown
     wanted: str = ""
     met: str = ""
-    cause: SourceLocation | None = None
+    cause: SourceLocation | None = None  # the user line that made Dynamo guard, if known
     text: str = ""
 
 
 @frozen
 class VersionFit:
-    """A version, compared with a call.
+    """A version, compared with a call."""
 
-    Attributes:
-        name: torch's id of it, ``"0/1"``.
-        fits: ``None`` where that cannot be decided from what was given.
-        failure: why not.
-        changes: the smallest change of the call with which it would fit; ``()`` where none was found.
-        certain: with these changes it fits; otherwise there may be more to change.
-        undecided: what could not be decided: ``(what it is on, how many conditions)``.
-        dropped: conditions that torch was asked to drop and that this call does not meet.
-        open: the conditions that could not be decided from what was given.
-    """
-
-    name: str
-    fits: bool | None
-    failure: Failure | None = None
+    name: str  # torch's id of it, `"0/1"`
+    fits: bool | None  # `None` where that cannot be decided from what was given
+    failure: Failure | None = None  # why not
+    # the smallest change of the call with which it would fit; `()` where none was found
     changes: tuple[Change, ...] = ()
-    certain: bool = False
-    undecided: tuple[tuple[str, int], ...] = ()
-    dropped: tuple[Failure, ...] = ()
+    certain: bool = False  # with these changes it fits; otherwise there may be more to change
+    undecided: tuple[tuple[str, int], ...] = ()  # what could not be decided: `(what it is on, how many conditions)`
+    dropped: tuple[Failure, ...] = ()  # conditions that torch was asked to drop and that this call does not meet
+    # the conditions that could not be decided from what was given
     open: tuple[Finding, ...] = field(default=(), repr=False, compare=False)
 
 

@@ -114,31 +114,20 @@ def expression_pattern(expression: str) -> str:
 
 @frozen
 class Item(Generic[Payload]):
-    """One text about one object.
-
-    Attributes:
-        subject: the object, which the text names.
-        payloads: what else is known of it; in a block those of all members.
-    """
+    """One text about one object."""
 
     text: str
-    subject: str
-    payloads: tuple[Payload, ...]
+    subject: str  # the object, which the text names
+    payloads: tuple[Payload, ...]  # what else is known of it; in a block those of all members
 
 
 @frozen
 class Block(Generic[Payload]):
-    """Texts that hold for several members of one container.
+    """Texts that hold for several members of one container."""
 
-    Attributes:
-        container: ``"self.layers"``.
-        letter: in the texts in place of the number of the member.
-        numbers: of the members.
-    """
-
-    container: str
-    letter: str
-    numbers: tuple[int, ...]
+    container: str  # `"self.layers"`
+    letter: str  # in the texts in place of the number of the member
+    numbers: tuple[int, ...]  # of the members
     body: tuple[Item[Payload] | Block[Payload], ...]
 
     @property

@@ -201,26 +201,22 @@ class Node(NamedTuple):
     """One node of a graph.
 
     (A tuple, which is cheap to make: a large model has tens of thousands of nodes.)
-
-    Attributes:
-        op: ``"placeholder"``, ``"call_function"``, ``"call_method"``, ``"call_module"``, ``"get_attr"`` or
-            ``"output"``, as in ``torch.fx``.
-        target: what is called, ``"torch.ops.aten.mm.default"``; ``"operator.add"`` for ``a + b``; the method's name;
-            the path of a module or an attribute; the parameter's name of a placeholder.
-        runs: the operator that a higher-order call is given: ``"torch.ops.aten.mm.default"`` of
-            ``torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.mm.default, a, b)``; empty for others.
-        value: the Python expression of its value, on several lines where torch breaks it; empty for a parameter.
     """
 
     name: str
+    # `"placeholder"`, `"call_function"`, `"call_method"`, `"call_module"`, `"get_attr"` or `"output"`, as in `torch.fx`
     op: str
+    # what is called, `"torch.ops.aten.mm.default"`; `"operator.add"` for `a + b`; the method's name; the path of a
+    # module or an attribute; the parameter's name of a placeholder
     target: str
     inputs: tuple[str, ...] = ()  # names of the nodes that it takes, each once, in order
     type: TensorType | None = None  # torch's annotation; nodes that give tuples have none
     location: SourceLocation | None = None  # the user's line; nodes of one user stack share it
     line: int = 0  # of the text that it was read from, from 1; 0 for none
+    # the operator that a higher-order call is given: `"torch.ops.aten.mm.default"` of
+    # `torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.mm.default, a, b)`; empty for others
     runs: str = ""
-    value: str = ""
+    value: str = ""  # the Python expression of its value, on several lines where torch breaks it; empty for a parameter
     statement: str = ""  # what is run before its value is read: "x += y", "x[0] = 1"
     notes: tuple[AotValue | None, ...] = ()  # the role of each line of the value
     remark: str = ""  # more that torch says of the nodes of a user stack: "Annotation: {'call_id': 3}"

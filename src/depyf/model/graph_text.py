@@ -189,33 +189,27 @@ def _depth(line: str) -> int:
 
 @dataclass
 class _Graph:
-    """A graph while it is read.
+    """A graph while it is read."""
 
-    Attributes:
-        name, indent: of its class.
-        inner, nodes, inputs, unread, results: as of :class:`Graph`.
-        names: of nodes.
-        arguments: parameters that no statement has renamed so far, with their annotations.
-        lists: names of argument lists -> the nodes in them.
-        in_place: ``(statement, target, inputs)`` of an operation in place whose node is named next.
-        location, remark: of the nodes that follow.
-        flattened: its arguments come as a list or as trees.
-    """
-
+    # name, indent: of its class
     name: str
     indent: int
+    # inner, nodes, inputs, unread, results: as of :class:`Graph`
     inner: list[_Graph] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
     unread: list[Node] = field(default_factory=list)
     results: tuple[str, ...] = ()
-    names: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)  # of nodes
+    # parameters that no statement has renamed so far, with their annotations
     arguments: dict[str, TensorType | None] = field(default_factory=dict)
-    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of argument lists -> the nodes in them
+    # `(statement, target, inputs)` of an operation in place whose node is named next
     in_place: tuple[str, str, tuple[str, ...]] | None = None
+    # location, remark: of the nodes that follow
     location: SourceLocation | None = None
     remark: str = ""
-    flattened: bool = False
+    flattened: bool = False  # its arguments come as a list or as trees
     has_signature: bool = False
 
     def done(self, is_module: bool) -> Graph:

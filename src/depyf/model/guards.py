@@ -155,18 +155,12 @@ class Type(Condition):
 
 @frozen
 class SameObject(Condition):
-    """An object, the subject or a key of it, is a certain one.
-
-    Attributes:
-        name: its class; where versions want different objects, which one.
-        identity: its id.
-        which: the object in words, where it is known.
-    """
+    """An object, the subject or a key of it, is a certain one."""
 
     of: str = ""
-    name: str = ""
-    identity: str = ""
-    which: str = ""
+    name: str = ""  # its class; where versions want different objects, which one
+    identity: str = ""  # its id
+    which: str = ""  # the object in words, where it is known
 
     def _python(self) -> str:
         return f"check_same_object({self.of}{f', {self.name!r}' if self.name else ''})"

@@ -128,18 +128,13 @@ def _passed(graph: Graph, name: str, inner: Graph, readers: Mapping[str, str]) -
 
 
 class Alignment(NamedTuple):
-    """The alignment of a later stage.
+    """The alignment of a later stage."""
 
-    Attributes:
-        captured: the captured node of each node.
-        within: for nodes that compute gradients of one of several parallel module calls, unknown which: the call that
-            contains all of these, -1 for none. They have no captured node.
-        takers: for values that are no gradients, the pieces of the captured graph that may take them.
-    """
-
-    captured: dict[str, str]
+    captured: dict[str, str]  # the captured node of each node
+    # for nodes that compute gradients of one of several parallel module calls, unknown which: the call that contains
+    # all of these, -1 for none. They have no captured node.
     within: dict[str, int]
-    takers: dict[str, int]
+    takers: dict[str, int]  # for values that are no gradients, the pieces of the captured graph that may take them
 
 
 #: That of a graph of which nothing is known.
@@ -190,22 +185,19 @@ class _Placement:
     """The run of captured nodes that each node of a later stage belongs to, found by its line and its inputs.
 
     Arguments as of :func:`align`.
-
-    Attributes:
-        groups: nodes by their run, by whether they compute gradients, and, where they do not, by consecutive chunk.
-        possible, takers: of :class:`.branches.PossiblePieces`; nothing where no line has parallel pieces.
-        gradients: nodes that compute gradients, and placeholders that are gradients.
     """
 
     def __init__(self, runs: CapturedRuns, forward: Alignment, graph: Graph) -> None:
         self.runs, self.saved = runs, forward.captured
+        # nodes by their run, by whether they compute gradients, and, where they do not, by consecutive chunk
         self.groups: dict[tuple[int, bool, int], list[Node]] = {}
         self._places: dict[str, int] = {}
-        self.gradients: set[str] = set()
+        self.gradients: set[str] = set()  # nodes that compute gradients, and placeholders that are gradients
         #: Made of nothing: where a pass made one of such values of several layers, it says nothing of the layer.
         self._constants: set[str] = set()
         self._last = 0
         self._before, self._chunk = -1, 0
+        # possible, takers: of :class:`.branches.PossiblePieces`; nothing where no line has parallel pieces
         self.possible: dict[str, int] = {}
         self.takers: dict[str, int] = {}
         if not all(runs.pieces.are_in_a_row(self._pieces(node)) for node in graph.nodes if node.is_call):
@@ -404,20 +396,14 @@ def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequ
 
 
 class _Fit(NamedTuple):
-    """Scores how well nodes of a later stage fit captured ones.
-
-    Attributes:
-        backward: the nodes compute gradients.
-        shapes: of the nodes of the later stage, by name.
-        possible: for a node, the pieces that it may be of, where something is known.
-        saved: for a backward graph, the captured nodes of the values that it is given. Its nodes that compute no
-            gradient are recomputed, or factors of gradients.
-    """
+    """Scores how well nodes of a later stage fit captured ones."""
 
     runs: CapturedRuns
-    backward: bool
-    shapes: Mapping[str, tuple[str, ...] | None]
-    possible: Mapping[str, int]
+    backward: bool  # the nodes compute gradients
+    shapes: Mapping[str, tuple[str, ...] | None]  # of the nodes of the later stage, by name
+    possible: Mapping[str, int]  # for a node, the pieces that it may be of, where something is known
+    # for a backward graph, the captured nodes of the values that it is given. Its nodes that compute no gradient are
+    # recomputed, or factors of gradients.
     saved: Mapping[str, str]
 
     def of(self, node: Node, positions: Sequence[int]) -> list[float]:

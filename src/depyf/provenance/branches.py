@@ -33,33 +33,24 @@ class Pieces:
         names, nodes: captured nodes in order; names of those in inner graphs begin with the name of the graph.
         runs: positions of consecutive nodes of one line.
         calls: for the name of a node the calls of modules that it was made in, outermost first.
-
-    Attributes:
-        of: by position, the piece as a number with one bit; 0 for a node that has no line.
-        in_run: by run, all of its pieces.
-        parts: by run, the pieces of each of its parallel parts; one part where there are none.
-        calls: by bit, the calls that the piece was made in.
-        moving: the pieces that only reshape or convert a value, as later stages do elsewhere or not at all.
-        before, after: the pieces with all that any of them takes values of; with all that take values of any of them.
-        runs_of: the runs that any of the pieces is in.
-        are_in_a_row: no two of the pieces are parallel.
     """
 
     def __init__(
         self, names: Sequence[str], nodes: Sequence[Node], runs: Sequence[Sequence[int]],
         calls: Mapping[str, tuple[int, ...]],
     ) -> None:
-        self.of = [0] * len(nodes)
-        self.in_run: list[int] = []
-        self.calls: list[tuple[int, ...]] = []
+        self.of = [0] * len(nodes)  # by position, the piece as a number with one bit; 0 for a node that has no line
+        self.in_run: list[int] = []  # by run, all of its pieces
+        self.calls: list[tuple[int, ...]] = []  # by bit, the calls that the piece was made in
         places = {name: position for position, name in enumerate(names)}
         takes = []
         for name, node in zip(names, nodes):
             prefix = "".join(name.rpartition(".")[:2])
             takes.append([places[prefix + each] for each in node.inputs if prefix + each in places])
+        # by run, the pieces of each of its parallel parts; one part where there are none
         self.parts: list[list[int]] = []
         self._run_of: list[int] = []
-        self.moving = 0
+        self.moving = 0  # the pieces that only reshape or convert a value, as later stages do elsewhere or not at all
         for run in runs:
             paths = [calls.get(names[position], ()) for position in run]
             self.parts.append([])
@@ -79,9 +70,12 @@ class Pieces:
             self.in_run.append(sum(self.parts[-1]))
         self._before = self._ancestors(names, nodes, takes)
         self._after = _transposed(self._before)
+        # before, after: the pieces with all that any of them takes values of; with all that take values of any of them
         self.before = functools.cache(lambda pieces: united(self._before[number] for number in _bits(pieces)))
         self.after = functools.cache(lambda pieces: united(self._after[number] for number in _bits(pieces)))
+        # the runs that any of the pieces is in
         self.runs_of = functools.cache(lambda pieces: {self._run_of[number] for number in _bits(pieces)})
+        # no two of the pieces are parallel
         self.are_in_a_row = functools.cache(lambda pieces: not self.beside(pieces, pieces))
 
     def _ancestors(self, names: Sequence[str], nodes: Sequence[Node], takes: Sequence[Sequence[int]]) -> list[int]:

@@ -30,32 +30,25 @@ from .kernel_mapping import graph_kernels
 
 
 class Origin(NamedTuple):
-    """The origin of a node of a stage, as far as it is known.
+    """The origin of a node of a stage, as far as it is known."""
 
-    Attributes:
-        captured: name of the captured node; ``""`` if none fits. Names in an inner graph begin with the name of that:
-            ``"wrap_body_0.linear"``.
-        module: index of the module call in ``GraphStage.modules`` of the captured graph; -1: none.
-        location: the user's line: the node's own or, where torch names none, of a result that of the captured one;
-            of what computes nothing (an input, a view, a copy into an input) that of the nearest node which gives or
-            takes its value; of a node without values (``_set_grad_enabled``), that of the node before it.
-    """
-
+    # name of the captured node; `""` if none fits. Names in an inner graph begin with the name of that:
+    # `"wrap_body_0.linear"`.
     captured: str = ""
-    module: int = -1
+    module: int = -1  # index of the module call in `GraphStage.modules` of the captured graph; -1: none
+    # the user's line: the node's own or, where torch names none, of a result that of the captured one; of what computes
+    # nothing (an input, a view, a copy into an input) that of the nearest node which gives or takes its value; of a
+    # node without values (`_set_grad_enabled`), that of the node before it
     location: SourceLocation | None = None
 
 
 @dataclass
 class StageNodes:
-    """A stage with its nodes.
-
-    Attributes:
-        origins: by node name; nodes within inner graphs are named ``"true_graph_0.add"``.
-    """
+    """A stage with its nodes."""
 
     record: GraphStage
     graph: Graph
+    # by node name; nodes within inner graphs are named `"true_graph_0.add"`
     origins: dict[str, Origin] = field(default_factory=dict)
 
     @property

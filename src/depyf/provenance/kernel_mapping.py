@@ -287,17 +287,11 @@ _OPEN, _TRIES, _NODES = 24, 400, 4000
 
 
 class _Needs(NamedTuple):
-    """The needs of a kernel for a choice of inner values.
+    """The needs of a kernel for a choice of inner values."""
 
-    Attributes:
-        nodes: what it computes.
-        lacking: how many values it would need that it does not read.
-        used: nodes of values that it reads.
-    """
-
-    nodes: set[str]
-    lacking: int
-    used: set[str]
+    nodes: set[str]  # what it computes
+    lacking: int  # how many values it would need that it does not read
+    used: set[str]  # nodes of values that it reads
 
 
 def _computed(flow: Flow, index: int) -> set[str]:

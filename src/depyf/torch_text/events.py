@@ -20,35 +20,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..reading import json_value
-from ..records.model import (
-    CacheLookup,
-    Compilation,
-    CompileId,
-    ExportIssue,
-    ExpressionStep,
-    Failure,
-    GraphBreak,
-    NamedValue,
-    Phase,
-    SourceLocation,
-    Span,
-    SymbolDecision,
-    TracedLines,
-    UnreadEvent,
-    UserFunction,
-)
+from ..records import model as records
+from . import libraries
 from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue
-from .libraries import (
-    asks_for_sizes,
-    is_generated,
-    is_library,
-    is_of,
-    is_of_compiler,
-    is_of_dynamo,
-    is_public,
-    torch_folder,
-)
-from .met import FRAME, IN_LOOP
+from .met import IN_LOOP, frames_in
 from .modules import cache_bypass_reason, cache_key_parts
 from .trace_table import BUNDLED, OF_A_COMPILATION, kind_of
 
@@ -87,9 +62,9 @@ _SHORTEST = 0.001
 #: Number of finished compilations in memory: they nest, and a backward graph follows its forward graph.
 AT_HAND = 8
 #: The stack of a graph break, ``(file, line, function, text)``, and the local variables there.
-_Broken = tuple[Iterable[tuple[str, int, str, str]], tuple[NamedValue, ...]]
+_Broken = tuple[Iterable[tuple[str, int, str, str]], tuple[records.NamedValue, ...]]
 #: Name and place of a frame's function, and the user's function.
-_Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
+_Function = tuple[str, "records.SourceLocation | None", "records.UserFunction | None"]
 AT_LIMIT = "FailOnRecompileLimitHit"  # (raised where `fullgraph=True` is set)
 _LIMIT = rf"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded|{AT_LIMIT}"
 
@@ -107,14 +82,14 @@ def piece_compiled_by_vllm(metadata: Mapping[str, Any], payload: str) -> str:
 
 
 def unread_event(
-    name: str, metadata: Mapping[str, Any], payload: Any, compile_id: CompileId | None, number: int,
-) -> UnreadEvent:
+    name: str, metadata: Mapping[str, Any], payload: Any, compile_id: records.CompileId | None, number: int,
+) -> records.UnreadEvent:
     """Return the record of an event that depyf does not read, without its graph."""
     text = payload if isinstance(payload, str) and payload else json.dumps(metadata.get(kind_of(metadata)), default=str)
-    return UnreadEvent(name, text, compile_id, number=number)
+    return records.UnreadEvent(name, text, compile_id, number=number)
 
 
-def unread_note(events: Iterable[UnreadEvent]) -> str:
+def unread_note(events: Iterable[records.UnreadEvent]) -> str:
     """Return the note that counts the events which depyf does not read, by name; ``""`` for none."""
     names = Counter(each.name for each in events if each.name not in EXECUTIONS)
     counts = (f"{name} ({number} times)" if number > 1 else name for name, number in sorted(names.items()))
@@ -123,32 +98,26 @@ def unread_note(events: Iterable[UnreadEvent]) -> str:
 
 
 class _Builder:
-    """A compilation while its events arrive.
+    """A compilation while its events arrive."""
 
-    Attributes:
-        known: its record but for the other attributes.
-        open_spans: begun and not ended, by thread: ``(name, start, index in spans)``.
-        changed: since its record was written.
-        goes_on: it outlives the run.
-    """
-
-    def __init__(self, known: Compilation) -> None:
-        self.known = known
+    def __init__(self, known: records.Compilation) -> None:
+        self.known = known  # its record but for the other attributes
         self.symbols = [*known.symbols]
         self.phases = [*known.phases]
-        self.spans: list[Span | None] = [*known.timeline]
+        self.spans: list[records.Span | None] = [*known.timeline]
+        # begun and not ended, by thread: `(name, start, index in spans)`
         self.open_spans: dict[Any, list[tuple[str, float, int]]] = {}
         self.finished = known.outcome != "unknown"  # (then its backward graph is compiled now)
         self.guarded = known.outcome == "compiled"
-        self.changed = True
-        self.goes_on = False
+        self.changed = True  # since its record was written
+        self.goes_on = False  # it outlives the run
 
     def update(self, **fields: Any) -> None:
         """Set fields of the record."""
         self.known = replace(self.known, **fields)
         self.changed = True
 
-    def record(self) -> Compilation:
+    def record(self) -> records.Compilation:
         return replace(
             self.known, outcome=self._outcome(), failure=None if self.guarded else self.known.failure,
             symbols=tuple(self.symbols), phases=tuple(self.phases),
@@ -184,7 +153,7 @@ class EventReader:
     ) -> None:
         self._string_of = string_of
         self._strings: dict[int, str] = {}
-        self._expressions: dict[Any, tuple[ExpressionStep, Sequence[Any]]] = {}  # by torch's number
+        self._expressions: dict[Any, tuple[records.ExpressionStep, Sequence[Any]]] = {}  # by torch's number
         self._torch_folders: set[str] = set()
         self._full_path = full_path
         self._spill = spill
@@ -196,13 +165,13 @@ class EventReader:
         self._functions: dict[tuple[int, int], _Function] = {}
         self._known_functions: dict[_Function, _Function] = {}
         #: The functions of compilations that torch knows by a wrapper, by ``CompileId.key``.
-        self._wrapped: dict[tuple[int, int, int], tuple[str, SourceLocation | None]] = {}
+        self._wrapped: dict[tuple[int, int, int], tuple[str, records.SourceLocation | None]] = {}
         #: What torch traces for a call, not for a frame: no compilations of a function.
         self._without_frame: set[tuple[int, int, int]] = set()
         #: The number of payloads that are no JSON, though torch writes JSON there.
         self.unreadable = 0
         self._resets = 0
-        self._latest = CompileId(-1, -1)
+        self._latest = records.CompileId(-1, -1)
         #: User files that written records name, in their order.
         self.files: dict[str, None] = {}
 
@@ -219,50 +188,50 @@ class EventReader:
         builder = self._known(key)
         return builder is not None and builder.known.location is not None
 
-    def export_issue(self, metadata: Mapping[str, Any]) -> ExportIssue | None:
+    def export_issue(self, metadata: Mapping[str, Any]) -> records.ExportIssue | None:
         """Return what an event says that ``torch.export`` could not know; ``None`` for another event."""
         kind = kind_of(metadata)
         event = metadata.get(kind)
         if not isinstance(event, dict) or kind not in ISSUES and (
                 kind != "guard_added" or event.get("prefix") != "eval") or kind == FIXED and not any(
-                    is_of("export", place.filename) for place in self._stack(metadata.get("stack"))):
+                    libraries.is_of("export", place.filename) for place in self._stack(metadata.get("stack"))):
             return None
         place = next((each for each in reversed(self._stack(event.get("user_stack")))
                       if not self._is_torchs(each.filename)), None)
         if kind == CREATED and isinstance(number := event.get("result_id"), int):
             of = event.get("argument_ids")
-            self._expressions[number] = ExpressionStep(str(event.get("result", "")), place), (
+            self._expressions[number] = records.ExpressionStep(str(event.get("result", "")), place), (
                 of if isinstance(of, list) else [])
         return export_issue(kind, event, place, self._expressions)
 
     def _is_torchs(self, filename: str) -> bool:
         """Return whether a file is torch's or the standard library's, on the machine of the log."""
-        return is_library(filename) or filename.startswith(tuple(self._torch_folders))
+        return libraries.is_library(filename) or filename.startswith(tuple(self._torch_folders))
 
-    def direct_call(self, metadata: Mapping[str, Any]) -> SourceLocation:
+    def direct_call(self, metadata: Mapping[str, Any]) -> records.SourceLocation:
         """Return the place in the program that called a compiler of torch's, of an event without a frame.
 
         Its function is the one that was called: the first public one of torch's after the place.
         """
         stack = self._stack(metadata.get("stack"))
-        begin = next((number for number, place in enumerate(stack) if is_of_compiler(place.filename)
+        begin = next((number for number, place in enumerate(stack) if libraries.is_of_compiler(place.filename)
                       and (os.path.basename(place.filename), place.function) not in _RUN_COMPILED), len(stack))
         last = max((number for number, place in enumerate(stack[:begin]) if not self._is_torchs(place.filename)),
                    default=-1)
-        called = next((place.function for place in stack[last + 1 :] if is_public(place.function)), "program")
-        return replace(stack[last], function=called) if last >= 0 else SourceLocation("", 0, called)
+        called = next((place.function for place in stack[last + 1 :] if libraries.is_public(place.function)), "program")
+        return replace(stack[last], function=called) if last >= 0 else records.SourceLocation("", 0, called)
 
-    def compilations(self) -> tuple[Compilation, ...]:
+    def compilations(self) -> tuple[records.Compilation, ...]:
         """Return all in the order in which they began."""
         return tuple(self._record(self._builders[key]) if key in self._builders else self._read(key)
                      for key in self._recorded if key not in self._without_frame)
 
-    def _read(self, key: tuple[int, int, int]) -> Compilation:
+    def _read(self, key: tuple[int, int, int]) -> records.Compilation:
         assert self._spill is not None
-        compilation: Compilation = self._spill.read(self._recorded[key])
+        compilation: records.Compilation = self._spill.read(self._recorded[key])
         return compilation
 
-    def ended(self, compile_id: CompileId) -> None:
+    def ended(self, compile_id: records.CompileId) -> None:
         """Write the record of a compilation that has ended, or whose backward has, as far as it is known."""
         builder = self._known(compile_id.key)
         if builder is None or self._spill is None:
@@ -298,34 +267,34 @@ class EventReader:
         self._builders[key] = builder
         return builder
 
-    def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> CompileId:
+    def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> records.CompileId:
         """Return the id that torch's numbers mean now: after ``torch._dynamo.reset()`` it counts from 0 again."""
         known = self._latest
         if (known.frame, known.recompile, known.attempt, known.resets) != (frame, recompile, attempt, self._resets):
-            known = self._latest = CompileId(frame, recompile, attempt, self._resets)
+            known = self._latest = records.CompileId(frame, recompile, attempt, self._resets)
         return known  # (one for all that is known of a compilation)
 
-    def compilation(self, compile_id: CompileId) -> Compilation | None:
+    def compilation(self, compile_id: records.CompileId) -> records.Compilation | None:
         """Return the record of a compilation so far; ``None`` if there is none."""
         builder = self._known(compile_id.key)
         return None if builder is None else self._record(builder)
 
-    def without_frame(self, compile_id: CompileId) -> None:
+    def without_frame(self, compile_id: records.CompileId) -> None:
         """Note that torch traces a call, not a frame: there is no record of it as a compilation."""
         self._without_frame.add(compile_id.key)
 
-    def goes_on(self, compile_id: CompileId) -> None:
+    def goes_on(self, compile_id: records.CompileId) -> None:
         """Note that a compilation outlives the run."""
         builder = self._known(compile_id.key)
         if builder is not None and not builder.finished:
             builder.goes_on = builder.changed = True
 
-    def traced(self, key: tuple[int, int, int], lines: tuple[TracedLines, ...]) -> None:
+    def traced(self, key: tuple[int, int, int], lines: tuple[records.TracedLines, ...]) -> None:
         """Note the lines that the last attempt of a compilation came to."""
         if (builder := self._known(key)) is not None:
             builder.update(traced=lines)
 
-    def _record(self, builder: _Builder) -> Compilation:
+    def _record(self, builder: _Builder) -> records.Compilation:
         known = builder.known
         # A compilation that torch refused early does not say of which function; the frame is the same function.
         if not known.function and known.compile_id.frame_key in self._functions:
@@ -343,7 +312,7 @@ class EventReader:
             failure for failure in record.guard_failures
             if failure.entry is None or self._wrapped.get(failure.entry.key, wrapped) == wrapped))
 
-    def _know_function(self, known: Compilation) -> None:
+    def _know_function(self, known: records.Compilation) -> None:
         if known.function and known.compile_id.frame_key not in self._functions:
             function = known.function, known.location, known.user_function
             # (After a reset the same function is compiled in another frame.)
@@ -353,7 +322,7 @@ class EventReader:
         self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen = lambda expression: "",
         broken_at: Callable[[], _Broken] = lambda: ((), ()),
         callers: Callable[[], Iterable[tuple[str, int, str]]] = tuple,
-        meant: Callable[[], UserFunction | None] = lambda: None, options: Callable[[], Iterable[str]] = tuple,
+        meant: Callable[[], records.UserFunction | None] = lambda: None, options: Callable[[], Iterable[str]] = tuple,
         arguments: Callable[[], Mapping[str, str] | None] = lambda: None,
     ) -> None:
         """Read one event.
@@ -370,7 +339,7 @@ class EventReader:
         text = metadata.get("str")
         if isinstance(text, (list, tuple)) and len(text) == 2 and isinstance(text[0], str):
             self._strings[text[1]] = text[0]
-            if folder := torch_folder(text[0]):
+            if folder := libraries.torch_folder(text[0]):
                 self._torch_folders.add(folder)
             return
         if not isinstance(metadata.get("frame_id"), int):
@@ -379,7 +348,7 @@ class EventReader:
         if not metadata.keys().isdisjoint(_BEGINNING):
             known = builder.known
             if isinstance(metadata.get("dynamo_start"), dict) and not known.stack:
-                builder.update(stack=tuple(SourceLocation(*place) for place in callers()))
+                builder.update(stack=tuple(records.SourceLocation(*place) for place in callers()))
             if known.user_function is None and (function := meant()) is not None:
                 builder.update(user_function=function)
                 if function.wrappers:
@@ -422,7 +391,7 @@ class EventReader:
                 builder = None
         ids = self.compile_id(frame, recompile, int(metadata.get("attempt") or 0))
         if builder is None:
-            builder = self._builders[ids.key] = _Builder(Compilation(ids))
+            builder = self._builders[ids.key] = _Builder(records.Compilation(ids))
             self._recorded[ids.key] = None
         builder.changed = True
         if ids.attempt > builder.known.compile_id.attempt:
@@ -439,7 +408,7 @@ class EventReader:
         builder.guarded = bool(event.get("has_guarded_code")) and event.get("guard_count", 0) is not None
         function, location = event.get("co_name") or known.function, known.location
         if event.get("co_filename"):
-            location = SourceLocation(event["co_filename"], int(event.get("co_firstlineno") or 0), function)
+            location = records.SourceLocation(event["co_filename"], int(event.get("co_firstlineno") or 0), function)
         builder.update(
             function=function, location=location, failure=_failure(event) or known.failure,
             # (A set of torch's, which its trace makes a list of: in an order that is another one in each process.)
@@ -474,26 +443,26 @@ class EventReader:
                 pass  # (a part inside of it, whose end is not said)
             _, start, place = begun
             if moment - start >= _SHORTEST:
-                builder.spans[place] = Span(name, start, moment - start, len(opened))
+                builder.spans[place] = records.Span(name, start, moment - start, len(opened))
 
     def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
-        stack = [place for place in self._stack(event.get("user_stack")) if not is_of_compiler(place.filename)]
+        stack = [each for each in self._stack(event.get("user_stack")) if not libraries.is_of_compiler(each.filename)]
         # (Layers of torch's evaluate sizes; the user knows the line that called them.)
-        users = [place for place in stack if not is_library(place.filename)] or stack
+        users = [place for place in stack if not libraries.is_library(place.filename)] or stack
         location = users[-1] if users else None
         symbol, source, value, bounds, reason, condition = (
             str(event.get(name, "")) for name in ("symbol", "source", "val", "vr", "reason", "expr"))
         if kind == "create_symbol":
-            decision = SymbolDecision("created", symbol, source, value, bounds, location=location)
+            decision = records.SymbolDecision("created", symbol, source, value, bounds, location=location)
         elif kind == "create_unbacked_symbol":
-            decision = SymbolDecision("unbacked", symbol, range=bounds, location=location)
+            decision = records.SymbolDecision("unbacked", symbol, range=bounds, location=location)
         elif kind == "symbolic_shape_specialization":
-            decision = SymbolDecision("fixed", symbol, ", ".join(map(str, event.get("sources") or ())),
+            decision = records.SymbolDecision("fixed", symbol, ", ".join(map(str, event.get("sources") or ())),
                                       str(event.get("value", "")), reason=reason, location=location)
         else:
             # (A backend has no line of the user's.)
             places = () if location else self._places_in_backend(event.get("stack"))
-            decision = SymbolDecision(
+            decision = records.SymbolDecision(
                 "guarded", condition, location=location or (places[-1] if places else None), stack=places[:-1])
         if decision not in builder.symbols:
             builder.symbols.append(decision)
@@ -505,14 +474,14 @@ class EventReader:
         known = builder.known
         cache = _CACHE.fullmatch(name) if "_cache_" in name else None
         if cache is not None:
-            lookup = CacheLookup(
+            lookup = records.CacheLookup(
                 cache["cache"], cache["outcome"], cache_bypass_reason(payload), cache_key_parts(payload),
                 tuple(options()) if cache["cache"] == "fx_graph" else ())
             builder.update(caches=(*known.caches, lookup))
         elif name == "dynamo_graph_break_reason":
             places, values = broken_at()
-            broken = replace(
-                graph_break(known.compile_id, payload, [SourceLocation(*place) for place in places]), values=values)
+            stack = [records.SourceLocation(*place) for place in places]
+            broken = graph_break(known.compile_id, payload, stack, values)
             if all(each.raw != broken.raw for each in known.breaks):
                 # (A frame ends at one break. Where a new trace meets another one, that is before it; where it meets the
                 # same one, torch gives the function up for it.)
@@ -527,24 +496,25 @@ class EventReader:
                 replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
                 if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen)))
 
-    def _places_in_backend(self, frames: Any) -> tuple[SourceLocation, ...]:
+    def _places_in_backend(self, frames: Any) -> tuple[records.SourceLocation, ...]:
         """Return the place in Inductor that evaluates a condition, or those in the program's backend, of torch's stack.
 
         The latter outermost first; none where another part of torch evaluates it.
         """
         stack = self._stack(frames)
-        asking = [place for place in stack if asks_for_sizes(place.filename)]
-        if asking and is_of("backend", asking[-1].filename):
+        asking = [place for place in stack if libraries.asks_for_sizes(place.filename)]
+        if asking and libraries.is_of("backend", asking[-1].filename):
             return (asking[-1],)
-        from_dynamo = itertools.dropwhile(lambda place: not is_of_dynamo(place.filename), stack)
-        return tuple(place for place in from_dynamo if asks_for_sizes(place.filename)
-                     and not is_library(place.filename) and not is_generated(place.filename))
+        from_dynamo = itertools.dropwhile(lambda place: not libraries.is_of_dynamo(place.filename), stack)
+        return tuple(place for place in from_dynamo if libraries.asks_for_sizes(place.filename)
+                     and not libraries.is_library(place.filename) and not libraries.is_generated(place.filename))
 
-    def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
+    def _stack(self, frames: Any) -> tuple[records.SourceLocation, ...]:
         return tuple(
-            SourceLocation(file, int(frame.get("line") or 0), str(frame.get("name") or ""), str(frame.get("loc") or ""))
+            records.SourceLocation(
+                file, int(frame.get("line") or 0), str(frame.get("name") or ""), str(frame.get("loc") or ""))
             for frame in (frames if isinstance(frames, list) else ()) if isinstance(frame, dict)
-            and not is_of("hooks", file := self._string(frame.get("filename"))))
+            and not libraries.is_of("hooks", file := self._string(frame.get("filename"))))
 
     def _string(self, value: Any) -> str:
         if not isinstance(value, int):
@@ -554,9 +524,9 @@ class EventReader:
         return self._strings.get(value, f"<file {value}>")
 
 
-def phases(event: Mapping[str, Any]) -> tuple[Phase, ...]:
+def phases(event: Mapping[str, Any]) -> tuple[records.Phase, ...]:
     """Return the times of a compilation, by part, in its metrics."""
-    return tuple(Phase(ours, event[name] / 1e6) for name, ours in _PHASES.items()
+    return tuple(records.Phase(ours, event[name] / 1e6) for name, ours in _PHASES.items()
                  if isinstance(event.get(name), (int, float)))
 
 
@@ -589,11 +559,11 @@ def _whole_seconds(event: Mapping[str, Any]) -> float:
         float(event.get("dynamo_cumulative_compile_time_us") or 0) / 1e6)
 
 
-def _failure(event: Mapping[str, Any]) -> Failure | None:
+def _failure(event: Mapping[str, Any]) -> records.Failure | None:
     kind, reason, file = (str(event.get(name) or "") for name in (
         "fail_type", "fail_reason", "fail_user_frame_filename"))
-    place = SourceLocation(file, int(event.get("fail_user_frame_lineno") or 0)) if file else None
-    return Failure(kind, reason, place) if kind or reason else None
+    place = records.SourceLocation(file, int(event.get("fail_user_frame_lineno") or 0)) if file else None
+    return records.Failure(kind, reason, place) if kind or reason else None
 
 
 # --- graph breaks ---------------------------------------------------------------------------------
@@ -615,12 +585,16 @@ _PART = (r"(?m)^\s*(Explanation|Hint|Developer debug context|For more details ab
 _HINT_FIRST = r"(?P<hint>(?:Consider|Please|Try) (?:(?!\.\s)[^\n])*?)(?:\.\s+(?=[A-Z])|\.?$)"
 
 
-def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation] = ()) -> GraphBreak:
+def graph_break(
+    compile_id: records.CompileId, text: str, inner: Sequence[records.SourceLocation] = (),
+    values: tuple[records.NamedValue, ...] = (),
+) -> records.GraphBreak:
     """Read torch's account of a graph break (``InstructionTranslatorBase.log_graph_break``).
 
     Args:
         inner: the stack from the compiled frame on, where it is known. Torch's text leaves out every frame that is
             called by one of the same name (``forward`` by ``forward``).
+        values: local variables at the break.
     """
     begin = re.search(_HEADING, text)
     end = re.compile(_END).search(text, begin.end() if begin else 0)
@@ -641,8 +615,7 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
         gave_up = "\n".join(filter(None, (later["reason"][0].partition("\n")[0], *later["explanation"])))
     url = re.search(_URL, account)
     tail = text[end.end() :].partition("\nTraceback (most recent call last)")[0] if end else ""
-    stack = [SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
-             for frame in FRAME.finditer(tail)]
+    stack = frames_in(tail)
     # (The end of torch's stack is replaced by the frames that it was made of.)
     texts = {(place.filename, place.line): place.text for place in stack}
     names = {(place.filename, place.line) for place in inner}
@@ -650,13 +623,13 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
         stack.pop()
     stack += [replace(place, text=place.text or texts.get((place.filename, place.line), "")) for place in inner]
     # (The line that calls `any` is the place: that torch traces another function for it does not matter.)
-    polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_of("polyfills", place.filename), reversed(stack)))
-    polyfills *= polyfills < len(stack)
-    return GraphBreak(
+    own = [at for at, place in enumerate(stack, 1) if not libraries.is_of("polyfills", place.filename)]
+    polyfills = len(stack) - own[-1] if own else 0
+    return records.GraphBreak(
         compile_id, fields["reason"][0], "\n".join(fields["explanation"]), tuple(fields["hint"]),
         "\n".join(fields["context"]), f"GB{int(url['number']):04d}" if url else "", url[0] if url else "",
         tuple(stack[: len(stack) - polyfills]), skips, text.removesuffix("\nNoneType: None\n").strip(),
-        max(len(inner) - polyfills, 0), gave_up)
+        max(len(inner) - polyfills, 0), gave_up, values)
 
 
 def _fields(account: str) -> dict[str, list[str]]:

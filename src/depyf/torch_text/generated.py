@@ -60,26 +60,19 @@ class Buffer:
 
 @frozen
 class Launch:
-    """A call of a kernel.
+    """A call of a kernel."""
 
-    Attributes:
-        name: ``"cpp_fused_add_0"``, ``"extern_kernels.mm"``, ``"torch.ops.aten.sort.stable"``.
-        definition: of a kernel of the module; ``None`` for one of a library.
-        line: of the call, from 1.
-        reads, writes: values, each a number of its own: what the call takes, in order, and what it makes. Buffers are
-            reused; a value never is.
-        perhaps: values that it may read: its memory contained them before, and whether they are needed is unknown.
-        changes: names of arguments of ``call`` that it writes to.
-        sources, aten: as torch names them above the call.
-    """
-
-    name: str
-    definition: Definition | None
-    line: int
+    name: str  # `"cpp_fused_add_0"`, `"extern_kernels.mm"`, `"torch.ops.aten.sort.stable"`
+    definition: Definition | None  # of a kernel of the module; `None` for one of a library
+    line: int  # of the call, from 1
+    # reads, writes: values, each a number of its own: what the call takes, in order, and what it makes. Buffers are
+    # reused; a value never is.
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+    # values that it may read: its memory contained them before, and whether they are needed is unknown
     perhaps: tuple[int, ...] = ()
-    changes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()  # names of arguments of `call` that it writes to
+    # sources, aten: as torch names them above the call
     sources: tuple[str, ...] = ()
     aten: tuple[str, ...] = ()
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from ..records.model import CompileId, GuardFailure, SourceLocation
 from ..values import frozen
 from .libraries import is_library
-from .met import FRAME
+from .met import frames_in
 from .parsed import literal, parsed_expression
 
 #: (Patterns are compiled at their first use: a program meets few of them.)
@@ -127,14 +127,10 @@ _HELPERS = (
 
 @frozen
 class Comparison:
-    """The comparison that a guard makes.
+    """The comparison that a guard makes."""
 
-    Attributes:
-        subject: as Python (``len(cache)``), or in words where Python has none (``the default device``).
-        expected, seen: ``""`` where unknown.
-    """
-
-    subject: str
+    subject: str  # as Python (`len(cache)`), or in words where Python has none (`the default device`)
+    # expected, seen: `""` where unknown
     expected: str = ""
     seen: str = ""
 
@@ -170,10 +166,9 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
     comment = re.search(_CAUSE, text) if "# " in text else None
     condition = (text[: comment.start()] if comment else text).strip()
     cause = None
-    if frames := list(FRAME.finditer(stack)):
+    if frames := frames_in(stack):
         # (The user's line is wanted: that of a layer of torch's says nothing of the program.)
-        last = next((frame for frame in reversed(frames) if not is_library(frame["file"])), frames[-1])
-        cause = SourceLocation(last["file"], int(last["line"]), last["function"].strip(), (last["text"] or "").strip())
+        cause = next((frame for frame in reversed(frames) if not is_library(frame.filename)), frames[-1])
     elif comment:
         cause = SourceLocation(
             full_path(comment["file"]), int(comment["line"]), comment["function"], comment["code"].strip())

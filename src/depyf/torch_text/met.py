@@ -15,7 +15,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping
 
-from ..records.model import GraphBreak, NamedValue
+from ..records.model import GraphBreak, NamedValue, SourceLocation
 from ..values import frozen
 
 
@@ -265,5 +265,10 @@ _BLOCKS = (("loop", IN_LOOP), ("context", "Graph break under GenericContextWrapp
 
 
 # --- frames of quoted stacks -------------------------------------------------------------------------
-FRAME = re.compile(
-    r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)
+_FRAME = re.compile(r'^ *File "([^"\n]*)", line (\d+), in ([^\n]*)\n(?: {4,}([^\n]*))?', re.M)
+
+
+def frames_in(stack: str) -> list[SourceLocation]:
+    """Return the places that a stack names, outermost first."""
+    return [SourceLocation(file, int(line), function.strip(), text.strip())
+            for file, line, function, text in _FRAME.findall(stack)]

@@ -50,14 +50,10 @@ _TORCH = "torch."
 
 
 class Row(NamedTuple):
-    """What an event has.
-
-    Attributes:
-        stage: that of its graph, or the name by which its text is shown.
-    """
+    """What an event has."""
 
     what: Has
-    stage: str = ""
+    stage: str = ""  # that of its graph, or the name by which its text is shown
 
 
 def _rows(names: Mapping[Has, Iterable[str]]) -> dict[str, Row]:
@@ -121,17 +117,11 @@ def row_of(metadata: Mapping[str, Any]) -> Row:
 
 
 class Text(NamedTuple):
-    """The text of an event as a stage of a graph.
+    """The text of an event as a stage of a graph."""
 
-    Attributes:
-        stage: of the graph; ``""`` for no text.
-        shown_as: the name by which torch or a backend shows it, if that is not the stage's.
-        internal: it is written on request only.
-    """
-
-    stage: str = ""
-    shown_as: str = ""
-    internal: bool = False
+    stage: str = ""  # of the graph; `""` for no text
+    shown_as: str = ""  # the name by which torch or a backend shows it, if that is not the stage's
+    internal: bool = False  # it is written on request only
 
 
 def text_of(metadata: Mapping[str, Any], payload: str) -> Text:

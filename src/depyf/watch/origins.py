@@ -36,23 +36,14 @@ class UserLine:
 
 @frozen
 class Origin:
-    """The computation of a line of a graph or of a generated module.
+    """The computation of a line of a graph or of a generated module."""
 
-    Attributes:
-        nodes: of the graph; all that a kernel's call computes, in order.
-        graph_file: the file that shows those nodes, where it is another one.
-        kernel: the kernel's name; empty in a graph.
-        user_lines: each once, in the order of the nodes.
-        inferred: the nodes of a kernel were inferred, not reported by torch.
-        literals: those of ``{"inf", "nan"}`` that are constants of those nodes.
-    """
-
-    nodes: tuple[str, ...] = ()
-    graph_file: str = ""
-    kernel: str = ""
-    user_lines: tuple[UserLine, ...] = ()
-    inferred: bool = False
-    literals: frozenset[str] = frozenset()
+    nodes: tuple[str, ...] = ()  # of the graph; all that a kernel's call computes, in order
+    graph_file: str = ""  # the file that shows those nodes, where it is another one
+    kernel: str = ""  # the kernel's name; empty in a graph
+    user_lines: tuple[UserLine, ...] = ()  # each once, in the order of the nodes
+    inferred: bool = False  # the nodes of a kernel were inferred, not reported by torch
+    literals: frozenset[str] = frozenset()  # those of `{"inf", "nan"}` that are constants of those nodes
 
 
 class Origins:

@@ -146,23 +146,16 @@ _REPEATABLE = frozenset({"reinterpret_tensor"})
 
 @frozen
 class Step:
-    """A line that binds or computes something.
+    """A line that binds or computes something."""
 
-    Attributes:
-        line, end_line: from 1.
-        reads: expressions for what it reads, mostly names.
-        writes: for what it writes.
-        changes: those of the reads that it writes to, where the text says so (an in-place kernel).
-        opaque: an operation whose writes to its arguments torch's version counters may not count.
-    """
-
+    # line, end_line: from 1
     line: int
     end_line: int
     kind: Kind
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
-    opaque: bool = False
+    reads: tuple[str, ...] = ()  # expressions for what it reads, mostly names
+    writes: tuple[str, ...] = ()  # for what it writes
+    changes: tuple[str, ...] = ()  # those of the reads that it writes to, where the text says so (an in-place kernel)
+    opaque: bool = False  # an operation whose writes to its arguments torch's version counters may not count
 
 
 @dataclass
