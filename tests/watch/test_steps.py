@@ -2,6 +2,7 @@
 
 import ast
 
+from depyf.model.graph_text import read_graph
 from depyf.watch.probe import find_function, graph_steps, kernel_steps
 
 GRAPH = '''\
@@ -25,7 +26,7 @@ class GraphModule(torch.nn.Module):
 
 
 def steps_of(text, line):
-    return [group.step for group in graph_steps(find_function(ast.parse(text), line))]
+    return [group.step for group in graph_steps(find_function(ast.parse(text), line), read_graph(text))]
 
 
 def test_steps_of_a_graph():

@@ -170,7 +170,7 @@ class Codes:
             self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
 
-    def unwritten(self, recorded: records.EndOfRecording) -> records.Unwritten:
+    def unwritten(self, recorded: records.EndOfRecording | None) -> records.Unwritten:
         """Return all that functions are made of."""
         read = self._log.read
         bytecodes = [self._attempt(lambda: read(builder.recorded), None)

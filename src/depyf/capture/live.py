@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any
 
-from ..bytecode.code import Code
-from ..decompiler import decompile_code
-from ..decompiler.dynamo.facts import Facts
-from ..finishing.frames import Meaning, code_text, make_frame
-from ..guarded import guarded_call, warn_of
-from ..records.model import (
-    CacheEntry,
-    Capture,
-    CompiledFunction,
-    CompiledGraph,
-    CompileId,
-    GraphStage,
-    TransformedCode,
-)
-from ..records.naming import FunctionNames, function_identifier
+from ..finishing.functions import finished
+from ..guarded import guarded_call, missing
+from ..records.model import Capture, CompiledGraph, CompileId, GraphStage
+from ..records.naming import FileNames
 from ..records.run_directory import environment
+from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
-from ..torch_text.guards import parse_guards
 from ..torch_text.wrapping import legal_graph
-from .codes import names_without_ids
+from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
 from .torch_private import cache_entries, graph_modules, resume_code
 from .user_function import Meant, meant_by_frame
+
+
+class _Log:
+    """A log of records that is no file."""
+
+    def append(self, record: Any) -> Any:
+        return record
+
+    read = append
 
 
 def capture_of(
@@ -38,47 +36,34 @@ def capture_of(
 
     ``values`` are its local variables, as far as they are known without a call.
     """
-    frames = []
+    def attempt(action: Callable[[], Any], otherwise: Any) -> Any:
+        return guarded_call(action, otherwise, missing("part of what is compiled"))
+
+    log: Any = _Log()
+    codes = Codes(log, FileNames(), EventReader(), attempt, lambda note: None)
     graphs: dict[str, CompiledGraph] = {}
-    names = FunctionNames()
-    pending: list[tuple[str, CodeType]] = [(function_identifier(meant.name), code)]
-    seen: set[int] = set()
+    pending, seen = [code], set[int]()
     while pending:
-        name, current = pending.pop(0)
+        current = pending.pop(0)
         if id(current) in seen:
             continue
         seen.add(id(current))
-        entries = []
-        known = values or {} if current is code else {}
+        means, known = (meant, values or {}) if current is code else (meant_by_frame(current, {}, {}), {})
         for number, entry in enumerate(cache_entries.entries(current)):
-            transformed = entry.code
-            compile_id = CompileId(*(entry.compile_id or (0, number)))
+            transformed, compile_id = entry.code, CompileId(*(entry.compile_id or (0, number)))
             resumes = resume_code.resume_functions(transformed, namespace)
-            pending += [(n, resume.code) for n, resume in resumes.items()]
-            rename = names_without_ids(transformed)
-            graph_names = []
-            for torch_name in transformed.co_names:
-                match = graph_modules.GRAPH_NAME.match(torch_name)
-                if match is not None:
-                    rename[torch_name] = graph_name = match.group(1)
-                    graph_names.append(graph_name)
-                    graphs.setdefault(graph_name, _graph(
-                        torch_name, graph_name, namespace, CompileId(*(entry.compile_id or (0, 0)))))
-            source = decompile_code(
-                transformed, name=names.transformed(meant.name if current is code else current.co_name), simplify=True,
-                rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
-                facts=guarded_call(
-                    lambda: Facts(snapshot(transformed, known, namespace)), Facts(),
-                    lambda error: warn_of(error, "some expressions are shown in torch's long form")))
-            record = TransformedCode(
-                compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]))
-            guards = parse_guards(without_ids(str(entry.guard_manager), namespace, {}))
-            entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
-                                      tried=None if entry.given_up else number))
-        means = meant if current is code else meant_by_frame(current, {}, {})
-        frames.append(make_frame(Code.of(current), name, tuple(entries), Meaning(
-            means.name, Code.of(means.code), tuple((called, Code.of(each)) for called, each in means.wrappers))))
-    return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
+            pending += [resume.code for resume in resumes.values()]
+            matches = {name: graph_modules.GRAPH_NAME.match(name) for name in transformed.co_names}
+            called = {name: match[1] for name, match in matches.items() if match is not None}
+            for torch_name, name in called.items():
+                graphs.setdefault(name, _graph(torch_name, name, namespace, compile_id))
+            codes.add(compile_id, current, transformed, means, tuple(called.values()), resumes,
+                      called | names_without_ids(transformed) | codes.shown_resumes(resumes),
+                      attempt(lambda: snapshot(transformed, known, namespace), ""))
+            codes.guarded_by(compile_id, without_ids(str(entry.guard_manager), namespace, {}))
+    codes.end()
+    return finished(Capture(
+        graphs=tuple(graphs.values()), environment=environment(), unwritten=codes.unwritten(None)), attempt)
 
 
 def _graph(torch_name: str, name: str, namespace: dict[str, Any], compile_id: CompileId) -> CompiledGraph:

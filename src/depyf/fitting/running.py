@@ -12,10 +12,10 @@ import contextlib
 import dataclasses
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..capture.object_facts import MISSING, attribute
+from ..capture.object_facts import MISSING
 from ..capture.torch_private import cache_entries, private_api
 from ..capture.torch_private.guards import full_guards
 from ..capture.user_function import CalledFrame, meant_by_frame
@@ -45,18 +45,15 @@ class Described:
 
     def look(self, node: ast.expr) -> Any:
         """Return the description of an expression's value; ``UNKNOWN`` where reading it may run code."""
-        try:
-            return self.describe(self._live(node))
-        except (LookupError, TypeError, ValueError):
-            return UNKNOWN
+        value = self._live(node)
+        return UNKNOWN if value is MISSING else self.describe(value)
 
     def shown(self, expression: str) -> str:
         """Return the value of an expression in the user's words or torch's, as text; ``""`` where it is not known."""
         value: Any = UNKNOWN
         match tree := parsed_expression(expression):
-            case ast.Call(ast.Name("type"), [inner, *_]):
-                with contextlib.suppress(LookupError, TypeError, ValueError):
-                    return _type_name(self._live(inner))
+            case ast.Call(ast.Name("type"), [inner, *_]) if (of := self._live(inner)) is not MISSING:
+                return _type_name(of)
             case ast.Call(ast.Attribute(ast.Name("torch"), "is_grad_enabled"), [], []):
                 value = sys.modules["torch"].is_grad_enabled()
             case ast.expr():
@@ -64,22 +61,9 @@ class Described:
         return "" if value is UNKNOWN else shown(value)
 
     def _live(self, node: ast.expr) -> Any:
-        match node:
-            case ast.Name("L"):
-                return self._values
-            case ast.Name("G"):
-                return self._namespace
-            case ast.Name(name):
-                return self._values[name] if name in self._values else self._namespace[name]
-            case ast.Subscript(inner, ast.Constant(key)):
-                value = self._live(inner)
-                if type(value) in (list, tuple, dict) or value is self._values or value is self._namespace:
-                    return value[key]
-            case ast.Attribute(inner, name):
-                value = attribute(self._live(inner), name)
-                if value is not MISSING:
-                    return value
-        raise LookupError(ast.dump(node))
+        from ..capture.torch_private.frame_values import guarded_value  # (it imports torch)
+
+        return guarded_value(node, self._values, self._namespace)
 
     def describe(self, value: Any) -> Any:
         """Return the description of a value; the same object for the same object."""
@@ -300,21 +284,13 @@ def _made(wanted: Any) -> Any:
         wanted.shape) else 0
     if dtype is None or span * dtype.itemsize > _MOST_BYTES:
         raise _NotMade
+    from ..capture.torch_private.operations import without_side_effects  # (it imports torch)
+
     try:
-        with _without_modes(), torch.inference_mode(wanted.inference):
+        with without_side_effects(), torch.inference_mode(wanted.inference):
             made = torch.empty_strided(wanted.shape, wanted.stride, dtype=dtype, device=wanted.device)
             if wanted.cls == "Parameter":
                 return torch.nn.Parameter(made, wanted.requires_grad)
             return made.requires_grad_() if wanted.requires_grad else made
     except (RuntimeError, AssertionError) as error:  # (no such device, no gradient for integers)
         raise _NotMade from error
-
-
-@contextlib.contextmanager
-def _without_modes() -> Iterator[None]:
-    """Hide what is done inside from the user's modes."""
-    with contextlib.ExitStack() as stack:
-        for api in (private_api.NO_TORCH_FUNCTION, private_api.NO_DISPATCH_MODES):
-            with contextlib.suppress(private_api.MissingPrivateApi):
-                stack.enter_context(api.get()())
-        yield

@@ -20,6 +20,8 @@ from typing import Any, Literal, Protocol
 
 from ..link.graph_code import named_like, nested_codes
 from ..link.lifetimes import is_release, node_groups, on_line
+from ..model.folding import fold
+from ..model.graph import Graph, Node
 from ..values import frozen
 
 #: Local variable with the observation of the call.
@@ -179,70 +181,32 @@ def find_function(tree: ast.AST, line: int) -> ast.FunctionDef | None:
 
 
 # --- graphs ---------------------------------------------------------------------------------------
-def graph_steps(function: ast.FunctionDef) -> list[Group]:
-    """Return the steps of ``forward`` of a graph, in order."""
-    arguments = function.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    known = {each.arg for each in every if each.arg != "self"}
+def graph_steps(function: ast.FunctionDef, graph: Graph) -> list[Group]:
+    """Return the steps of ``forward`` of a graph, or of one in it, in order; ``graph`` is what its text contains."""
+    nodes = fold((node for _, node in graph.named_nodes() if node.op != "output"), lambda node: node.line)
     result: list[Group] = []
     body = function.body
     for index, last in node_groups(body):
-        end = last
-        while end >= index and is_release(body[end]):
-            end -= 1
-        if end >= index:
-            step = _graph_step(body[index : end + 1], known)
-            if step is not None:
-                result.append(Group(step, body, index, end))
-                known.update(step.writes)
+        while last >= index and is_release(body[last]):
+            last -= 1
+        lines = dict.fromkeys(statement.lineno for statement in body[index : last + 1])
+        if known := [node for line in lines for node in nodes.get(line, ())]:
+            result.append(Group(_graph_step(body[index : last + 1], known), body, index, last))
     return result
 
 
-def _graph_step(statements: Sequence[ast.stmt], known: Collection[str]) -> Step | None:
-    if isinstance(statements[0], (ast.Return, ast.Expr, ast.FunctionDef, ast.ClassDef, ast.Pass)):
-        return None
-    writes = list(dict.fromkeys(
-        name.id for statement in statements for name in ast.walk(statement)
-        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)))
-    in_place = [statement for statement in statements if not isinstance(_target(statement), ast.Name)
-                or isinstance(statement, ast.AugAssign)]
-    reads = list(dict.fromkeys(
-        name.id for statement in statements for name in _names(statement)
-        if name.id in known and (isinstance(name.ctx, ast.Load) or statement in in_place)))
-    value = statements[0].value if isinstance(statements[0], (ast.Assign, ast.AnnAssign)) else None
-    target = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
-    if in_place and isinstance(_target(statements[0]), (ast.Tuple, ast.List)):
-        in_place = []  # the arguments, unpacked
-        target = "tree_flatten"
-    overwritten = _overwritten(value, set(target.split(".")))
+def _graph_step(statements: Sequence[ast.stmt], nodes: Sequence[Node]) -> Step:
+    first, node, writes = statements[0], nodes[0], [node.name for node in nodes]
+    if node.op in ("placeholder", "get_attr"):
+        return _step(first, "input", (), writes)
+    words = set(node.target.split("."))
+    overwritten = _overwritten(first.value, words) if isinstance(first, ast.Assign | ast.AnnAssign) else ()
+    if isinstance(first, ast.AugAssign):
+        writes.insert(0, node.inputs[0])
+    reads = tuple(name for name in node.inputs if name not in overwritten)
     return Step(
-        statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno,
-        _kind_of(target, value, bool(in_place)),
-        tuple(name for name in reads if name not in overwritten), tuple(writes),
-        opaque=target.startswith("torch.ops.") and not target.startswith(("torch.ops.aten.", "torch.ops.prims.")))
-
-
-def _kind_of(target: str, value: ast.expr | None, in_place: bool) -> Kind:
-    if target in ("next", "iter") or "tree_flatten" in target:
-        return "input"
-    if value is not None and not isinstance(value, ast.Call) and not in_place and _is_place(value):
-        return "input"
-    return "empty" if _EMPTY.intersection(target.split(".")) else "call"
-
-
-def _target(statement: ast.stmt) -> ast.expr | None:
-    if isinstance(statement, ast.Assign):
-        return statement.targets[0]
-    return statement.target if isinstance(statement, (ast.AnnAssign, ast.AugAssign)) else None
-
-
-def _is_place(value: ast.expr) -> bool:
-    """Return whether an expression is of the form ``l_x_``, ``self.weight``, ``getattr(self, "0").weight``."""
-    if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Name) and value.func.id == "getattr" and not value.keywords
-    while isinstance(value, ast.Attribute):
-        value = value.value
-    return isinstance(value, ast.Name) or (isinstance(value, ast.Call) and _is_place(value))
+        first.lineno, statements[-1].end_lineno or first.lineno, "empty" if _EMPTY & words else "call", reads,
+        tuple(writes), opaque=words >= {"torch", "ops"} and words.isdisjoint(("aten", "prims")))
 
 
 def _overwritten(value: ast.expr | None, names: Collection[str]) -> set[str]:

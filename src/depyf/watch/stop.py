@@ -22,6 +22,7 @@ from ..harmless import say
 from ..link.lifetimes import release_values
 from ..link.linker import LinkedFunction
 from ..link.sessions import DebugSession
+from ..model.graph_text import read_graph
 from ..records.naming import graph_name
 from ..torch_text.generated import read_module
 from .origins import Origin, Origins, UserLine, literals
@@ -125,16 +126,19 @@ class Watch:
             if not groups_of(ast.parse(text), function.__code__.co_firstlineno):
                 return lambda: None  # not ``call`` or a part of it
             return observe(function, text, groups_of, lambda: _InModule(self, linked, origins))
-        return observe(function, text, graph_groups, lambda: _InGraph(self, linked, origins))
+        return observe(function, text, graph_groups(text), lambda: _InGraph(self, linked, origins))
 
 
-def graph_groups(tree: ast.Module, line: int) -> Sequence[Group]:
-    """Return the steps of the graph that begins at a line."""
-    function = find_function(tree, line)
-    if function is None:
-        return []
-    release_values(function)  # as in the code that ran so far
-    return graph_steps(function)
+def graph_groups(text: str) -> Callable[[ast.Module, int], Sequence[Group]]:
+    """Return what finds the steps of the graph that begins at a line."""
+    def groups(tree: ast.Module, line: int) -> Sequence[Group]:
+        function = find_function(tree, line)
+        if function is None:
+            return []
+        release_values(function)  # as in the code that ran so far
+        return graph_steps(function, read_graph(text))
+
+    return groups
 
 
 def kernel_groups(text: str) -> Callable[[ast.Module, int], Sequence[Group]]:

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -18,7 +18,7 @@ from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...records.model import NamedValue
 from ...torch_text.libraries import is_library
 from ...torch_text.parsed import parsed_expression
-from ..object_facts import MISSING
+from ..object_facts import MISSING, attribute, is_module, own_attributes
 from . import private_api
 from .current_compilation import variables_of
 from .operations import without_side_effects
@@ -134,9 +134,9 @@ def seen_in_recompiled_frame(expression: str) -> str:
     return repr(value) if type(value) is torch.dtype else f"an object of type {type(value).__qualname__}"
 
 
-def guarded_value(expression: str, local: Any, namespace: Any) -> Any:
+def guarded_value(expression: str | ast.expr, local: Any, namespace: Any) -> Any:
     """Return the value of a guarded expression, by look-ups that do not run the user's code; else :data:`MISSING`."""
-    tree = _parsed(expression.strip())
+    tree = _parsed(expression.strip()) if isinstance(expression, str) else expression
     try:
         return MISSING if tree is None else _static_value(tree, local, namespace)
     except (KeyError, IndexError, AttributeError, TypeError, ValueError):
@@ -165,6 +165,7 @@ _STATE_QUESTIONS = frozenset({
 
 def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
     """Return the value of an expression, by look-ups that do not run the user's code; raise ``KeyError`` if none."""
+    value = MISSING
     match node:
         case ast.Name("L"):
             return local
@@ -172,8 +173,12 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
             return namespace
         case ast.Name(name):
             return local[name] if name in local else namespace[name]
-    of_form = _FORMS.get(type(node))
-    value = of_form(node, local, namespace) if of_form is not None else MISSING
+        case ast.Call():
+            value = _call_value(node, local, namespace)
+        case ast.Subscript():
+            value = _subscript_value(node, local, namespace)
+        case ast.Attribute():
+            value = _attribute_value(node, local, namespace)
     if value is MISSING:
         raise KeyError
     return value
@@ -236,13 +241,7 @@ def _attribute_value(node: ast.Attribute, local: Any, namespace: Any) -> Any:
         case "cell_contents" if type(owner) is CellType:
             return owner.cell_contents
         case name if name not in ("__code__", "__closure__", "cell_contents"):
-            attributes = object.__getattribute__(owner, "__dict__")
-            if isinstance(attributes, dict):
-                is_module = issubclass(type(owner), torch.nn.Module)
-                members = MODULE_DICTIONARIES if is_module and name not in attributes else ()
-                return next((attributes[each] for each in members if name in attributes[each]), attributes)[name]
+            value, own = attribute(owner, name), own_attributes(owner)
+            members = MODULE_DICTIONARIES if value is MISSING and is_module(owner) else ()
+            return next((own[each][name] for each in members if name in own[each]), value)
     return MISSING
-
-
-_FORMS: dict[type, Callable[..., Any]] = {
-    ast.Call: _call_value, ast.Subscript: _subscript_value, ast.Attribute: _attribute_value}
