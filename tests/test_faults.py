@@ -238,7 +238,7 @@ ASKED_BY_THE_USER = {
     "prepare_debug", "_arguments", "_files_wanted", "run_directory", "_claimed", "_marked", "Folder.__init__", "session_started",
     "DebugSession.__init__", "session_ended", "support_status", "numbers", "rank_and_world", "_torch_version"}
 #: A line or two around the guard itself (``Session._safely``).
-OUTSIDE_THE_GUARD = {"_TraceHandler.handle"}
+OUTSIDE_THE_GUARD = {"TraceHandler.handle"}
 #: What takes hooks back.
 TAKES_BACK = {"Session.detach", "_rebind", "_forget"}
 #: How our code says that something is wrong: not what is tried.

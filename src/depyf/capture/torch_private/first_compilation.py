@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
 
 from ..import_hook import when_imported
-from . import hooks, private_api
+from . import hooks, private_api, trace_events
 
 #: A frame is about to be compiled.
 FRAME = private_api.COMPILED_FRAME
@@ -20,12 +21,8 @@ def before_next(api: private_api.PrivateApi, action: Callable[[], None]) -> Call
     """Have the action called once, in whatever thread, right before a function of torch's next runs.
 
     Torch is as it was before when that happens, and what the action replaces there counts for this call. What it
-    raises reaches the program. Returns what cancels it.
-
-    Raises:
-        MissingPrivateApi: this torch has no such function.
+    raises reaches the program. Returns what cancels it; raises ``MissingPrivateApi`` if this torch has no such one.
     """
-
     def first(original: Any, *args: Any, **kwargs: Any) -> Any:
         # (Other code that wrapped our function would call it again.)
         ours = getattr(getattr(api.get(), "__code__", None), "co_filename", "") == hooks.__file__
@@ -37,19 +34,6 @@ def before_next(api: private_api.PrivateApi, action: Callable[[], None]) -> Call
 
     undo = hooks.replaced(api, first)
     return undo
-
-
-class _TraceWaiter(logging.Handler):
-    """Runs an action at each event of torch's structured trace."""
-
-    def __init__(self, action: Callable[[], None]) -> None:
-        super().__init__(logging.DEBUG)
-        self.action = action
-
-    def handle(self, record: logging.LogRecord) -> bool:
-        """Call the action, without the handler's lock: it may wait for others."""
-        self.action()
-        return True
 
 
 def before_first(action: Callable[[], None], moment: private_api.PrivateApi = FRAME) -> Callable[[], None]:
@@ -78,28 +62,20 @@ def before_first(action: Callable[[], None], moment: private_api.PrivateApi = FR
         end()
         wanted()
 
-    def wait(_: object) -> None:
+    def wait(api: private_api.PrivateApi, _: object) -> None:
         try:
-            undo.append(before_next(moment, begin))
-        except AttributeError:  # another torch: at once
-            begin()
+            undo.append(before_next(api, begin))
+        except Exception:  # another torch: at once, unless it only shows no graphs or exports otherwise
+            if api is moment:
+                begin()
 
-    def wait_for_graphs(_: object) -> None:
-        with contextlib.suppress(Exception):  # (a torch that shows no graphs)
-            undo.append(before_next(private_api.SHOWN_GRAPH, begin))
-
-    def wait_for_export(_: object) -> None:
-        with contextlib.suppress(Exception):  # (a torch that exports otherwise)
-            undo.append(before_next(private_api.EXPORT, begin))
-
-    logger = logging.getLogger(private_api.TRACE_LOG.key)
-    waiter = _TraceWaiter(begin)
+    logger = logging.getLogger(trace_events.TRACE_LOGGER)
+    waiter = trace_events.TraceHandler(lambda *event: begin(), lambda *name: True)
     undo.append(lambda: logger.removeHandler(waiter))
     logger.addHandler(waiter)
     try:
-        undo.append(when_imported(moment.first_place[0], wait))
-        undo.append(when_imported(FRAME.first_place[0], wait_for_graphs))
-        undo.append(when_imported(private_api.EXPORT.first_place[0], wait_for_export))
+        for api, imported in ((moment, moment), (private_api.SHOWN_GRAPH, FRAME), (private_api.EXPORT,) * 2):
+            undo.append(when_imported(imported.first_place[0], functools.partial(wait, api)))
     except Exception:  # ours
         end()
         raise

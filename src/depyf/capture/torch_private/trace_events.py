@@ -25,7 +25,9 @@ _KNOWN_ARGUMENTS = frozenset(
     {"payload_fn", "suppress_context", "expect_trace_id", "record_logging_overhead", "compile_id"})
 
 
-class _TraceHandler(logging.Handler):
+class TraceHandler(logging.Handler):
+    """Passes events of torch's structured trace on; arguments as of :func:`on_trace`."""
+
     def __init__(
         self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
     ) -> None:
@@ -51,7 +53,7 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
     """
     private_api.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
-    handler = _TraceHandler(receive, wanted)
+    handler = TraceHandler(receive, wanted)
     undo = contextlib.ExitStack()
     undo.callback(_choose_trace())
     logger.addHandler(handler)
@@ -68,7 +70,7 @@ def _choose_trace() -> Undo:
 
     @functools.wraps(original)
     def trace_structured(name: str, metadata_fn: Callable[[], Any] = dict, *args: Any, **kwargs: Any) -> None:
-        handlers = [handler for handler in logger.handlers if type(handler) is _TraceHandler]
+        handlers = [handler for handler in logger.handlers if type(handler) is TraceHandler]
         if not handlers or len(handlers) < len(logger.handlers):
             original(name, metadata_fn, *args, **kwargs)
             return
