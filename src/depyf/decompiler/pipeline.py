@@ -23,7 +23,6 @@ from ..cfg.graph import Cfg, StackMismatch, build
 from . import passes
 from .constants import name_constants
 from .dynamo.facts import Facts
-from .dynamo.global_names import MODULE_DICTIONARIES
 from .dynamo.readable import Readable, word_for_new
 from .dynamo.simplify import Simplification
 from .emit.escapes import CannotEscape, escaped
@@ -33,7 +32,7 @@ from .errors import EMIT, CannotDecompile, why
 from .fallback import dispatch_loop
 from .names import is_name, renamed
 from .nodes import nodes_of
-from .proof.equivalence.objects import ALWAYS_NOTE
+from .proof.equivalence.objects import ALWAYS_NOTE, MEMBERS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
 from .proof.parts import Proof, prove
@@ -449,9 +448,7 @@ class _Job:
         notes: list[str] = []
         if not proof.exact:
             if tier is Tier.READABLE:
-                runs = list(nodes_of(self.runs)) if self.runs is not None else []
-                if any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs):
-                    notes = [_MEMBERS]
+                notes = [MEMBERS_NOTE] * (MEMBERS_NOTE in proof.verdict.notes)
                 notes = notes + [_MADE_AGAIN.format(self.new)] * self.makes_objects or [_SIMPLIFIED]
                 # (Items of a graph's result are read as those of any tuple.)
                 notes += [note for note in proof.verdict.notes if note != ITEMS_NOTE]
@@ -493,7 +490,6 @@ _FORMS = {
 _WORSE = {fidelity: number for number, fidelity in enumerate(Fidelity)}
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_MEMBERS = "members of modules, which torch reads from their dictionaries, are written as attributes (checked)"
 _MADE_AGAIN = "{}(class, ...) does not call the class"
 _SIMPLIFICATION = {
     Tier.SIMPLIFIED: _SIMPLIFIED, Tier.SIMPLIFIED_SPILLED: _SIMPLIFIED, Tier.STRUCTURED: "", Tier.SPILLED: _SPILLED,

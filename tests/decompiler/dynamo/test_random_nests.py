@@ -150,8 +150,8 @@ def test_many_arguments_are_looked_at_a_few_times(monkeypatch):
     from depyf.decompiler.dynamo import folding
 
     asked = []
-    real = folding._Runs.pattern
-    monkeypatch.setattr(folding._Runs, "pattern", lambda self, *given: (asked.append(1), real(self, *given))[1])
+    real = folding.Comparison._common
+    monkeypatch.setattr(folding.Comparison, "_common", lambda self, *given: (asked.append(1), real(self, *given))[1])
     layer = Nest()
     for number in range(250):
         layer.add_module(f"part_{number}", torch.nn.Linear(1, 1))

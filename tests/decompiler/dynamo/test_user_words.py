@@ -17,7 +17,6 @@ from depyf.capture.fact_snapshot import snapshot
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.dynamo import readable
 from depyf.decompiler.dynamo.facts import Facts
-from depyf.decompiler.dynamo.written_out import CannotWriteOut
 from depyf.decompiler.errors import SIMPLIFY, CannotDecompile
 from live_facts import LiveFacts
 
@@ -957,9 +956,10 @@ def test_a_method_called_new_is_no_form():
     assert "    new = " not in found.text and "(cls, {'a': x, 'b': x})" in found.text
 
 
-@pytest.mark.parametrize("error", [CannotWriteOut("a form that is not known"), CannotDecompile(SIMPLIFY, "anything")])
-def test_what_cannot_be_written_out_is_written_without_forms(monkeypatch, recwarn, error):
+def test_what_cannot_be_written_out_is_written_without_forms(monkeypatch, recwarn):
     """The simplified text, neither an error of depyf nor what stands for the compiler's sake."""
+    error = CannotDecompile(SIMPLIFY, "a form that is not known")
+
     def refuse(*args):
         raise error
 

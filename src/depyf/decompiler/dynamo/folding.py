@@ -25,12 +25,355 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ..nodes import Transformer, copied, free_name, nodes_of
-from .alike import Comparison, Index, Substitution, expression, graph_item, loop_over, sliced
-from .live_paths import LivePaths, is_plain_path, text_of
+from ..nodes import KINDS, Transformer, copied, free_name, nodes_of
+from . import global_names
+from .global_names import GRAPH_RESULT
+from .live_paths import LivePaths, text_of
+
+#: As many statements become a loop.
+_SHORTEST_LOOP = 4
+#: As many items of a graph, or elements of a list, in a row become a slice.
+_SHORTEST_SLICE = 4
+
+
+#: The nodes that are abbreviations in a text that is folded.
+_ABBREVIATIONS = frozenset[type[ast.AST]]({ast.GeneratorExp, ast.ListComp, ast.Starred, ast.For})
+
+
+def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Collection[type[ast.AST]]:
+    """Fold what repeats in a function, in place; return the kinds of nodes that are abbreviations in it.
+
+    They are known by that the program has none of them: where it has comprehensions, nothing is folded.
+    """
+    folded = _ABBREVIATIONS.difference(map(type, nodes_of(tree)))
+    if ast.GeneratorExp not in folded or ast.ListComp not in folded:
+        return ()
+    folder = Folder(paths, set(taken), may_star=ast.Starred in folded)
+    folder.visit(tree)
+    function = tree.body[0]
+    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    if ast.For in folded:
+        fold_blocks(function.body, folder)
+    return folded
+
+
+class Folder(Transformer):
+    """A folding, in place, of arguments and displays that repeat from element to element of a list.
+
+    Args:
+        paths: which expressions are lists of modules.
+        taken: names that new variables may not have.
+        may_star: whether the elements of a list may become the starred list.
+    """
+
+    def __init__(self, paths: LivePaths, taken: set[str], may_star: bool) -> None:
+        self.paths, self.taken, self.may_star = paths, taken, may_star
+        self.value: str = ""
+        #: Variables of comprehensions.
+        self.variables: set[str] = set()
+
+    # --- arguments ----------------------------------------------------------------------------------
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Fold positional arguments that repeat from element to element, and runs of a graph's results."""
+        self.generic_visit(node)
+        if len(node.args) > 1:
+            used = {part.id for part in nodes_of(node) if isinstance(part, ast.Name) and part.id in self.variables}
+            node.args = self.slices(self.over_layers(node.args, used))
+        return node
+
+    def over_layers(self, items: list[ast.expr], used: set[str]) -> list[ast.expr]:
+        """Return items with the runs that repeat from element to element of a list folded."""
+        places = [self.elements_in(item) for item in items]
+        found: defaultdict[Index, list[int]] = defaultdict(list)
+        for at, indices in enumerate(places):
+            for index in indices:
+                found[index].append(at)
+        result: list[ast.expr] = []
+        at = 0
+        while at < len(items):
+            best = None
+            for owner, number in places[at]:
+                # (A turn ends where the next element begins.)
+                end = next((each for each in found.get(Index(owner, number + 1), ()) if each > at), 0)
+                run = self.run(items, at, end - at, used) if end else None
+                if run is not None and (best is None or run.covers > best.covers):
+                    best = run
+            result.append(items[at] if best is None else self.repeated(best, used))
+            at += 1 if best is None else best.covers
+        return result
+
+    def run(self, items: list[ast.expr], start: int, size: int, used: set[str]) -> _Run | None:
+        """Return the run that begins at an item and has ``size`` of them in a turn; ``None`` if there is no second."""
+        turns = [ast.Tuple(items[at : at + size], ast.Load()) for at in range(start, len(items) - size + 1, size)]
+        count = 1
+        while count < len(turns) and self.follows(*turns[count - 1 : count + 1]):
+            count += 1
+        comparison = Comparison(self, used)
+        same = comparison.common(turns[:count]) if count > 1 else None
+        names = set(comparison.differing.values())
+        if same is None or not all(
+                any(isinstance(node, ast.Name) and node.id in names for node in nodes_of(item)) for item in same.elts):
+            return None
+        run = _Run(same.elts, comparison.differing, count)
+        return run if not run.is_list or self.may_star and count >= _SHORTEST_SLICE else None
+
+    def follows(self, turn: ast.expr, following: ast.expr) -> bool:
+        """Return whether a turn is that for the next elements."""
+        comparison = Comparison(self)
+        same = comparison.common((turn, following))
+        return same is not None and all(step == 1 for _, _, step in comparison.differing)
+
+    def elements_in(self, item: ast.expr) -> list[Index]:
+        """Return the elements of lists that an expression goes through, outermost first."""
+        elements = [index for node in nodes_of(item) if graph_item(node) is None and (index := self.element(node))]
+        return sorted(elements, key=lambda each: len(each.owner))
+
+    def element(self, node: ast.AST) -> Index | None:
+        """Return the list and number of ``out[3]`` or ``self.layers[3]``; ``None`` for any other expression."""
+        index = graph_item(node)
+        if index is None and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) \
+                and type(node.slice.value) is int:
+            path = self.paths.of(node.value)
+            if path is not None and self.paths.facts.length(path):
+                return Index(text_of(node.value), node.slice.value)
+        return index
+
+    def repeated(self, run: _Run, used: set[str]) -> ast.Starred:
+        """Return a run as one starred item: the list itself, or a generator expression over its elements."""
+        target, over = self.loop(run.differing, run.turns)
+        if run.is_list:
+            return ast.Starred(over, ast.Load())
+        names = run.differing.values()
+        for (owner, number, _), name in run.differing.items():
+            element = self.paths.of(expression(f"{owner}[{number}]"))
+            if element is not None:
+                self.paths.meanwhile[name] = element
+        block = self.over_layers(run.block, used.union(names))
+        for name in names:
+            self.paths.meanwhile.pop(name, None)
+        self.variables.update(names)
+        loops = [ast.comprehension(target, over, [], 0)]
+        if len(block) == 1 and not isinstance(block[0], ast.Starred):
+            return ast.Starred(ast.GeneratorExp(block[0], loops), ast.Load())
+        if not self.value:
+            self.value = free_name("value", self.taken)
+            self.taken.add(self.value)
+        inner = ast.Tuple(block, ast.Load())
+        loops.append(ast.comprehension(ast.Name(self.value, ast.Store()), inner, [], 0))
+        return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
+
+    def name_for(self, owner: str, used: Collection[str]) -> str:
+        """Return a free name for elements of a list: ``layer`` for ``self.model.layers``."""
+        parts = [re.sub(r"\W+", "_", part).strip("_") for part in re.split(r"[.\[]", re.sub(r"\[\d+\]", "", owner))]
+        last = parts[-1]
+        name = last[:-3] + "y" if last.endswith("ies") else last[:-1] if last.endswith("s") and len(last) > 2 else last
+        if not name.isidentifier() or name == last and name in self.taken:
+            name = "layer"
+        if name in used and len(parts) > 1 and f"{parts[-2]}_{name}".isidentifier():
+            name = f"{parts[-2]}_{name}"
+        return free_name(f"inner_{name}" if name in used else name, self.taken.union(used))
+
+    # --- items of graphs, lists -----------------------------------------------------------------------
+    def slices(self, items: list[ast.expr]) -> list[ast.expr]:
+        """Return items with runs of ``out[3], out[4], out[5]`` as ``*out[3:6]``."""
+        result: list[ast.expr] = []
+        at = 0
+        while at < len(items):
+            start = graph_item(items[at])
+            count = 1
+            while start is not None and at + count < len(items) and graph_item(
+                    items[at + count]) == (start.owner, start.number + count):
+                count += 1
+            if start is None or count < _SHORTEST_SLICE:
+                result += items[at : at + count]
+            else:
+                result.append(ast.Starred(self.over(*start, 1, count), ast.Load()))
+            at += count
+        return result
+
+    def visit_List(self, node: ast.List | ast.Tuple) -> ast.expr:
+        """Fold calls in a list that are the same but for numbers to a comprehension; runs of a graph's results."""
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or len(node.elts) < 2:
+            return node
+        if isinstance(node, ast.List) and all(
+                isinstance(item, ast.Call) and len(item.args) + len(item.keywords) > 2 for item in node.elts):
+            comparison = Comparison(self)
+            same = comparison.common(node.elts)
+            if same is not None:
+                return ast.ListComp(same, [ast.comprehension(
+                    *self.loop(comparison.differing, len(node.elts)), [], 0)])
+        node.elts = self.slices(node.elts)
+        return node
+
+    visit_Tuple = visit_List
+
+    def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:
+        """Return the target and the iterable of a loop over elements, of several lists side by side."""
+        lists = [self.over(owner, first, step, turns) for owner, first, step in differing]
+        names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in differing.values()]
+        if len(names) == 1:
+            return names[0], lists[0]
+        return ast.Tuple(names, ast.Store()), ast.Call(ast.Name(global_names.SIDE_BY_SIDE, ast.Load()), lists, [])
+
+    def over(self, owner: str, first: int, step: int, count: int) -> ast.expr:
+        """Return the list that a loop iterates over, or ``count`` elements of it, from ``first`` on by ``step``."""
+        whole = expression(owner)
+        path = self.paths.of(whole)
+        if path is not None and not first and step == 1 and self.paths.facts.length(path) == count:
+            return whole
+        last = first + step * (count - 1)
+        stop = None if last + step < 0 else ast.Constant(last + 1 if step > 0 else last - 1)
+        return ast.Subscript(whole, ast.Slice(
+            ast.Constant(first), stop, ast.Constant(step) if step != 1 else None), ast.Load())
+
+
+class _Run(NamedTuple):
+    """Items that repeat.
+
+    Attributes:
+        block: those of one turn, with variables for the elements.
+        differing: the variables, as :attr:`Comparison.differing`.
+        turns: how often.
+    """
+
+    block: list[ast.expr]
+    differing: Mapping[tuple[str, int, int], str]
+    turns: int
+
+    @property
+    def covers(self) -> int:
+        """How many items they are."""
+        return len(self.block) * self.turns
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the items are the elements themselves."""
+        return len(self.block) == 1 and isinstance(self.block[0], ast.Name)
+
+
+# --- the same but for numbers that grow evenly -------------------------------------------------------
+# ::
+#
+#     new(Layer, keys=out[1])
+#     new(Layer, keys=out[3])     new(Layer, keys=keys), with keys from out[1:4:2]
+class Index(NamedTuple):
+    """``owner[number]`` somewhere in an expression."""
+
+    owner: str
+    number: int
+
+
+class _Unlike(Exception):
+    """The trees differ in more than the numbers of elements."""
+
+
+class Comparison:
+    """A comparison of trees that may be the same but for elements of lists at numbers that grow evenly.
+
+    Attributes:
+        differing: the variables for those elements, by owner, first number and step of each list.
+    """
+
+    def __init__(self, folder: Folder, taken: Iterable[str] = ()) -> None:
+        self.folder = folder
+        self.names = set(taken)
+        self.differing: dict[tuple[str, int, int], str] = {}
+
+    def common(self, items: Sequence[ast.AST]) -> Any:
+        """Return the tree that all items are, with variables for the elements at numbers that grow evenly.
+
+        Returns:
+            ``None`` if the items differ in another way, or not at all.
+        """
+        try:
+            same = self._common(items, "value")
+        except _Unlike:
+            return None
+        return same if self.differing else None
+
+    def _common(self, items: Sequence[Any], wanted: str | Sequence[str]) -> Any:
+        """Return one part for several that are alike: nodes, lists, or values of fields; ``wanted`` names variables."""
+        first = items[0]
+        kind = type(first)
+        if any(type(item) is not kind for item in items):
+            raise _Unlike
+        if kind is list:
+            if any(len(item) != len(first) for item in items):
+                raise _Unlike
+            names = [wanted] * len(first) if isinstance(wanted, str) else wanted
+            return [self._common(group, name) for group, name in zip(zip(*items), names)]
+        if not isinstance(first, ast.AST):
+            if any(item != first for item in items):
+                raise _Unlike
+            return first
+        if isinstance(first, KINDS):
+            return first
+        if kind is ast.Subscript:
+            numbered = [index for item in items if (index := self.folder.element(item)) is not None]
+            if len(numbered) == len(items) and len(set(numbered)) > 1 and len({index.owner for index in numbered}) == 1:
+                return self._variable(numbered, str(wanted) if graph_item(first) is not None else "")
+        result = kind()
+        for field in kind._fields:
+            setattr(result, field, self._common([getattr(item, field, None) for item in items],
+                                                _hints(first, field, wanted)))
+        return result
+
+    def _variable(self, numbered: list[Index], wanted: str) -> ast.Name:
+        """Return the variable for elements of one list; without a wanted name, it is called like the list."""
+        owner, start = numbered[0]
+        step = numbered[1].number - start
+        if not step or any(index.number != start + step * at for at, index in enumerate(numbered)):
+            raise _Unlike
+        key = (owner, start, step)
+        if key not in self.differing:
+            name = free_name(wanted or self.folder.name_for(owner, self.names), self.names | self.folder.taken)
+            self.differing[key] = name
+            self.names.add(name)
+        return ast.Name(self.differing[key], ast.Load())
+
+
+def _hints(owner: ast.AST, field: str, wanted: str | Sequence[str]) -> str | Sequence[str]:
+    """Return the name of a field by its place, or those of its parts: the attribute stored to, a keyword, the key."""
+    match owner:
+        case ast.Assign([ast.Attribute(_, name)]) if field == "value":
+            return name
+        case ast.keyword(str(name)):
+            return name
+        case ast.Dict(keys) if field == "values":
+            return [key.value if isinstance(key, ast.Constant) and isinstance(key.value, str)
+                    and key.value.isidentifier() else str(wanted) for key in keys]
+    return wanted
+
+
+def graph_item(node: ast.AST) -> Index | None:
+    """Return ``("graph_out_0", 3)`` for ``graph_out_0[3]``; ``None`` for any other expression."""
+    match node:
+        case ast.Subscript(ast.Name(owner), ast.Constant(number)) if owner.startswith(GRAPH_RESULT) \
+                and type(number) is int:
+            return Index(owner, number)
+    return None
+
+
+class Substitution(Transformer):
+    """A rewriting of variables as expressions."""
+
+    def __init__(self, meant: Mapping[str, ast.expr]) -> None:
+        self._meant = meant
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Return the expression for a name; the name itself if there is none."""
+        return copied(self._meant.get(node.id, node))
+
+
+def expression(text: str) -> ast.expr:
+    """Return the tree of the text of an expression."""
+    return ast.parse(text, mode="eval").body
+
 
 # --- statements that are the same for each element: a loop -------------------------------------------
 # ::
@@ -43,18 +386,14 @@ from .live_paths import LivePaths, is_plain_path, text_of
 #     layers_0.is_initialized = True
 #
 # The elements are read before the first turn, as a slice does.
-#: As many statements become a loop.
-_SHORTEST = 4
-
-
-def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
-    """Fold what repeats in a body, in place; return whether anything was."""
+def fold_blocks(body: list[ast.stmt], folder: Folder) -> None:
+    """Fold what repeats in a body, in place."""
     elements: dict[str, ast.expr] = {}
     for statement in body:
         if (name := _variable(statement, folder)) and isinstance(statement, ast.Assign) \
                 and len(folder.elements_in(statement.value)) == 1:
             elements[name] = statement.value
-    at, folded = 0, False
+    at = 0
     while at < len(body):
         blocks = _blocks(body, at, elements, folder)
         stored = {name: len(block) for name, block in blocks.items() if name in elements}
@@ -68,7 +407,8 @@ def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
         uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in stored
                    for node in nodes_of(*body))
         loop = None
-        if len(blocks) > 1 and count >= _SHORTEST and stored.keys() <= bound.keys() and uses == sum(stored.values()):
+        is_apart = stored.keys() <= bound.keys() and uses == sum(stored.values())
+        if len(blocks) > 1 and count >= _SHORTEST_LOOP and is_apart:
             loop = _loop(blocks, {name: elements[name] for name in stored}, folder)
         if loop is None:
             at += max(count, 1)
@@ -77,8 +417,6 @@ def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
         for index in sorted(map(bound.__getitem__, stored), reverse=True):
             del body[index]
         at += 1 - len(stored)
-        folded = True
-    return folded
 
 
 def _variable(statement: ast.stmt, folder: Folder) -> str:
@@ -120,333 +458,7 @@ def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], fold
              for block in blocks.values()]
     comparison = Comparison(folder, folder.variables)
     same = comparison.common(turns)
-    if not isinstance(same, ast.Module):
+    if same is None:
         return None
     folder.taken.update(comparison.differing.values())
     return ast.fix_missing_locations(ast.For(*folder.loop(comparison.differing, len(turns)), same.body, []))
-
-
-#: As many items of a graph, or elements of a list, in a row become a slice.
-_SHORTEST_SLICE = 4
-
-
-class _Run(NamedTuple):
-    """Items that repeat.
-
-    Attributes:
-        owners: the lists that are gone over side by side.
-        first: the number of the elements in the first turn.
-        turns: how often.
-        size: items in each turn.
-        is_list: the items are the elements themselves.
-    """
-
-    owners: tuple[str, ...]
-    first: int
-    turns: int
-    size: int
-    is_list: bool
-
-
-class Folded(NamedTuple):
-    """The forms in a text that are abbreviations. A program may contain the same forms literally.
-
-    Attributes:
-        loops: comprehensions, for what they give.
-        lists: starred lists, for their elements: ``f(*xs)`` for ``f(xs[0], xs[1], xs[2], xs[3])``.
-        blocks: ``for`` statements, for the statements in them, once for each element.
-    """
-
-    loops: bool = False
-    lists: bool = False
-    blocks: bool = False
-
-
-def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Folded:
-    """Fold what repeats in a function, in place.
-
-    Returns:
-        The forms in the text that are abbreviations.
-    """
-    nodes = list(nodes_of(tree))
-    if any(isinstance(node, (ast.GeneratorExp, ast.ListComp)) for node in nodes):
-        return Folded()  # what is folded is known by that there are no others
-    folder = Folder(paths, set(taken), may_star=not any(isinstance(node, ast.Starred) for node in nodes))
-    folder.visit(tree)
-    function = tree.body[0]
-    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-    has_none = not any(isinstance(node, (ast.For, ast.AsyncFor)) for node in nodes)
-    return Folded(True, folder.has_starred, has_none and fold_blocks(function.body, folder))
-
-
-class Folder(Transformer):
-    """A folding, in place, of arguments and displays that repeat from element to element of a list.
-
-    Args:
-        paths: which expressions are lists of modules.
-        taken: names that new variables may not have.
-        may_star: whether the elements of a list may become the starred list, which the text must not have already.
-    """
-
-    def __init__(self, paths: LivePaths, taken: set[str], may_star: bool) -> None:
-        self.paths = paths
-        self.taken = taken
-        #: Whether the elements of a list may become the starred list; whether some did.
-        self.may_star, self.has_starred = may_star, False
-        self.value: str = ""
-        #: Variables of comprehensions.
-        self.variables: set[str] = set()
-        #: The texts of items, by their identity.
-        self.texts: dict[int, tuple[ast.expr, str]] = {}
-
-    # --- arguments ----------------------------------------------------------------------------------
-    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
-        """Return a plain path unvisited: nothing in it can be folded."""
-        return node if is_plain_path(node) else self.generic_visit(node)
-
-    visit_Subscript = visit_Attribute
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Fold positional arguments that repeat from element to element, and runs of a graph's results."""
-        self.generic_visit(node)
-        if len(node.args) > 1:
-            inside = (part.target for part in nodes_of(node) if isinstance(part, ast.comprehension)) \
-                if self.variables else ()
-            node.args = self.over_layers(node.args, frozenset(
-                name.id for target in inside for name in nodes_of(target) if isinstance(name, ast.Name)))
-            node.args = self.slices(node.args)
-        return node
-
-    def over_layers(self, items: list[ast.expr], used: frozenset[str]) -> list[ast.expr]:
-        """Return items with the runs that repeat from element to element of a list folded."""
-        runs = _Runs(self, items)
-        result: list[ast.expr] = []
-        at = 0
-        while at < len(items):
-            run = runs.longest(at)
-            if run is None:
-                result.append(items[at])
-                at += 1
-                continue
-            names: dict[str, str] = {}
-            for owner in run.owners:
-                names[owner] = self.name_for(owner, used | set(names.values()))
-            block = [_with_names(item, names, run.first) for item in items[at : at + run.size]]
-            for owner, name in names.items():
-                element = self.paths.of(expression(f"{owner}[{run.first}]"))
-                if element is not None:
-                    self.paths.meanwhile[name] = element
-            block = self.over_layers(block, used | set(names.values()))
-            for name in names.values():
-                self.paths.meanwhile.pop(name, None)
-            result.append(self.repeated(run, names, block))
-            at += run.size * run.turns
-        return result
-
-    def elements_in(self, item: ast.expr) -> list[Index]:
-        """Return the elements of lists that an expression goes through, outermost first."""
-        elements = []
-        for node in _owners(item) if is_plain_path(item) else nodes_of(item):
-            if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
-                    and type(node.slice.value) is int):
-                continue
-            owner = self.paths.of(node.value)
-            if owner is not None and self.paths.facts.length(owner):
-                elements.append(Index(text_of(node.value), node.slice.value))
-        return sorted(elements, key=lambda each: len(each.owner))
-
-    def text(self, item: ast.expr) -> str:
-        """Return the text of an item, unparsed once."""
-        known = self.texts.get(id(item))
-        if known is None or known[0] is not item:
-            known = self.texts[id(item)] = item, text_of(item)
-        return known[1]
-
-    def repeated(self, run: _Run, names: dict[str, str], block: list[ast.expr]) -> ast.Starred:
-        """Return a run as one starred item: the list itself, or a generator expression over its elements."""
-        lists = [self.over(owner, run.first, 1, run.turns) for owner in run.owners]
-        if run.is_list:
-            self.has_starred = True
-            return ast.Starred(lists[0], ast.Load())
-        self.variables.update(names.values())
-        target, over = loop_over([names[owner] for owner in run.owners], lists)
-        loops = [ast.comprehension(target, over, [], 0)]
-        if len(block) == 1 and not isinstance(block[0], ast.Starred):
-            return ast.Starred(ast.GeneratorExp(block[0], loops), ast.Load())
-        if not self.value:
-            self.value = free_name("value", self.taken)
-            self.taken.add(self.value)
-        inner = ast.Tuple(block, ast.Load())
-        loops.append(ast.comprehension(ast.Name(self.value, ast.Store()), inner, [], 0))
-        return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
-
-    def name_for(self, owner: str, used: frozenset[str]) -> str:
-        """Return a free name for elements of a list: ``layer`` for ``self.model.layers``."""
-        parts = [re.sub(r"\W+", "_", part).strip("_") for part in re.split(r"[.\[]", re.sub(r"\[\d+\]", "", owner))]
-        last = parts[-1]
-        name = last[:-3] + "y" if last.endswith("ies") else last[:-1] if last.endswith("s") and len(last) > 2 else last
-        if not name.isidentifier() or name == last and name in self.taken:
-            name = "layer"
-        if name in used and len(parts) > 1 and f"{parts[-2]}_{name}".isidentifier():
-            name = f"{parts[-2]}_{name}"
-        return free_name(f"inner_{name}" if name in used else name, self.taken | used)
-
-    # --- items of graphs ----------------------------------------------------------------------------
-    def slices(self, items: list[ast.expr]) -> list[ast.expr]:
-        """Return items with runs of ``out[3], out[4], out[5]`` as ``*out[3:6]``."""
-        result: list[ast.expr] = []
-        at = 0
-        while at < len(items):
-            start = graph_item(items[at])
-            count = 1
-            while start is not None and at + count < len(items) and graph_item(
-                    items[at + count]) == (start[0], start[1] + count):
-                count += 1
-            if start is None or count < _SHORTEST_SLICE:
-                result += items[at : at + count]
-            else:
-                several = sliced(expression(start[0]), start[1], start[1] + count, 1)
-                result.append(ast.Starred(several, ast.Load()))
-            at += count
-        return result
-
-    # --- lists --------------------------------------------------------------------------------------
-    def visit_List(self, node: ast.List | ast.Tuple) -> ast.expr:
-        """Fold calls in a list that are the same but for numbers to a comprehension; runs of a graph's results."""
-        self.generic_visit(node)
-        if not isinstance(node.ctx, ast.Load) or len(node.elts) < 2:
-            return node
-        if isinstance(node, ast.List) and all(
-                isinstance(item, ast.Call) and len(item.args) + len(item.keywords) > 2 for item in node.elts):
-            comparison = Comparison(self)
-            same = comparison.common(node.elts)
-            if isinstance(same, ast.expr):
-                return ast.ListComp(same, [ast.comprehension(
-                    *self.loop(comparison.differing, len(node.elts)), [], 0)])
-        node.elts = self.slices(node.elts)
-        return node
-
-    visit_Tuple = visit_List
-
-    def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:
-        """Return the target and the iterable of a loop."""
-        sources = [self.over(owner, first, step, turns) for owner, first, step in differing]
-        return loop_over(list(differing.values()), sources)
-
-    def over(self, owner: str, first: int, step: int, count: int) -> ast.expr:
-        """Return the list that a loop iterates over, or ``count`` elements of it, from ``first`` on by ``step``."""
-        whole = expression(owner)
-        path = self.paths.of(whole)
-        if path is not None and not first and step == 1 and self.paths.facts.length(path) == count:
-            return whole
-        last = first + step * (count - 1)
-        return sliced(whole, first, last + 1 if step > 0 else last - 1 if last + step >= 0 else -1, step)
-
-
-class _Runs:
-    """Runs among items, from the first to the last.
-
-    Args:
-        folder: knows lists and texts.
-        items: in which runs are looked for.
-    """
-
-    def __init__(self, folder: Folder, items: Sequence[ast.expr]) -> None:
-        self.folder = folder
-        self.items = items
-        self.places = [folder.elements_in(item) for item in items]
-        self.indices = {place for places in self.places for place in places}
-        #: Items in a row that go through one element: where they end, and the lists that they go through side by side.
-        #: Kept until the end is passed, or many arguments would be looked at from each of them on.
-        self.stretches: dict[tuple[Index, bool], tuple[int, list[str]]] = {}
-
-    def longest(self, at: int) -> _Run | None:
-        """Return the run that begins at an item and covers most items."""
-        best: _Run | None = None
-        for place in self.places[at]:
-            if Index(place.owner, place.number + 1) not in self.indices:
-                continue
-            for alone in (False, True):
-                end, owners = self.stretch(at, place, alone)
-                run = self.run(at, end, owners, place.number) if end > at else None
-                if run is not None and (best is None or run.size * run.turns > best.size * best.turns):
-                    best = run
-                if run is not None or len(owners) == 1:
-                    break
-        return best
-
-    def stretch(self, at: int, place: Index, alone: bool) -> tuple[int, list[str]]:
-        """Return the end of the first turn, and the lists that it goes through.
-
-        The turn lasts as long as elements of one number are meant and the first of a list is as before; with ``alone``,
-        as long as items go through that one element.
-        """
-        known = self.stretches.get((place, alone))
-        if known is not None and known[0] > at:
-            return known
-        owners, end = [place.owner], at
-        for places in self.places[at:]:
-            if alone and place not in places:
-                break
-            matching = [each.owner for each in places if each.number == place.number]
-            if not matching or any(each.owner in owners and each.number != place.number for each in places):
-                break  # (at the first item: it goes through two elements of one list)
-            if not alone and not set(matching) & set(owners):
-                owners.append(matching[0])
-            end += 1
-        self.stretches[place, alone] = end, owners
-        return end, owners
-
-    def run(self, at: int, end: int, owners: Sequence[str], number: int) -> _Run | None:
-        """Return the run whose first turn is the items up to ``end``; ``None`` if there is no second turn."""
-        size, turns = end - at, 1
-        template: list[str] = []
-        while at + size * (turns + 1) <= len(self.items):
-            for place in range(size):
-                if place == len(template):
-                    template.append(self.pattern(at + place, owners, number))
-                if self.pattern(at + size * turns + place, owners, number + turns) != template[place]:
-                    break
-            else:
-                turns += 1
-                continue
-            break
-        is_list = template == [_mark(0)]
-        if turns == 1 or not all(template) or is_list and (turns < _SHORTEST_SLICE or not self.folder.may_star):
-            return None
-        gone_over = tuple(owner for index, owner in enumerate(owners)
-                          if any(_mark(index) in text for text in template))
-        return _Run(gone_over, number, turns, size, is_list)
-
-    def pattern(self, at: int, owners: Sequence[str], number: int) -> str:
-        """Return the text of an item with the elements of the lists taken out; empty if it goes through none."""
-        text = self.folder.text(self.items[at])
-        for index, owner in enumerate(owners):
-            if f"{owner}[{number}]" in text:
-                text = re.sub(_element(owner, number), _mark(index), text)
-        return text if "\0" in text else ""
-
-
-def _mark(index: int) -> str:
-    """Return the text for an element of one of the lists of a run."""
-    return f"\0{index}\0"
-
-
-def _owners(path: ast.expr) -> Iterator[ast.expr]:
-    """Yield a path and those that it goes through, the longest first."""
-    while isinstance(path, (ast.Attribute, ast.Subscript)):
-        yield path
-        path = path.value
-
-
-def _element(owner: str, number: int) -> str:
-    """Return a regular expression for an element of a list in the text of an expression."""
-    return rf"(?<![\w.]){re.escape(f'{owner}[{number}]')}"
-
-
-def _with_names(item: ast.expr, names: Mapping[str, str], number: int) -> ast.expr:
-    """Return an expression with its elements of number ``number`` replaced by variables."""
-    text = text_of(item)
-    for owner, name in names.items():
-        text = re.sub(_element(owner, number), name, text)
-    return expression(text)

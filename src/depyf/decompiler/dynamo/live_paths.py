@@ -115,13 +115,3 @@ def text_of(node: ast.expr) -> str:
             return ast.unparse(node)
         inner = inner.value
     return inner.id + "".join(reversed(parts))
-
-
-def is_plain_path(node: ast.expr) -> bool:
-    """Return whether an expression is a variable with attributes and constant items only."""
-    while not isinstance(node, ast.Name):
-        if not (isinstance(node, ast.Attribute) or isinstance(node, ast.Subscript) and isinstance(
-                node.slice, ast.Constant)):
-            return False
-        node = node.value
-    return True

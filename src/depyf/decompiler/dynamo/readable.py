@@ -11,15 +11,14 @@ import builtins
 import collections
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ...bytecode import operations as o
 from ...bytecode.operations import Op, Program
 from ...bytecode.packed import IMPORTED
 from ..nodes import Transformer, free_name, nodes_of
-from .alike import Substitution, expression
 from .facts import ALWAYS, Facts
-from .folding import Folded, fold
+from .folding import Substitution, expression, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW
 from .live_paths import LivePaths, root_name
 from .written_out import written_out
@@ -53,7 +52,7 @@ class Readable:
     Attributes:
         names: what the names mean that the text imports, or reads as globals.
         constants: constants of Dynamo's code that have words in the text: the names of the constants, by the words.
-        folded: which forms in the text are abbreviations.
+        folded: kinds of nodes that are abbreviations.
         names_classes: whether classes among the constants go by the names that they had when torch compiled.
     """
 
@@ -64,7 +63,7 @@ class Readable:
         self.tree, self.facts, self.program, self.folds, self.new = tree, facts, program, folds, new
         self.names: dict[str, ast.expr] = {}
         self.constants: dict[str, str] = {}
-        self.folded = Folded()
+        self.folded: Collection[type[ast.AST]] = ()
         self.names_classes = False
         self.meanings = constants
         self.real = {shown: name for name, shown in rename.items()}

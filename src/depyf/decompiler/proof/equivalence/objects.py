@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Such a read is no event. What it gives is named by what was read and by when: what happened since may have changed it.
 ALWAYS_NOTE = "if no global name is rebound meanwhile"
 MODULES_NOTE = "if reading attributes and items changes nothing"
+MEMBERS_NOTE = "members of modules, which torch reads from their dictionaries, are written as attributes (checked)"
 
 
 def path_of(prover: Prover, value: Value) -> Path | None:
@@ -67,10 +68,13 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
         # ``module.layers`` and ``modules[0]``: the contents of the module's dictionaries
         for path in _in_dictionaries(prover, base, step):
             kind, owned, step = lasting(prover.facts, path) or MODULES, (owned, path[-2][1]), path[-1]
+            if path in prover.members and state.program is prover.q:
+                prover.notes.add(MEMBERS_NOTE)
             break
     elif kind in (ENTRIES, MODULES) and is_member(path):
         # The dictionary of a module is always the same; its contents may have changed since it was read.
         owned = (owned[2], base[-1][1])
+        prover.members.add(path)
     if not kind:
         return None
     if kind == ALWAYS:

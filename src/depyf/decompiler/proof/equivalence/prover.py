@@ -58,6 +58,8 @@ class Prover:
         self.facts: Facts = facts or Facts()
         #: Paths of the live objects that symbols denote.
         self.paths: dict[tuple[Any, ...], Path] = {}
+        #: Paths of members that were read from the dictionary of a module.
+        self.members: set[Path] = set()
         self._real = {shown: name for name, shown in rename.items()}
         self.p = p
         self.q = q
