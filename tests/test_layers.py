@@ -109,7 +109,7 @@ def test_no_torch(room):
 ON_VALUES = ("provenance", "views", "advice", "fitting", "comparing")
 #: Their modules that may use regular expressions, with what they match.
 USE_REGULAR_EXPRESSIONS = {
-    "views.markdown": "Markdown", "views.page.assemble": "pages that depyf made",
+    "views.markdown": "Markdown", "views.page": "pages that depyf made",
     "views.dump.guards.whole": "Python that depyf wrote: the helpers that a file of guards calls",
     "fitting.written": "arguments that the user writes",
     "comparing.outcome": "what the program prints",

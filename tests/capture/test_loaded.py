@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.records.store import read  # noqa: E402
-from depyf.views.page.assemble import unpacked
+from depyf.views.page import unpacked
 from torch_forks import torch_python
 
 pytestmark = pytest.mark.torch_since((2, 11), "saved functions and packages are experimental")

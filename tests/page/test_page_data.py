@@ -25,10 +25,10 @@ from depyf.records.model import (
     UserFunction,
 )
 from depyf.torch_text.user_expressions import path_steps
+from depyf.views import page as building
 from depyf.views.dump.directory import Directory
 from depyf.views.dump.files import write_views
 from depyf.views.markdown import spans
-from depyf.views.page import assemble as building
 from depyf.views.page.data import run_data
 from depyf.views.page.functions import failed
 from depyf.views.page.run import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, FileLines

@@ -5,7 +5,7 @@ from guards_for_tests import symbol, version
 
 from depyf.model.reading import typed
 from depyf.records.model import Compilation, CompileId, Guard, SourceLocation, SymbolDecision
-from depyf.views.size_conditions import condition_in_words, fixed_symbols, holds, specialized_symbol
+from depyf.views.dump.guards.sizes import condition_in_words, fixed_symbols, holds, specialized_symbol
 
 
 @pytest.mark.parametrize(("condition", "symbol"), [

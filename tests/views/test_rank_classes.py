@@ -163,7 +163,7 @@ def test_the_page_has_a_run_for_each_class(tmp_path):
 
 
 def test_ranks_that_all_differ_make_no_endless_page(tmp_path, monkeypatch):
-    monkeypatch.setattr("depyf.views.page.assemble.LARGEST", 10_000)
+    monkeypatch.setattr("depyf.views.page.LARGEST", 10_000)
     for number in range(60):
         folder(tmp_path, number, of_rank(number, took(1.0), world=60, graph=f"return {number}"))
     report.report(str(tmp_path))

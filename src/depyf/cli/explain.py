@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
 def explain(given: argparse.Namespace) -> int:
     """Run ``depyf explain``."""
     from ..records.run_directory import RANK, directory_of, rank_folders
-    from ..views.index.written import read
+    from ..views.index import read
 
     rank = "" if given.rank is None else f"{RANK}{given.rank}"
     directory = directory_of(os.path.join(given.path, rank) if rank else given.path)
@@ -62,7 +62,7 @@ def explain(given: argparse.Namespace) -> int:
 
 def _show(given: argparse.Namespace, text: str, path: str) -> int:
     """Show the index of one process, and where its files are."""
-    from ..views.index.written import in_terminal
+    from ..views.index import in_terminal
     from ..views.terminal import show
 
     console = console_on(sys.stdout, given.color)

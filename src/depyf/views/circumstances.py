@@ -12,10 +12,10 @@ from ..advice.recompiles import Facts, ValueChange
 from ..records.model import Compilation
 from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
+from .dump.guards.sizes import fixed_symbols
 from .dump.guards.versions import MOST
 from .markdown import code, some
 from .run_index import RunIndex
-from .size_conditions import fixed_symbols
 
 
 class Circumstances:

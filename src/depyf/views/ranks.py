@@ -51,8 +51,8 @@ from . import cache_keys, collectives
 from .dump.folder import Folder
 from .findings import Totals
 from .formatting import seconds, stage_name
+from .index import stamped
 from .index.index import FILE, index
-from .index.written import stamped
 from .markdown import code, count, link, listed, prose, some, table
 from .run_index import RunIndex
 

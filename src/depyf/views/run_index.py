@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from ..advice.recompiles import A_VIEW
 from ..model.arithmetic import Interval
+from ..model.folding import fold
+from ..model.graph_text import read_graph
 from ..model.reading import is_literal, is_read_by_place
 from ..records.model import (
     Branch,
@@ -19,24 +22,25 @@ from ..records.model import (
     CompiledGraph,
     CompileId,
     Frame,
+    GraphStage,
     GuardFailure,
     SourceLocation,
     SymbolDecision,
 )
+from ..records.naming import BEFORE_PRE_GRAD
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
-from ..torch_text.size_names import symbols_in
+from ..torch_text.size_names import is_symbol, symbols_in
 from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
+from ..values import frozen
 from .changes import ELSEWHERE, Change, changes, in_words, viewed
-from .dump.guards.sizes import range_left
+from .dump.guards.sizes import condition_of_inductor, fixed_symbols, range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
 from .formatting import LOST, files_of, on_branch, short_names
 from .function_summary import FunctionSummary, name_wrappers
 from .markdown import code
-from .pieces import Again, compiled_again, pieces_of
-from .size_conditions import condition_of_inductor, fixed_symbols
 from .user_source import UserSource
 
 
@@ -448,3 +452,56 @@ class RunIndex:
 def _only_asked(frames: list[Frame]) -> list[Frame]:
     """Return those of the frames that torch was asked to compile; all where it is not known of any."""
     return [frame for frame in frames if frame.asked] or frames
+
+
+# --- Pieces of graphs that a backend split, and compiled again for other sizes when called, as vLLM does ---------
+# The first time a backend compiles a piece within the compilation of a frame, later by a direct call of a compiler:
+#
+#     __compiled_fn_1.submod_0                 a piece, for every x.shape[0]
+#     compile_fx_1        Again(graph, {"s77": "4"})
+#     compile_fx_2        Again(graph, {"s77": "8"})
+#
+# Such a graph has the operations, names and user lines of exactly one piece.
+@frozen
+class Again:
+    """A piece that was compiled again: the graph, and the values of sizes that the piece has open, by torch's names."""
+
+    graph: CompiledGraph
+    sizes: dict[str, str]
+
+
+def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]:
+    """Return the pieces of each graph that its backend split, by the name of the graph."""
+    return fold((graph for graph in graphs if graph.piece_of), lambda graph: graph.piece_of)
+
+
+def compiled_again(graphs: Iterable[CompiledGraph]) -> dict[str, list[Again]]:
+    """Return the graphs by direct calls that are pieces once more, by the name of the piece."""
+    pieces = fold((graph for graph in graphs if graph.piece_of and graph.captured),
+                  lambda graph: graph.captured and _operations(graph.captured))
+    result: dict[str, list[Again]] = {}
+    for graph in graphs if pieces else ():
+        given = next((each for each in graph.stages if each.shown_as == BEFORE_PRE_GRAD), None)
+        found = pieces.get(_operations(given), ()) if given and graph.call is not None else ()
+        if len(found) == 1:
+            result.setdefault(found[0].name, []).append(Again(graph, _sizes(found[0], graph)))
+    return result
+
+
+def _operations(stage: GraphStage) -> Any:
+    graph = read_graph(stage.text)
+    return (tuple(each.name for each in graph.inputs),
+            tuple((node.name, " ".join(node.value.split()), node.location) for node in graph.nodes
+                  if node.op not in ("placeholder", "output")))
+
+
+def _sizes(piece: CompiledGraph, graph: CompiledGraph) -> dict[str, str]:
+    """Return the values of the sizes that the inputs of a piece have open and those of the graph have not."""
+    stages = piece.captured, next((each for each in graph.stages if each.stage == "Forward_graph"), None)
+    types = [[each.type.shape if each.type is not None else None for each in read_graph(stage.text).inputs]
+             for stage in stages if stage is not None]
+    if len(types) != 2 or len(types[0]) != len(types[1]):
+        return {}
+    sizes = fold((pair for before, now in zip(*types) for pair in zip(before or (), now or ()) if is_symbol(pair[0])),
+                 lambda pair: pair[0])
+    return {symbol: pairs[0][1] for symbol, pairs in sizes.items() if len(set(pairs)) == 1 and pairs[0][1].isdigit()}

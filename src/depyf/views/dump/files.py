@@ -13,8 +13,7 @@ from ...records.naming import FunctionNames, only_written, with_entries
 from ...values import remembered
 from .. import page as pages
 from ..formatting import WITHOUT_CODE, by_call, never_called, no_version
-from ..index import index
-from ..index.written import stamped
+from ..index import index, stamped
 from ..markdown import plain
 from ..numbers_for_text import numbers_for_text
 from ..user_source import UserSource

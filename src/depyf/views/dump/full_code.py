@@ -40,7 +40,7 @@ from ..formatting import (
 )
 from ..function_summary import with_backend
 from ..markdown import count, some
-from ..pieces import pieces_of
+from ..run_index import pieces_of
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_view import GraphView
 from .guards.call import call_guards

@@ -22,7 +22,7 @@ from ..function_summary import FunctionSummary
 from ..markdown import code, count, link, prose, some
 from ..run_index import RunIndex
 from ..verdict import verdict, why_plain
-from .written import BROWSER, START, WORDS
+from . import BROWSER, START, WORDS
 
 #: How many of a kind are listed one by one.
 ROWS = 40

@@ -14,9 +14,9 @@ from ...torch_text.size_names import is_of_torchs_own, symbols_in
 from ...torch_text.user_expressions import sources_in_words, sources_of
 from ..causes import kind_of_failure
 from ..changes import Change, in_words, row
+from ..dump.guards.sizes import condition_in_words, fixed_symbols, holds, how_made, is_made_by_inductor
 from ..markdown import code, count, link, prose, some
 from ..run_index import RunIndex
-from ..size_conditions import condition_in_words, fixed_symbols, holds, how_made, is_made_by_inductor
 from .overview import SectionContext
 
 #: Recompiles of a function that are listed one by one: the first, and the last one. Those between are counted.

@@ -20,8 +20,7 @@ from ....torch_text.wrapping import comment
 from ....values import Same, frozen, once
 from ...changes import in_words, made_anew_on_stack, value
 from ...markdown import code, count
-from ...size_conditions import with_causes
-from .sizes import Sizes, equations, open_sizes
+from .sizes import Sizes, equations, open_sizes, with_causes
 
 
 @frozen
