@@ -30,19 +30,25 @@ MOST = 3
 def verdict(run: RunIndex) -> list[str]:
     """Return the sentences, the weightiest first; none where all that was requested was compiled."""
     wrapped = _wrapped(run)
-    units = [_without_wrapper(run, summary) for summary in run.summaries if is_outermost(summary)]
+    # (Where a break in a wrapper had torch compile the function in it separately, that function is meant.)
+    units = [next((each for each in run.summaries if summary.wrappers and not each.wrappers
+                   and summary.location is not None and summary.location.is_at(each.location)), summary)
+             for summary in run.summaries if is_outermost(summary)]
     units += [summary for summary in run.inner
               if not summary.done and any(map(break_given_up_at, summary.compilations))]
     of_units = [line for summary in {id(summary): summary for summary in units}.values()
                 for line in _unit_lines(run, summary)]
-    rests = {f"{why_plain(run, each)}.": each for summary in run.summaries for each in _lost_rests(summary)}
+    rests = {f"{why_plain(run, each)}.": each for summary in run.summaries for each in _lost_rests(summary).values()}
     failed = [line for line, each in rests.items() if each.outcome == "failed"]
     failed += (f"{code(graph.name)} at {code(run.short_place(graph.call))} was not exported: {code(issue.subject)}: "
                f"{prose(issue.outcome, 300)}" + "." * (not issue.outcome.endswith((".", "!")))
                for graph in run.capture.graphs if graph.call is not None
                for issue in graph.issues if issue.kind == "failed")
     lines = list(dict.fromkeys([*failed, *wrapped, *of_units, *rests]))  # (A failed compilation mostly ends the call.)
-    if _made_nothing(run) and not wrapped:
+    ended = [c for c in run.capture.compilations if c.outcome not in ("open", "loaded", "unknown")]
+    # (There is no graph, as far as the records say.)
+    if ended and not wrapped and not any(run.graph_names(c) for c in ended) and all(
+            c.outcome != "compiled" or run.knows_code(c) for c in ended):
         lines[:1] = [f"Nothing of your program was compiled. {lines[0]}" if lines else
                      "Torch compiled no function in this run." if run.graphs else "Torch made no graph in this run."]
     rest = len(lines) - MOST
@@ -67,13 +73,6 @@ def _numbers_for_text(run: RunIndex) -> list[str]:
 def wrong_results(notes: Iterable[str]) -> list[str]:
     """Return the sentence on judged calls that were different (``depyf run --check``)."""
     return [f"{prose(note[:1].upper() + note[1:])}." for note in notes if note.startswith(WRONG_RESULTS)]
-
-
-def _made_nothing(run: RunIndex) -> bool:
-    """Return whether there is no graph, as far as the records say."""
-    compilations = [c for c in run.capture.compilations if c.outcome not in ("open", "loaded", "unknown")]
-    return bool(compilations) and not any(run.graph_names(c) for c in compilations) and all(
-        c.outcome != "compiled" or run.knows_code(c) for c in compilations)
 
 
 def is_outermost(summary: FunctionSummary) -> bool:
@@ -113,19 +112,11 @@ def _unit_lines(run: RunIndex, summary: FunctionSummary) -> list[str]:
             f"{compiled}"] if run.knows_code(compilation) else []
 
 
-def _without_wrapper(run: RunIndex, summary: FunctionSummary) -> FunctionSummary:
-    """Return the function in a wrapper, where a break in the wrapper had torch compile the two separately."""
-    place = summary.location
-    return next((each for each in run.summaries if summary.wrappers and not each.wrappers
-                 and place is not None and place.is_at(each.location)), summary)
-
-
-def _lost_rests(summary: FunctionSummary) -> list[Compilation]:
-    """Return the resume functions that torch gave up at the next break, or that failed to compile."""
+def _lost_rests(summary: FunctionSummary) -> dict[tuple[int, int], Compilation]:
+    """Return the resume functions that torch gave up at the next break, or that failed to compile, by their frames."""
     compiled = {c.compile_id.frame_key for c in summary.done}
-    lost = {c.compile_id.frame_key: c for c in _lost(c for c in summary.compilations if resumed_function(c.function))
+    return {c.compile_id.frame_key: c for c in _lost(c for c in summary.compilations if resumed_function(c.function))
             if c.compile_id.frame_key not in compiled and (c.outcome == "failed" or break_given_up_at(c) is not None)}
-    return list(lost.values())
 
 
 def since_then(run: RunIndex, lost: Compilation) -> str:
@@ -156,15 +147,23 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     if meant is not None and meant.wrappers and not is_of_dynamo(meant.wrappers[0].filename):
         name = f"{code(meant.wrappers[0].function)} around {code(meant.name)}"  # (the code that torch compiled)
     name += "," if run.branch_of(compilation) is not None else ""  # (which ends the clause that names the branch)
+    this, failure = compilation.compile_id, compilation.failure
+    before = _versions_before(run, this)
     if compilation.outcome == "limit":
-        return _at_limit(run, compilation, name)
-    failure = compilation.failure
+        changes = run.changes(compilation)
+        calls = f"Calls that match none of its {count(before, 'version')}" if before else "Calls"
+        go = f"raise {code(AT_LIMIT)}, as `fullgraph=True` is set" if failure and failure.kind == AT_LIMIT \
+            else "run in plain Python"
+        return f"{name} reached the recompile limit. {calls} {go}" + (f" ({changes[0].row()})" if changes else "")
     if compilation.outcome == "failed":
-        reason = prose(_first_paragraph(failure.reason, compilation)) if failure else ""
+        reason = ""
+        if failure is not None:  # (without torch's stacks and hints on debugging)
+            first, whole = failure.reason.strip().partition("\n\n")[0], graph_break(this, failure.reason).reason
+            lines = itertools.takewhile(lambda line: line.strip() in first, whole.splitlines())
+            reason = prose("\n".join(lines).rstrip(":. ") or whole)
         kind = code(failure.kind) if failure and failure.kind else "an error"
         at = f" at {_at(run, failure.location, compilation)}" if failure and failure.location else ""
-        again = " again" if _versions_before(run, compilation.compile_id) else ""
-        return f"{name} was not compiled{again}: {kind}{at}" + (f": {reason}" if reason else "")
+        return f"{name} was not compiled{' again' * bool(before)}: {kind}{at}" + (f": {reason}" if reason else "")
     broken = break_given_up_at(compilation)
     if broken is not None:
         where, how = _at(run, broken.location, compilation), _no_way_on(run, broken, compilation)
@@ -173,17 +172,9 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
         called = f", reached from line {path[0].line}," if named else ""
         return f"{name} runs in plain Python: {where}{called} {how}"
     if failure is not None and failure.reason:
-        return f"{name} runs in plain Python: {prose(graph_break(compilation.compile_id, failure.reason).reason)}"
-    this = compilation.compile_id
-    which = f"the call that {code(str(this))} began with" if _versions_before(run, this) else "its first call"
+        return f"{name} runs in plain Python: {prose(graph_break(this, failure.reason).reason)}"
+    which = f"the call that {code(str(this))} began with" if before else "its first call"
     return f"{name} runs in plain Python: torch found no tensor operation on the path of {which}"
-
-
-def _first_paragraph(message: str, compilation: Compilation) -> str:
-    """Return the message of an error without torch's stacks and hints on debugging."""
-    first, reason = message.strip().partition("\n\n")[0], graph_break(compilation.compile_id, message).reason
-    lines = itertools.takewhile(lambda line: line.strip() in first, reason.splitlines())
-    return "\n".join(lines).rstrip(":. ") or reason
 
 
 def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
@@ -218,15 +209,6 @@ def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) 
     contexts = run.source.statements_around(path[0], ast.With, ast.AsyncWith) if under_context else []
     found = f"the `with` at line {contexts[0]}" if len(contexts) == 1 else "a `with`"
     return [f"the `try` at line {line}" for line in tries[-1:]] + [found] * under_context
-
-
-def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
-    versions, changes = _versions_before(run, compilation.compile_id), run.changes(compilation)
-    why = f" ({changes[0].row()})" if changes else ""
-    calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
-    go = f"raise {code(AT_LIMIT)}, as `fullgraph=True` is set" if (
-        compilation.failure and compilation.failure.kind == AT_LIMIT) else "run in plain Python"
-    return f"{name} reached the recompile limit. {calls} {go}{why}"
 
 
 def _at(run: RunIndex, where: SourceLocation | None, compilation: Compilation) -> str:
