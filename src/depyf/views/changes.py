@@ -15,19 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
 from ..records.model import Compilation, GuardFailure
-from ..torch_text.guard_failures import (
-    ALL_HOLD,
-    ANOTHER_OBJECT,
-    SAME_CODE,
-    SAME_OBJECT,
-    are_numbers,
-    closure_variable,
-    is_made_anew,
-    is_range,
-    is_sentence,
-    number,
-    object_type,
-)
+from ..torch_text import guard_failures
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import in_words as in_words_of_frame
 from ..torch_text.user_expressions import reads_stack, stack_value, user_expression
@@ -49,7 +37,7 @@ def viewed(subjects: Iterable[str]) -> set[str]:
 def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
     """Return the values on the stack at a graph break that are another object at each call, ``___stack0``."""
     return {name for compilation in compilations for failure in compilation.guard_failures
-            if is_made_anew(failure) and (name := stack_value(failure.source))}
+            if guard_failures.is_made_anew(failure) and (name := stack_value(failure.source))}
 
 
 @frozen
@@ -75,9 +63,9 @@ class Change:
     def before(self) -> str:
         """What the version used last expected; of a number, rather a number than ``None``. ``""`` where unknown."""
         first = self.was[0] if self.was else ""
-        if first != "None" or number(self.now) is None:
+        if first != "None" or guard_failures.number(self.now) is None:
             return first
-        return next((was for was in self.was if number(was) is not None), first)
+        return next((was for was in self.was if guard_failures.number(was) is not None), first)
 
     @property
     def entries(self) -> str:
@@ -98,24 +86,24 @@ class Change:
     @property
     def lasts(self) -> bool:
         """Return whether another call can match the version at all: a bound method is another object each time."""
-        return not (self.on_stack and is_made_anew(self.failures[0]))
+        return not (self.on_stack and guard_failures.is_made_anew(self.failures[0]))
 
     def row(self) -> str:
         """Return ``x.shape[0]``: 4 → 6, as Markdown."""
         if not self.lasts:
             of = self.entries or "a version"
             return f"{code(self.subject)} is a new bound method at each call, so {of} could serve one call only"
-        if is_sentence(self.subject):
+        if guard_failures.is_sentence(self.subject):
             return prose(self.subject)
         if self.keywords:
             return ", ".join(f"{code(name)} is passed: {'no → yes' if given else 'yes → no'}"
                              for name, given in self.keywords)
         was, now = value(self.before) if self.before else "", value(self.now)
-        if was == SAME_OBJECT:
-            of_type = object_type(self.now)
-            now = f" (of type {prose(of_type)})" if of_type else "" if now == ANOTHER_OBJECT else f" ({now})"
+        if was == guard_failures.SAME_OBJECT:
+            of_type = guard_failures.object_type(self.now)
+            now = f" (of type {prose(of_type)})" if of_type else f" ({now})" * (now != guard_failures.ANOTHER_OBJECT)
             return f"{code(self.subject)} is another object{now} than when the version was compiled"
-        if was == SAME_CODE:
+        if was == guard_failures.SAME_CODE:
             return f"{code(self.subject)} is another function{f' ({prose(self.now)})' if self.now else ''}"
         if self.now == ELSEWHERE:
             return f"{self.subject_text()} is {ELSEWHERE} than when the version was compiled"
@@ -167,13 +155,13 @@ def changes(
         expected, failing = [failure.expected for failure in groups[subject]], {*map(id, failed[subject])}
         others = [(version.get(name), value) for version in known.values() if id(version) not in failing
                   for name, value in seen[subject]]
-        is_open = are_numbers(expected) and any(taken == "" for taken, _ in others)
-        is_taken = SAME_OBJECT not in expected and any(taken == value for taken, value in others)
+        is_open = guard_failures.are_numbers(expected) and any(taken == "" for taken, _ in others)
+        is_taken = guard_failures.SAME_OBJECT not in expected and any(taken == value for taken, value in others)
         refused = [sum(version.get(name, "") not in ("", value) for other in seen if other != subject
                        for name, value in seen[other]) for version in failed[subject]]
         # (A version that failed for another thing than the function is mostly one of that function.)
-        kind = 2 if SAME_CODE in expected else is_taken or is_open
-        return subject == ALL_HOLD, kind, min(refused), not is_open, -len(groups[subject])
+        kind = 2 if guard_failures.SAME_CODE in expected else is_taken or is_open
+        return subject == guard_failures.ALL_HOLD, kind, min(refused), not is_open, -len(groups[subject])
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
     known[compilation.compile_id.key] = dict(each for values in seen.values() for each in values)
@@ -185,15 +173,15 @@ def changes(
 
 def _values(subject: str, value: str) -> list[tuple[str, str]]:
     """Return what has which value: the type of what is ``None`` or an object, each of several states."""
-    if value == "None" or object_type(value):
-        return [(f"type({subject})", object_type(value) or "NoneType")]
+    if value == "None" or guard_failures.object_type(value):
+        return [(f"type({subject})", guard_failures.object_type(value) or "NoneType")]
     names, values = subject.split(", "), value.replace("a tensor", "Tensor").split(", ")
     return list(zip(names, values) if len(names) == len(values) else [(subject, value)]) if value else []
 
 
 def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
     subject = failure.subject
-    if variable := closure_variable(failure):
+    if variable := guard_failures.closure_variable(failure):
         subject = _with_variable(subject, variable)
     return in_words(subject, names)
 
@@ -207,7 +195,7 @@ def _with_variable(subject: str, name: str) -> str:
 
 def _owner_of_closure(failure: GuardFailure) -> str:
     """Return the container of a function in whose closure the ``self`` of a subject is; ``""`` for another ``self``."""
-    if closure_variable(failure) == "self":
+    if guard_failures.closure_variable(failure) == "self":
         match _cell(failure.subject):
             case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(container)))):
                 return in_words(ast.unparse(container), {})
@@ -234,7 +222,7 @@ def value(text: str) -> str:
     text = one_line(text).removeprefix("__main__.")
     if not text:
         return ""
-    if text == "any" or is_range(text) or number(text) is not None:
+    if text == "any" or guard_failures.is_range(text) or guard_failures.number(text) is not None:
         return text
     return code(text) if _is_python(text) else prose(text)
 

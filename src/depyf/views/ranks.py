@@ -30,18 +30,7 @@ from .. import budgets
 from ..finishing.frames import read_records
 from ..model.folding import fold, listed_numbers
 from ..reading import contents
-from ..records import store
-from ..records.model import (
-    CacheEntry,
-    Capture,
-    CompiledFunction,
-    CompiledGraph,
-    CompileId,
-    Frame,
-    GraphStage,
-    Guard,
-    Kernel,
-)
+from ..records import model, store
 from ..records.run_directory import RANK, rank_folders
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.graph_facts import executed
@@ -86,7 +75,7 @@ class RankClass:
     """Ranks that did the same, with the records of the first, or why these cannot be read."""
 
     members: tuple[Member, ...]
-    capture: Capture | None
+    capture: model.Capture | None
     ended: bool
     trouble: str = ""
     facts: Facts = dataclasses.field(default_factory=dict)
@@ -118,14 +107,14 @@ def read(directory: str) -> list[RankClass]:
     return merged(_read(directory, tuple(members)) for members in groups.values())
 
 
-def classes_of(captures: Mapping[str, Capture]) -> list[RankClass]:
+def classes_of(captures: Mapping[str, model.Capture]) -> list[RankClass]:
     """Return the classes of ranks whose records were read elsewhere, by folder (``"rank_0"``)."""
     return merged(_class((Member(
         int(folder.removeprefix(RANK)), folder, seconds=sum(each.seconds for each in capture.compilations)),), capture)
         for folder, capture in captures.items())
 
 
-def _class(members: tuple[Member, ...], capture: Capture) -> RankClass:
+def _class(members: tuple[Member, ...], capture: model.Capture) -> RankClass:
     first = members[0]
     members += tuple(Member(each.number, first.folder, first.index, each.seconds) for each in capture.alike_ranks)
     return RankClass(members, capture, store.NOT_ENDED not in capture.notes, facts=facts(capture))
@@ -183,7 +172,7 @@ def _differing_parts(one: RankClass, other: RankClass) -> list[str]:
             for subjects, several in of_subjects.items()]
 
 
-def facts(capture: Capture) -> Facts:
+def facts(capture: model.Capture) -> Facts:
     """Return digests of what a run did, by what it is called."""
     result: dict[tuple[str, str], list[bytes]] = {}
     for part, subject, value in _parts(capture):
@@ -192,7 +181,7 @@ def facts(capture: Capture) -> Facts:
     return {key: tuple(digests) for key, digests in result.items()}
 
 
-def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
+def _parts(capture: model.Capture) -> Iterator[tuple[str, str, Any]]:
     for name, value in capture.environment.items():
         if name not in ("rank", "date", "command"):
             yield f"{_ENVIRONMENT} ({name})", "", value
@@ -238,13 +227,13 @@ def _compared(value: Any) -> Any:
     match value:
         case str():
             return without_rank_ids(value)
-        case Guard():
+        case model.Guard():
             return without_rank_ids(guard_text(value))
-        case GraphStage():
+        case model.GraphStage():
             return value.stage, without_rank_ids(value.text), _compared(value.inputs)
-        case Kernel():
+        case model.Kernel():
             return tuple(map(without_rank_ids, module_lines(value.text)))
-        case CompileId():
+        case model.CompileId():
             return None
         case tuple() | list():
             return tuple(map(_compared, value))
@@ -269,7 +258,7 @@ DIFFERENCES = 30
 
 
 def write_index(
-    directory: str, page: str = "", run: Capture | None = None, classes: Sequence[RankClass] | None = None
+    directory: str, page: str = "", run: model.Capture | None = None, classes: Sequence[RankClass] | None = None
 ) -> str:
     """Write ``index.md`` over all ranks and return its path; of ranks that were killed the first of a class gets one.
 
@@ -445,13 +434,13 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
 def _without_ids(value: Any) -> Any:
     """Return records without ids and numbers of devices, in the texts of guards, graphs and kernels."""
     match value:
-        case Guard():
+        case model.Guard():
             return replace(value, expression=without_rank_ids(value.expression), raw=without_rank_ids(value.raw))
-        case GraphStage() | Kernel():
+        case model.GraphStage() | model.Kernel():
             return replace(value, text=without_rank_ids(value.text))
         case tuple():
             return tuple(map(_without_ids, value))
-        case Capture() | CompiledFunction() | Frame() | CacheEntry() | CompiledGraph():
+        case model.Capture() | model.CompiledFunction() | model.Frame() | model.CacheEntry() | model.CompiledGraph():
             return replace(value, **{each.name: _without_ids(getattr(value, each.name))
                                      for each in dataclasses.fields(value) if each.init})
     return value

@@ -13,20 +13,8 @@ from ..model.arithmetic import Interval
 from ..model.folding import fold
 from ..model.graph_text import read_graph
 from ..model.reading import is_literal, is_read_by_place
-from ..records.model import (
-    Branch,
-    CacheEntry,
-    Capture,
-    Compilation,
-    CompiledFunction,
-    CompiledGraph,
-    CompileId,
-    Frame,
-    GraphStage,
-    GuardFailure,
-    SourceLocation,
-    SymbolDecision,
-)
+from ..records import model
+from ..records.model import CacheEntry, Compilation, CompiledGraph, Frame, GuardFailure, SymbolDecision
 from ..records.naming import BEFORE_PRE_GRAD
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.guard_failures import is_without_tensor, number
@@ -57,7 +45,7 @@ class RunIndex:
         short: the shortest ends of paths that distinguish the files.
     """
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: model.Capture) -> None:
         self.capture = capture
         self.graphs = capture.by_name
         self.pieces = pieces_of(capture.graphs)
@@ -68,15 +56,15 @@ class RunIndex:
         self.source = UserSource(capture.sources)
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
-        self._sizes: dict[tuple[int, int, int], tuple[dict[str, SourceLocation | None], dict[str, str]]] = {}
+        self._sizes: dict[tuple[int, int, int], tuple[dict[str, model.SourceLocation | None], dict[str, str]]] = {}
         self._known_changes: dict[tuple[int, int, int], tuple[Version, Version, list[VersionChange]] | None] = {}
         self._match()
         self.short = short_names(files_of(capture))
 
     def _match(self) -> None:
-        of_compilation: dict[tuple[int, int, int], tuple[CompiledFunction, Frame]] = {}
-        of_frame: dict[tuple[int, int], list[tuple[CompiledFunction, Frame]]] = {}
-        of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
+        of_compilation: dict[tuple[int, int, int], tuple[model.CompiledFunction, Frame]] = {}
+        of_frame: dict[tuple[int, int], list[tuple[model.CompiledFunction, Frame]]] = {}
+        of_code: dict[tuple[str, str, int], tuple[model.CompiledFunction, Frame]] = {}
         for function in self.capture.functions:
             for frame in function.frames:
                 self.frames.setdefault(frame.name, frame)
@@ -176,7 +164,7 @@ class RunIndex:
             return shown
         return f"{shown} from line {resumed[1]} on{on_branch(self.branch_of(compilation))}"
 
-    def branch_of(self, compilation: Compilation) -> Branch | None:
+    def branch_of(self, compilation: Compilation) -> model.Branch | None:
         """Return the branch that a resume function continues; ``None`` where it continues none, and of a function."""
         if not resumed_function(compilation.function):
             return None
@@ -220,7 +208,7 @@ class RunIndex:
                 known[key] |= dict.fromkeys(self.sizes(each)[1], "") | (of.wanted if (of := self.version(each)) else {})
         return result
 
-    def sizes(self, compilation: Compilation) -> tuple[dict[str, SourceLocation | None], dict[str, str]]:
+    def sizes(self, compilation: Compilation) -> tuple[dict[str, model.SourceLocation | None], dict[str, str]]:
         """Return the sizes and numbers that a version fixes, with the places, and those left open, with their names."""
         key = compilation.compile_id.key
         if key not in self._sizes:
@@ -303,7 +291,7 @@ class RunIndex:
         views = [viewed(each.subject for each in version.conditions) if version else set() for version in known]
         return min(views[0]) if len(views[0]) == 1 and all(each == views[0] for each in views) else ""
 
-    def _value(self, compile_id: CompileId | None, subject: str) -> str:
+    def _value(self, compile_id: model.CompileId | None, subject: str) -> str:
         """Return the value that a version wants of something; ``""`` where it names none."""
         version = self.version_of(compile_id)
         fact = version.facts.get(subject) if version is not None else None
@@ -314,7 +302,7 @@ class RunIndex:
         """Return the version that was compiled, with its guards; ``None`` where none was."""
         return self.version_of(compilation.compile_id)
 
-    def version_of(self, compile_id: CompileId | None) -> Version | None:
+    def version_of(self, compile_id: model.CompileId | None) -> Version | None:
         """Return the version with an id, with its guards; ``None`` where it is not known."""
         frame, entry = self.entries.get(compile_id.key, (None, None)) if compile_id is not None else (None, None)
         return next((each for each in self._versions_of(frame) if each.entry is entry), None) if frame else None
@@ -375,7 +363,7 @@ class RunIndex:
         compilation = version.compilation if version is not None else None
         return condition_of_inductor(failure, compilation, self.stack_names(compilation)) if compilation else None
 
-    def line_guarded_for(self, failure: GuardFailure) -> SourceLocation | None:
+    def line_guarded_for(self, failure: GuardFailure) -> model.SourceLocation | None:
         """Return the user's line because of which torch guards what failed; ``None`` where no record has it.
 
         Of a condition on sizes torch names one line, that of its own layer if the size was first used there. The record
@@ -418,7 +406,7 @@ class RunIndex:
             self._symbols[graph] = frozenset(word for stage in stages for word in symbols_in(stage.text))
         return self._symbols[graph]
 
-    def short_place(self, location: SourceLocation) -> str:
+    def short_place(self, location: model.SourceLocation) -> str:
         """Return ``model.py:12``, with as much of the path as distinguishes the files of the run."""
         return f"{self.short.get(location.filename, location.filename)}:{location.line}"
 
@@ -488,7 +476,7 @@ def compiled_again(graphs: Iterable[CompiledGraph]) -> dict[str, list[Again]]:
     return result
 
 
-def _operations(stage: GraphStage) -> Any:
+def _operations(stage: model.GraphStage) -> Any:
     graph = read_graph(stage.text)
     return (tuple(each.name for each in graph.inputs),
             tuple((node.name, " ".join(node.value.split()), node.location) for node in graph.nodes

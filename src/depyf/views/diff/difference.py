@@ -25,23 +25,7 @@ from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name, witho
 from ..function_summary import FunctionSummary, arguments_in_words, arguments_of
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
-from .pairing import (
-    Place,
-    aligned,
-    are_equal,
-    base_name,
-    calls,
-    changed_operations,
-    either,
-    first_difference,
-    frames,
-    graph_lines,
-    paired,
-    places,
-    shown_lines,
-    summaries,
-    times_of,
-)
+from . import pairing
 
 #: How many of a kind are listed one by one, unless all are wanted.
 ROWS = 8
@@ -102,16 +86,17 @@ def difference(before: Capture, after: Capture, full: bool = False, hint: str = 
     result = Difference(_heads(before, after), _changed(_numbers(old), _numbers(new)), times=_times(before, after),
                         caches=cache_keys.between(before, after))
     compare = _Comparison(old, new, full, hint)
-    for summary, other in summaries(old.summaries, new.summaries):
+    for summary, other in pairing.summaries(old.summaries, new.summaries):
         if lines := compare.summary(summary, other):
-            shown, state = either(summary, other), _state(summary, other)
+            shown, state = pairing.either(summary, other), _state(summary, other)
             title = code(shown.title) + _place(new if other else old, shown.location)
             changed = _changed(*(_numbers(run, [each]) if each else {} for run, each in ((old, summary), (new, other))))
             if state == "changed" and changed and changed != result.numbers:
                 title += f": {_arrows(changed)}"
             result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
-    for graph, later in paired(without_frame(before.graphs), without_frame(after.graphs), lambda each: each.name):
-        present = either(graph, later)
+    for graph, later in pairing.paired(
+            without_frame(before.graphs), without_frame(after.graphs), lambda each: each.name):
+        present = pairing.either(graph, later)
         if lines := compare.graph(graph, later, code(present.name)):
             title = code(present.name) + _place(new if later else old, present.call)
             result.changed.append(FunctionDifference(
@@ -130,7 +115,7 @@ def graphs_of_both(before: Capture, after: Capture) -> dict[str, list[str]]:
                  if graph.compile_id.key in run.summary_of}
     result: dict[str, list[str]] = {}
     graphs = [[each for each in run.capture.graphs if id(each) in functions] for run in (old, new)]
-    for graph, other in paired(graphs[0], graphs[1], lambda each: (functions[id(each)].title, _piece(each))):
+    for graph, other in pairing.paired(graphs[0], graphs[1], lambda each: (functions[id(each)].title, _piece(each))):
         if graph is not None and other is not None:
             first, second = (replace(each, kernels=(), stages=tuple(stage for stage in each.stages if any(
                 (stage.stage, stage.index) == (one.stage, one.index) for one in partner.stages)))
@@ -170,16 +155,16 @@ class _Comparison:
     def summary(self, old: FunctionSummary | None, new: FunctionSummary | None) -> list[str]:
         """Items for what changed in a function."""
         if old is None or new is None:
-            summary, run = either(old, new), self.new if new else self.old
+            summary, run = pairing.either(old, new), self.new if new else self.old
             totals = Totals.of(run, [summary])
             what = f"{count(totals.versions, 'version')}, {count(totals.graphs, 'graph')}" + (
                 f", {count(totals.breaks, 'graph break')}" if totals.breaks else "")
             return [f"* **new** in this run: {what}" if new else f"* **gone**: it had {what}"]
         lines = self._facts(old, new)
         # (A function of which nothing was compiled has no places.)
-        first, second = (places(summary.function, run.source) if summary.function else []
+        first, second = (pairing.places(summary.function, run.source) if summary.function else []
                          for summary, run in ((old, self.old), (new, self.new)))
-        for place, other in frames(first, second):
+        for place, other in pairing.frames(first, second):
             lines += self._frame(place, other)
         return lines
 
@@ -201,8 +186,8 @@ class _Comparison:
             lines.append(f"* arguments of `torch.compile`: {arguments_in_words(was)}, now {arguments_in_words(now)}")
         return lines
 
-    def _frame(self, old: Place | None, new: Place | None) -> list[str]:
-        shown = either(old, new)
+    def _frame(self, old: pairing.Place | None, new: pairing.Place | None) -> list[str]:
+        shown = pairing.either(old, new)
         where = f" {prose(shown.title)}" if shown.title else ""
         name = f" of {code(shown.name)}{where}" if shown.title else ""
         before, after = self._versions(self.old, old), self._versions(self.new, new)
@@ -211,10 +196,10 @@ class _Comparison:
             return [f"* version{name} {_state(old, new)}: {self._sizes(run, entry)}"
                     for entry in (before or after)[:ROWS]]
         # Those whose captured graphs are the same remain together.
-        marks = {id(entry): tuple(graph_lines(stage.text) for graph in entry.graph_names if graph in run.graphs
+        marks = {id(entry): tuple(pairing.graph_lines(stage.text) for graph in entry.graph_names if graph in run.graphs
                                   and (stage := run.graphs[graph].captured) is not None)
                  for run, each in ((self.old, before), (self.new, after)) for entry in each}
-        pairs = aligned(before, after, lambda entry: marks[id(entry)])
+        pairs = pairing.aligned(before, after, lambda entry: marks[id(entry)])
         # Versions that changed in the same way are shown together.
         changes: dict[tuple[str, ...], list[int]] = {}
         for number, (entry, other) in enumerate(pairs, 1):
@@ -229,7 +214,7 @@ class _Comparison:
         return result
 
     @staticmethod
-    def _versions(run: RunIndex, place: Place | None) -> list[CacheEntry]:
+    def _versions(run: RunIndex, place: pairing.Place | None) -> list[CacheEntry]:
         """Return the versions; what torch had made of a compilation that failed is none, and a log does not have it."""
         return sorted((entry for entry in (place.frame.entries if place is not None else ())
                        if entry.compile_id.key not in run.capture.lost), key=lambda entry: entry.compile_id.key)
@@ -237,13 +222,13 @@ class _Comparison:
     def _version(self, entry: CacheEntry | None, other: CacheEntry | None) -> list[str]:
         """Return items for what changed in a version, which is called :data:`_VERSION`."""
         if entry is None or other is None:
-            sizes = self._sizes(self.new if other else self.old, either(entry, other))
+            sizes = self._sizes(self.new if other else self.old, pairing.either(entry, other))
             return [f"* {_VERSION} {_state(entry, other)}: {sizes}"]
         of = f" of {_VERSION}"
         lines = self._guards(entry, other, of)
         graphs = [run.with_pieces(each.graph_names) for run, each in ((self.old, entry), (self.new, other))]
         whole = [sum(not graph.piece_of for graph in each) for each in graphs]
-        for at, (graph, changed) in enumerate(paired(graphs[0], graphs[1], _piece), 1):
+        for at, (graph, changed) in enumerate(pairing.paired(graphs[0], graphs[1], _piece), 1):
             piece = _piece(graph or changed)
             which = f"piece {code(piece)}{of}" if piece else f"graph {at}{of}" if max(whole) > 1 else f"graph{of}"
             lines += self.graph(graph, changed, which)
@@ -257,23 +242,23 @@ class _Comparison:
         before, after = (Counter(map(guard_text, entry.guards)) for entry in (old, new))
         changed = [each for each in (("gone", "-", before - after), ("new", "+", after - before)) if each[2]]
         # (Conditions that differ in the number of a layer only are shown once with their count.)
-        items = [f"{sign} {texts[0] if len(texts) == 1 else times_of(kind, len(texts))}" for _, sign, group in changed
-                 for kind, texts in fold(group.elements(), expression_pattern).items()]
+        items = [f"{sign} {texts[0] if len(texts) == 1 else pairing.times_of(kind, len(texts))}"
+                 for _, sign, group in changed for kind, texts in fold(group.elements(), expression_pattern).items()]
         numbers = " and ".join(f"{sum(group.values())} {word}" for word, _, group in changed)
         return [f"* guards{of}: {numbers}", *self._block(items)] if changed else []
 
     def graph(self, old: CompiledGraph | None, new: CompiledGraph | None, which: str) -> list[str]:
         """Return what changed in a graph."""
         if old is None or new is None:
-            return [f"* {which} is {_state(old, new)}: {_operations(either(old, new))}"]
+            return [f"* {which} is {_state(old, new)}: {_operations(pairing.either(old, new))}"]
         lines: list[str] = []
         changed: list[tuple[GraphStage, GraphStage]] = []
-        for stage, other in paired(old.stages, new.stages, lambda each: (each.stage, each.index)):
+        for stage, other in pairing.paired(old.stages, new.stages, lambda each: (each.stage, each.index)):
             if stage is None or other is None:
-                present = either(stage, other)
+                present = pairing.either(stage, other)
                 if not present.internal:
                     lines.append(f"* {which}: its {stage_name(present)} graph is {_state(stage, other)}")
-            elif not are_equal(stage, other):
+            elif not pairing.are_equal(stage, other):
                 changed.append((stage, other))
         if old.backend != new.backend and old.backend and new.backend:  # (a log names none)
             lines.append(f"* {which}: backend {code(old.backend)}, now {code(new.backend)}")
@@ -285,18 +270,18 @@ class _Comparison:
             lines += self._changed_operations(stage, other)
             if self.full:
                 for stage, other in changed:
-                    lines += _unified(stage_name(stage), shown_lines(stage), shown_lines(other))
+                    lines += _unified(stage_name(stage), pairing.shown_lines(stage), pairing.shown_lines(other))
         return lines + self._kernels(old, new, which)
 
     def _changed_operations(self, old: GraphStage, new: GraphStage) -> list[str]:
         if not old.is_python:
-            differing = difflib.unified_diff(shown_lines(old), shown_lines(new), n=0, lineterm="")
+            differing = difflib.unified_diff(pairing.shown_lines(old), pairing.shown_lines(new), n=0, lineterm="")
             return self._block([f"{line[0]} {line[1:]}" for line in itertools.islice(differing, 2, None)
                                 if not line.startswith("@@")])
-        changed = changed_operations(old, new)
+        changed = pairing.changed_operations(old, new)
         if changed:
             return self._cut([f"  * {each}" for each in changed])
-        first = first_difference(old, new)
+        first = pairing.first_difference(old, new)
         return ["  * the same operations; the first line that differs:", *self._block(first)] if first else [
             "  * the same operations, on other values"]
 
@@ -307,12 +292,12 @@ class _Comparison:
         lines: list[str] = []
         if gone or come:
             lines.append(f"* kernels of the {which}: {sum(before.values())} calls, now {sum(after.values())}")
-            lines += self._block([f"{sign} {times_of(name, number)}" for sign, group in (("-", gone), ("+", come))
-                                  for name, number in group.items()])
+            lines += self._block([f"{sign} {pairing.times_of(name, number)}"
+                                  for sign, group in (("-", gone), ("+", come)) for name, number in group.items()])
         elif [module_lines(each.text) for each in old.kernels] != [module_lines(each.text) for each in new.kernels]:
             lines.append(f"* kernels of the {which}: the same calls, other code in them")
         if self.full:
-            for kernel, other in paired(old.kernels, new.kernels, lambda each: each.index):
+            for kernel, other in pairing.paired(old.kernels, new.kernels, lambda each: each.index):
                 if kernel and other and (first := module_lines(kernel.text)) != (second := module_lines(other.text)):
                     lines += _unified(f"kernel {kernel.index}", first, second)
         return lines
@@ -336,7 +321,7 @@ def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
         for broken in compilation.breaks:
             where = broken.location
             shown = _place(run, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
-            yield ((without_values(broken.reason), where and base_name(where.filename), where and (
+            yield ((without_values(broken.reason), where and pairing.base_name(where.filename), where and (
                 where.text or where.line)), f"{shown} ({prose(heading(broken), 100)})")
 
 
@@ -408,7 +393,7 @@ def _piece(graph: CompiledGraph | None) -> str:
 
 def _operations(graph: CompiledGraph) -> str:
     return "an unknown number of operations" if graph.captured is None else count(
-        sum(1 for _ in calls(read_graph(graph.captured.text))), "operation")
+        sum(1 for _ in pairing.calls(read_graph(graph.captured.text))), "operation")
 
 
 def items(lines: Sequence[str]) -> list[list[str]]:

@@ -25,19 +25,8 @@ from ...torch_text.parsed import literal, parsed_file
 from ...torch_text.run_ids import without_counter, words
 from ...torch_text.size_names import is_symbol
 from ...torch_text.wrapping import WIDTH, broken, comment
+from .. import formatting
 from ..causes import sentences
-from ..formatting import (
-    COMPUTED,
-    NO_TENSORS,
-    after_break,
-    called_through,
-    error_of,
-    never_called,
-    no_version,
-    notes_of,
-    on_stack,
-    remarks,
-)
 from ..function_summary import with_backend
 from ..markdown import count, some
 from ..run_index import pieces_of
@@ -83,7 +72,7 @@ _NO_DIGITS = str.maketrans("", "", "0123456789")
 def full_code(function: CompiledFunction, capture: Capture) -> str:
     """Return the text for one compiled function of a run."""
     title = function.frames[0].title or function.name
-    lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(capture.notes))
+    lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in formatting.remarks(capture.notes))
     shown: dict[str, GraphView] = {}
     pieces = pieces_of(capture.graphs)
     lost = [each for each in capture.compilations if each.outcome != "compiled"]
@@ -113,19 +102,19 @@ def _frame(
 ) -> str:
     resumed = resumed_function(frame.code_name)
     file = frame.location.filename if frame.location else ""
-    parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} "
-                      f"{after_break(file, resumed[1], frame.branch)}" if resumed else frame.title or frame.name)]
+    parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} " + formatting.after_break(
+        file, resumed[1], frame.branch) if resumed else frame.title or frame.name)]
     place = "".join(f"{line}\n" for text in [
         *([f"{frame.location.filename}:{frame.location.line}"] if frame.location else []),
-        *called_through(frame.wrappers)] for line in comment(text, deeper=2))
+        *formatting.called_through(frame.wrappers)] for line in comment(text, deeper=2))
     if frame.original_is_user_text:
         author = "torch.fx" if is_generated(file) else "its author"
         parts.append(f"{place}# the original function, as {author} wrote it\n{_original(frame)}")
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)] \
             if "def " in frame.original.text else []  # (records of a killed run have no text)
-        computed = on_stack(frame.stack, frame.original.text)
-        head += [f"# {COMPUTED}:"] * bool(computed) + [
+        computed = formatting.on_stack(frame.stack, frame.original.text)
+        head += [f"# {formatting.COMPUTED}:"] * bool(computed) + [
             line for text in computed for line in comment(f"  {text}", 0, deeper=4)]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
     if frame.wrappers:
@@ -138,7 +127,7 @@ def _frame(
     if not compiled:
         # (The index lists the compilations that were given up; torch skips some frames without a word.)
         why = " (index.md says why)" if any(frame.may_be_of(each.function, each.location) for each in lost) \
-            else f": {NO_TENSORS}" if frame.without_tensors else " without giving a reason"
+            else f": {formatting.NO_TENSORS}" if frame.without_tensors else " without giving a reason"
         asked = f": torch was asked to, and left it to plain Python{why}" if frame.asked else ""
         parts.append("\n".join(comment(f"{frame.name} was not compiled in this run{asked}.", 0, 0)))
         return "\n\n\n".join(parts)
@@ -147,7 +136,7 @@ def _frame(
         before = nearest(version, compiled)
         difference = as_comment(before, version, MOST_LINES) if before is not None and not version.failed else []
         if version.failed:
-            head = no_version(version.compilation)
+            head = formatting.no_version(version.compilation)
             if version.conditions:
                 head.append(f"The conditions that a call would have to satisfy: {version.guards_file}")
             parts.append("\n".join(line for text in head for line in comment(text, 0, 2)))
@@ -223,7 +212,7 @@ def _graph(
     like = like_before(view.statements, {other: graph.statements for other, graph in shown.items()})
     shown[name] = view
     if like:
-        file = graph_file(name, captured, graph.inputs, never_called(version.compilation))
+        file = graph_file(name, captured, graph.inputs, formatting.never_called(version.compilation))
         return "\n".join([*head, like, _stub(name, view.parameters, file)])
     return "\n".join([*head, *sizes_table(view), *files_table(view), view.function(name)])
 
@@ -289,7 +278,7 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
 
 
 def _notes(note: str) -> list[str]:
-    return [line for part in notes_of(note) for line in comment(f"  {part}", deeper=6)]
+    return [line for part in formatting.notes_of(note) for line in comment(f"  {part}", deeper=6)]
 
 
 def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Sequence[Compilation] = ()) -> str:
@@ -308,8 +297,8 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Seq
     for version in compiled:
         if version.failed:
             lines += comment(f"{version.label} failed: the call that torch compiled it for ended with "
-                             f"{error_of(version.compilation)}, unless torch suppressed the error and ran the "
-                             "original", 4, 2)
+                             f"{formatting.error_of(version.compilation)}, unless torch suppressed the error and "
+                             "ran the original", 4, 2)
     serving = [version for version in compiled if not version.dead and not version.failed]
     places = [version.entry.tried for version in serving]
     if len(serving) > 1 and None in places:
