@@ -81,18 +81,13 @@ _PART = "only a part of the run is here"
 
 @frozen
 class Result:
-    """The findings of a budget in one process (a folder of the dump), in one function or in the whole run.
-
-    Attributes:
-        lines: their places, with the user's lines: ``("generate.py:21", "if token.item() == 2")``.
-    """
+    """The findings of a budget in one process (a folder of the dump), in one function or in the whole run."""
 
     budget: Budget
     folder: str
     function: str
     amount: float
     findings: tuple[Finding, ...]
-    lines: tuple[tuple[str, str], ...]
 
     @property
     def within(self) -> bool:
@@ -136,19 +131,12 @@ def judge(captures: Mapping[str, Capture], budgets: Sequence[Budget]) -> Judgeme
 
 
 def _results(run: RunIndex, folder: str, budget: Budget) -> list[Result]:
-    if not budget.function:
-        return [_result(run, folder, budget, "", findings(run, budget.kind))]
-    return [_result(run, folder, budget, summary.title, findings(run, budget.kind, summary))
-            for summary in run.summaries if fits(budget.function, summary)]
-
-
-def _result(run: RunIndex, folder: str, budget: Budget, function: str, found: list[Finding]) -> Result:
-    found = [replace(each, place=each.place and replace(each.place, text=each.place.text or run.source.line(
-        each.place))) for each in found]
-    return Result(
-        budget, folder, function, sum(each.amount for each in found), tuple(found),
-        tuple((run.short_place(each.place), each.place.text if KINDS[each.kind].at_line else "") if each.place
-              else ("", "") for each in found))
+    of = [("", findings(run, budget.kind))] if not budget.function else [
+        (summary.title, findings(run, budget.kind, summary))
+        for summary in run.summaries if fits(budget.function, summary)]
+    return [Result(budget, folder, function, sum(each.amount for each in found), tuple(
+        replace(each, place=each.place and replace(each.place, text=each.place.text or run.source.line(each.place)))
+        for each in found)) for function, found in of]
 
 
 def _notes(captures: Mapping[str, Capture]) -> list[str]:
@@ -206,12 +194,13 @@ def _budget_lines(results: Sequence[Result], folders: Sequence[str]) -> list[str
 
 def _beyond(result: Result) -> list[str]:
     texts = []
-    for finding, (place, text) in zip(result.findings, result.lines, strict=True):
-        where = f"{place} " if place else ""
+    for each in result.findings:
+        at_line = KINDS[each.kind].at_line
+        text = each.place.text if each.place is not None and at_line else ""
         shown = f" ({code(statement(text))})" if text else ""
-        number = "" if KINDS[finding.kind].at_line else f"{finding.compile_id} "
-        of = "" if finding.cause.startswith(finding.frame) else f"{finding.frame}{shown}: "
-        texts.append(unmarked(f"  {where}{number}{of}{finding.cause}"))
+        of = "" if each.cause.startswith(each.frame) else f"{each.frame}{shown}: "
+        texts.append(unmarked("  " + " ".join(filter(None, (
+            each.shown, "" if at_line else each.compile_id, f"{of}{each.cause}")))))
     items = each_once(texts)
     left = len(items) - MOST
     if left > 1:

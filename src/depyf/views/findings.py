@@ -1,7 +1,7 @@
 """Findings: what of a run counts against a budget, each with its place and its cause; from records alone.
 
     Finding("breaks", "Generator.forward", "`Generator.forward`", SourceLocation("/home/me/generate.py", 21, ...),
-            "`.item()` needs a value out of a tensor, ...", "[0/0]")
+            "generate.py:21", "`.item()` needs a value out of a tensor, ...", "[0/0]")
 
 The numbers are those of ``depyf explain`` and ``depyf fix``. A function in which torch found no tensor operation (most
 often what follows the last graph break) does not count as skipped: nothing is lost by it.
@@ -10,7 +10,7 @@ often what follows the last graph break) does not count as skipped: nothing is l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..records.model import Compilation, SourceLocation
 from ..values import frozen
@@ -27,6 +27,7 @@ class Finding:
 
     Attributes:
         frame: the part of it, as Markdown: "`f` from line 9 on".
+        shown: the place in short, ``model.py:12``.
         cause: as Markdown, a clause.
         amount: 1; of compile time its seconds, of guards and kernels their number.
     """
@@ -35,6 +36,7 @@ class Finding:
     function: str
     frame: str
     place: SourceLocation | None
+    shown: str
     cause: str
     compile_id: str
     amount: float = 1
@@ -42,11 +44,6 @@ class Finding:
 
 #: The cause of a finding in a compilation, its amount, and its place, where that is not the function's.
 _Found = tuple[str, float, "SourceLocation | None"]
-
-
-def _breaks(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
-    for broken in compilation.breaks:
-        yield prose(cause(broken)), 1, broken.location
 
 
 def _why_again(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
@@ -80,11 +77,6 @@ def _kernels(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
             yield f"the generated code of {code(graph.name)} has {count(calls, 'kernel call')}", calls, None
 
 
-def _seconds(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
-    if compilation.seconds:
-        yield f"it took {compilation.seconds:.2f} s to compile", compilation.seconds, None
-
-
 @frozen
 class Kind:
     """A kind of finding.
@@ -96,7 +88,7 @@ class Kind:
 
     one: str
     many: str
-    of: Callable[[RunIndex, Compilation], Iterator[_Found]]
+    of: Callable[[RunIndex, Compilation], Iterable[_Found]]
     among: Callable[[FunctionSummary], Iterable[Compilation]] = lambda summary: summary.done
     at_line: bool = False
 
@@ -109,24 +101,30 @@ class Kind:
 
 #: By the name that options, markers and JSON have for them.
 KINDS = {
-    "breaks": Kind("graph break", "graph breaks", _breaks, lambda summary: summary.compilations, True),
+    "breaks": Kind("graph break", "graph breaks", lambda run, compilation: [
+        (prose(cause(each)), 1, each.location) for each in compilation.breaks], lambda one: one.compilations, True),
     "recompiles": Kind("recompile", "recompiles", _why_again, lambda summary: summary.recompiles),
     "skipped": Kind("skipped function", "skipped functions", _skipped, lambda each: lost_functions(each.compilations)),
     "versions": Kind("version", "versions", _why_again),
     "graphs": Kind("graph", "graphs", _graphs),
     "guards": Kind("guard", "guards", _guards),
     "kernels": Kind("kernel call", "kernel calls", _kernels),
-    "seconds": Kind("s", "s of compiling", _seconds, lambda summary: summary.compilations),
+    "seconds": Kind("s", "s of compiling", lambda run, each: [
+        (f"it took {each.seconds:.2f} s to compile", each.seconds, None)] if each.seconds else [],
+        lambda summary: summary.compilations),
 }
 
 
 def findings(run: RunIndex, kind: str, summary: FunctionSummary | None = None) -> list[Finding]:
     """Return what there is of a kind, in one function or in the whole run."""
     of = KINDS[kind]
-    found = [Finding(kind, one.title, run.name_of(each), place if of.at_line else place or each.place or one.location,
-                     why, str(each.compile_id), amount)
-             for one in ([summary] if summary else run.summaries) for each in of.among(one)
-             for why, amount, place in of.of(run, each)]
+    found = []
+    for one in [summary] if summary else run.summaries:
+        for each in of.among(one):
+            for why, amount, place in of.of(run, each):
+                place = place if of.at_line else place or each.place or one.location
+                found.append(Finding(kind, one.title, run.name_of(each), place, run.short_place(place) if place else "",
+                                     why, str(each.compile_id), amount))
     return sorted(found, key=lambda each: -each.amount) if kind == "seconds" else found
 
 
@@ -144,12 +142,6 @@ def lost_functions(compilations: Iterable[Compilation]) -> list[Compilation]:
     up by itself.)
     """
     return _first_of_each(filter(is_lost, compilations))
-
-
-def not_compiled_by_outcome(compilations: Collection[Compilation]) -> dict[str, int]:
-    """Return the number of functions that were not compiled by outcome: ``{"limit": 1, "unknown": 1}``."""
-    unknown = _first_of_each(each for each in compilations if each.outcome == "unknown")
-    return dict(Counter(each.outcome for each in [*lost_functions(compilations), *unknown]))
 
 
 def _first_of_each(compilations: Iterable[Compilation]) -> list[Compilation]:
@@ -195,7 +187,8 @@ class Totals:
             len(breaks),
             len({broken.location and (broken.location.filename, broken.location.line) for broken in breaks}),
             sum(len(summary.recompiles) for summary in summaries),
-            not_compiled_by_outcome(compilations),
+            dict(Counter(each.outcome for each in (*lost_functions(compilations), *_first_of_each(
+                each for each in compilations if each.outcome == "unknown")))),
             sum(each.seconds for each in compilations))
 
     @property

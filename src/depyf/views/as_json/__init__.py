@@ -26,7 +26,7 @@ from ..findings import Finding, Totals, findings, is_lost, seconds_by_phase
 from ..formatting import NOT_LOST, is_from_file, without_frame
 from ..function_summary import arguments_of
 from ..index.overview import SectionContext, first_changes
-from ..markdown import plain, unmarked
+from ..markdown import Bullets, CodeBlock, Paragraph, blocks, plain, unmarked
 from ..verdict import verdict, why_plain
 
 #: Counted up when a field goes or means something else. New fields do not change it.
@@ -53,10 +53,8 @@ def rank_of(folder: str) -> int | None:
 
 def place(location: SourceLocation | None, text: str = "") -> dict[str, Any] | None:
     """Return a place in the user's files."""
-    if location is None:
-        return None
     return {"file": location.filename, "line": location.line, "function": location.function,
-            "text": location.text or text}
+            "text": location.text or text} if location is not None else None
 
 
 def finding(found: Finding, text: str = "") -> dict[str, Any]:
@@ -110,17 +108,10 @@ def diff_document(differences: Mapping[str, Difference], paths: tuple[str, str],
 
 def _change(item: Sequence[str]) -> dict[str, Any]:
     """Return an item of a list, with the lines below it: those of a block of code as they are."""
-    details, fence = [], ""
-    for line in item[1:]:
-        text = line.removeprefix("  ")
-        if not fence and text.startswith("```"):
-            fence = text[: len(text) - len(text.lstrip("`"))]
-        elif fence and text == fence:
-            fence = ""
-        elif fence:
-            details.append(text)
-        elif text.strip():
-            details.append(unmarked(text.strip().removeprefix("* ")))
+    details = [line for block in blocks([line.removeprefix("  ") for line in item[1:]]) for line in (
+        block.lines if isinstance(block, CodeBlock) else [
+            unmarked(part.text) for inner in block.items for part in inner if isinstance(part, Paragraph)]
+        if isinstance(block, Bullets) else ())]
     return {"text": unmarked(item[0].removeprefix("* ")), "details": details}
 
 
