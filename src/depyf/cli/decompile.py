@@ -113,8 +113,13 @@ def find(inputs: Sequence[str], output: str | None, any_file: bool = False) -> t
     taken: dict[str, str] = {}
     for given in inputs:
         try:
-            for task in _in_folder(given, output) if os.path.isdir(given) else [
-                    _of_file(given, output, into_folder, any_file)]:
+            if os.path.isdir(given):
+                found = _in_folder(given, output)
+            else:
+                path, qualname = _path_of(given, any_file)
+                found = [Task(given, path, qualname, os.path.join(output, _plain_name(Path(path), qualname))
+                              if into_folder and output is not None else output)]
+            for task in found:
                 other = task.path if task.target is None else taken.setdefault(task.target, task.path)
                 if other == task.path:
                     tasks.append(task)
@@ -147,12 +152,6 @@ def _plain_name(path: Path, qualname: str) -> str:
     """Return ``a.py`` for ``a.cpython-311.pyc`` (and ``a.f.py`` for its function ``f``)."""
     stem = path.name.split(".")[0] if path.suffix == ".pyc" else path.stem
     return f"{stem}.{qualname}.py" if qualname else f"{stem}.py"
-
-
-def _of_file(given: str, output: str | None, into_folder: bool, any_file: bool) -> Task:
-    path, qualname = _path_of(given, any_file)
-    target = os.path.join(output, _plain_name(Path(path), qualname)) if into_folder and output is not None else output
-    return Task(given, path, qualname, target)
 
 
 def _path_of(given: str, any_file: bool) -> tuple[str, str]:

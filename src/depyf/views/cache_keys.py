@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ..records.model import CacheLookup, Capture, CompileId
+from ..records.model import CacheLookup, Capture
 from .diff.pairing import aligned
 from .markdown import code, listed, prose, some
 
@@ -43,7 +43,8 @@ def between(before: Capture, after: Capture, of_ranks: bool = False) -> list[str
     """
     # (Each graph has its own options: graphs whose keys differ in the same are grouped.)
     groups: dict[tuple[str, ...], list[str]] = {}
-    olds, news = (list(_lookups(capture)) for capture in (before, after))
+    olds, news = ([(each.compile_id, lookup) for each in capture.compilations for lookup in each.caches if lookup.key]
+                  for capture in (before, after))
     for old, new in aligned(olds, news, lambda each: _parts(each[1]).get(_GRAPH, "")):
         if old is None or new is None or new[1].outcome != "miss":
             continue
@@ -59,11 +60,6 @@ def between(before: Capture, after: Capture, of_ranks: bool = False) -> list[str
             groups.setdefault(why, []).append(code(str(new[0])))
     return [line for (why, end, *advice), ids in groups.items() for line in (
         "", f"Not in Inductor's cache, {why}: {some(list(dict.fromkeys(ids)), 3)}.{end}", *advice)]
-
-
-def _lookups(capture: Capture) -> Iterator[tuple[CompileId, CacheLookup]]:
-    return ((compilation.compile_id, lookup) for compilation in capture.compilations for lookup in compilation.caches
-            if lookup.key)
 
 
 def _parts(lookup: CacheLookup) -> dict[str, str]:

@@ -10,7 +10,7 @@ no version takes is what changed::
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..model.arithmetic import plain_sizes
 from ..model.folding import fold
@@ -18,7 +18,7 @@ from ..records.model import Compilation, GuardFailure
 from ..torch_text import guard_failures
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import in_words as in_words_of_frame
-from ..torch_text.user_expressions import reads_stack, stack_value, user_expression
+from ..torch_text.user_expressions import reads_stack, user_expression
 from ..values import frozen
 from .markdown import code, one_line, prose, some
 
@@ -26,18 +26,6 @@ from .markdown import code, one_line, prose, some
 _MOST = 3
 #: What became of a value that is the same, but no longer where a version looks for it.
 ELSEWHERE = "in another dictionary of its object (`__dict__`, `_modules`, ...)"
-
-
-def viewed(subjects: Iterable[str]) -> set[str]:
-    """Return the values of which conditions look at the tensor that they are a view of: ``x`` of ``x._base``."""
-    split = (f"{subject}.".partition("._base.") for subject in subjects)
-    return {view for view, found, _ in split if found}
-
-
-def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
-    """Return the values on the stack at a graph break that are another object at each call, ``___stack0``."""
-    return {name for compilation in compilations for failure in compilation.guard_failures
-            if guard_failures.is_made_anew(failure) and (name := stack_value(failure.source))}
 
 
 @frozen
@@ -116,8 +104,12 @@ class Change:
     def subject_text(self) -> str:
         """Return the subject as Markdown; of a ``self`` that is no argument, with the object that refers to it."""
         text = code(self.subject) if _is_python(self.subject) else prose(self.subject)
-        owner = _owner_of_closure(self.failures[0])
-        return f"{text} ({code('self')} is that of a function in {code(owner)})" if owner else text
+        if guard_failures.closure_variable(self.failures[0]) == "self":
+            match _cell(self.failures[0].subject):
+                case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(container)))):
+                    owner = in_words(ast.unparse(container), {})
+                    return f"{text} ({code('self')} is that of a function in {code(owner)})"
+        return text
 
 
 def row(changed: Sequence[Change]) -> str:
@@ -180,26 +172,12 @@ def _values(subject: str, value: str) -> list[tuple[str, str]]:
 
 
 def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
+    """Return what failed in the user's words; a variable of a closure by its name, not by its cell."""
     subject = failure.subject
-    if variable := guard_failures.closure_variable(failure):
-        subject = _with_variable(subject, variable)
+    variable, cell = guard_failures.closure_variable(failure), _cell(subject)
+    if variable and cell is not None and (text := ast.get_source_segment(subject, cell)):
+        subject = subject.replace(text, variable)
     return in_words(subject, names)
-
-
-def _with_variable(subject: str, name: str) -> str:
-    """Return an expression with the name of a variable in the place of its cell."""
-    cell = _cell(subject)
-    text = ast.get_source_segment(subject, cell) if cell is not None else None
-    return subject.replace(text, name) if text else subject
-
-
-def _owner_of_closure(failure: GuardFailure) -> str:
-    """Return the container of a function in whose closure the ``self`` of a subject is; ``""`` for another ``self``."""
-    if guard_failures.closure_variable(failure) == "self":
-        match _cell(failure.subject):
-            case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(container)))):
-                return in_words(ast.unparse(container), {})
-    return ""
 
 
 def _cell(subject: str) -> ast.expr | None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
 from ..records.naming import ADJECTIVES, AOT_CODE, EXPORTED, direction
 from ..records.store import FROM_FILE, FROM_LOG, GUARDS_OF_FILE, NOT_ENDED, UNDER_STANCE
-from ..torch_text.libraries import short_path_of_torch
 from ..torch_text.user_expressions import known_on_stack, stack_values_in
 from .markdown import code, count
 
@@ -119,12 +118,6 @@ def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
     places = [f"{wrapper.function} ({wrapper.filename.rpartition('site-packages/')[2]}:{wrapper.line})"
               for wrapper in wrappers]
     return [f"called through {count(len(wrappers), 'wrapper')}: {', '.join(places)}"] if wrappers else []
-
-
-def place_in_torch(place: SourceLocation) -> str:
-    """Return a place in torch's own code as Markdown: ``_inductor/codegen/cpp.py:2273``, in ``need_use_acc_helper``."""
-    where = code(f"{short_path_of_torch(place.filename)}:{place.line}")
-    return where + (f", in {code(place.function)}" if place.function else "")
 
 
 def seconds(value: float) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..model.folding import fold
-from ..records.model import Compilation, CompiledFunction, CompiledGraph, SourceLocation
+from ..records.model import Compilation, CompiledFunction, SourceLocation
 from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.parsed import parsed_expression
@@ -76,12 +76,6 @@ def arguments_as_written(compilation: Compilation | None) -> str:
     """Return the arguments as in a call: ``mode='max-autotune', dynamic=True``."""
     given = compilation.arguments if compilation is not None else None
     return ", ".join(f"{name}={value}" for name, value in (given or {}).items())
-
-
-def with_backend(graph: CompiledGraph, compilation: Compilation | None) -> str:
-    """Return the backend of a graph and the other arguments of ``torch.compile``: ``inductor (dynamic=True)``."""
-    arguments = arguments_as_written(compilation)
-    return graph.backend + f" ({arguments})" * bool(arguments)
 
 
 def arguments_of(summary: FunctionSummary) -> dict[str, dict[str, str]] | None:

@@ -146,7 +146,11 @@ class _Traced:
 
     def handed_on(self, body: Sequence[ast.stmt], numbers: Collection[str]) -> list[NumberForText]:
         """Return the numbers that transformed code passes on for pieces of the f-strings in which its graph breaks."""
-        texts = self._broken_texts()
+        places = {(place.filename, place.line) for broken in self.compilation.breaks
+                  for place in broken.stack[-broken.depth:] if not is_library(place.filename)}
+        texts = [(filename, node) for filename, line in sorted(places)
+                 for node in ast.walk(self.source.tree(filename) or ast.Module([], []))
+                 if isinstance(node, ast.JoinedStr) and node.lineno <= line <= (node.end_lineno or 0)]
         if not texts:
             return []
         handed = [each.args if isinstance(each, ast.Call) else each.elts for statement in body
@@ -160,14 +164,6 @@ class _Traced:
                     shown = shown if shown.startswith("{") else f"{{{number}}}"  # (up to Python 3.11: of the whole)
                     found.append(NumberForText("", number, *self._text(filename, text), shown))
         return found
-
-    def _broken_texts(self) -> list[tuple[str, ast.JoinedStr]]:
-        """Return the f-strings of the user's lines at which the graph breaks."""
-        places = {(place.filename, place.line) for broken in self.compilation.breaks
-                  for place in broken.stack[-broken.depth:] if not is_library(place.filename)}
-        return [(filename, node) for filename, line in sorted(places)
-                for node in ast.walk(self.source.tree(filename) or ast.Module([], []))
-                if isinstance(node, ast.JoinedStr) and node.lineno <= line <= (node.end_lineno or 0)]
 
     def _text(self, filename: str, node: ast.expr) -> tuple[str, SourceLocation]:
         text = ast.get_source_segment(self.source.text(filename), node) or ""

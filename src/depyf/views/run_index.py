@@ -22,7 +22,7 @@ from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.size_names import is_symbol, symbols_in
 from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
 from ..values import frozen
-from .changes import ELSEWHERE, Change, changes, in_words, viewed
+from .changes import ELSEWHERE, Change, changes, in_words
 from .dump.guards.sizes import condition_of_inductor, fixed_symbols, range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
@@ -288,7 +288,8 @@ class RunIndex:
         if not is_without_tensor(change.subject):
             return ""
         known = (self.version_of(failure.entry) for failure in change.failures)
-        views = [viewed(each.subject for each in version.conditions) if version else set() for version in known]
+        views = [{view for each in (version.conditions if version else ())
+                  for view, found, _ in [f"{each.subject}.".partition("._base.")] if found} for version in known]
         return min(views[0]) if len(views[0]) == 1 and all(each == views[0] for each in views) else ""
 
     def _value(self, compile_id: model.CompileId | None, subject: str) -> str:

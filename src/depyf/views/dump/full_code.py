@@ -27,7 +27,7 @@ from ...torch_text.size_names import is_symbol
 from ...torch_text.wrapping import WIDTH, broken, comment
 from .. import formatting
 from ..causes import sentences
-from ..function_summary import with_backend
+from ..function_summary import arguments_as_written
 from ..markdown import count, some
 from ..run_index import pieces_of
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
@@ -203,7 +203,8 @@ def _graph(
         names = some([each.name for each in pieces], 3)
         stages.append(f"split by the backend, compiled in {count(len(pieces), 'piece')}: {names}")
     view = stage_view(captured, graph.inputs)
-    compiled_by = f", compiled by {with_backend(graph, version.compilation)}" * bool(graph.backend)
+    arguments = arguments_as_written(version.compilation)
+    compiled_by = f", compiled by {graph.backend}{f' ({arguments})' * bool(arguments)}" * bool(graph.backend)
     head = [*comment(f"the graph {name}{compiled_by}"
                      + f"; of {version.label}, which failed: it is never called" * version.failed),
             *(f"#   {s}" for s in stages),

@@ -22,6 +22,7 @@ from __future__ import annotations
 import ast
 import copy
 import io
+import textwrap
 import tokenize
 from collections.abc import Iterator
 
@@ -86,19 +87,11 @@ def _break_texts(text: str, lines: list[str]) -> None:
         if not (ast.get_source_segment(text, constant) or "").rstrip().endswith(('"""', "'''")):
             continue
         for row in reversed(range(constant.lineno - 1, constant.end_lineno or constant.lineno)):
-            lines[row : row + 1] = _broken_between_words(lines[row])
-
-
-def _broken_between_words(line: str) -> list[str]:
-    parts = []
-    margin = line[: len(line) - len(line.lstrip())]
-    while len(line) > WIDTH:
-        place = line.rfind(" ", len(margin) + 1, WIDTH + 1)
-        if place < 0 or not line[len(margin) : place].strip():
-            break
-        parts.append(line[:place].rstrip())
-        line = margin + line[place:].lstrip()
-    return [*parts, line]
+            line = lines[row]
+            if len(line) > WIDTH:
+                lines[row : row + 1] = textwrap.wrap(
+                    line, WIDTH, subsequent_indent=line[: len(line) - len(line.lstrip())], break_long_words=False,
+                    break_on_hyphens=False)
 
 
 def _break_statements(text: str, lines: list[str]) -> None:
@@ -117,15 +110,12 @@ def _break_statements(text: str, lines: list[str]) -> None:
         laid = _laid_out(statement, column)
         if not laid:
             continue
-        if written[0].lstrip().startswith("elif"):
+        is_elif = written[0].lstrip().startswith("elif")
+        kept = [line for row in range(first, last + 1) if row in comments
+                for line in comment(comments[row][1:].strip(), column + 4 * is_elif, 0)]
+        if is_elif:
             laid[0] = f"{' ' * column}el{laid[0].lstrip()}"
-            kept = [line for row in range(first, last + 1) if row in comments
-                    for line in comment(comments[row][1:].strip(), column + 4, 0)]
-            lines[first - 1 : last] = [*laid, *kept]
-        else:
-            kept = [line for row in range(first, last + 1) if row in comments
-                    for line in comment(comments[row][1:].strip(), column, 0)]
-            lines[first - 1 : last] = [*kept, *laid]
+        lines[first - 1 : last] = [*laid, *kept] if is_elif else [*kept, *laid]
 
 
 def _last_line_of_head(statement: ast.stmt) -> int:

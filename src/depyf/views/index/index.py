@@ -121,7 +121,8 @@ def timeline(run: SectionContext) -> list[str]:
     if not compilations:
         return []
     rows = [(code(str(each.compile_id)), run.subject(each), _came_of_it(run, each), _graph_links(run, each),
-             _code_link(run, each), "" if each.outcome == "open" else seconds(each.seconds))
+             _code_of(entry) if (entry := run.entry(each)) is not None else "",
+             "" if each.outcome == "open" else seconds(each.seconds))
             for each in compilations[:ROWS]]
     heads = "compilation", "of", "what came of it", "graph", "code", "time"
     return [f"## {IN_ORDER}", "", *table(heads, rows), *left_out(len(compilations) - ROWS, "compilation")]
@@ -148,15 +149,12 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
         last = compilation.breaks[-1]
         where = f"at {run.place(last.location)}" if last.location else f"({prose(cause(last))})"
         path = path_to(last, compilation)
-        begins = f"{_line_of(run, compilation, path[0])}, which leads to " if len(path) > 1 else ""
+        begins, shown = "", compilation.place
+        if len(path) > 1:  # (where a function is called through a wrapper in another file, a line of that)
+            is_here = shown is None or shown.filename == path[0].filename
+            begins = f"{f'line {path[0].line}' if is_here else run.place(path[0])}, which leads to "
         words.append(f"up to {begins}the graph break {where}")
     return " ".join(words)
-
-
-def _line_of(run: SectionContext, compilation: Compilation, where: SourceLocation) -> str:
-    """Return ``line 12``; where a function is called through a wrapper in another file, a line of that: ``a.py:12``."""
-    shown = compilation.place
-    return f"line {where.line}" if shown is None or shown.filename == where.filename else run.place(where)
 
 
 def _graph_links(run: SectionContext, compilation: Compilation) -> str:
@@ -284,11 +282,6 @@ def _links(graphs: Sequence[CompiledGraph]) -> str:
                 what = directions.get(kernel.stage) or str(kernel.index)
                 links.append(link(f"kernels {what}" if what.isalpha() else f"kernel {what}", kernel.file) + outline)
     return some(links, 12) if links else ""
-
-
-def _code_link(run: SectionContext, compilation: Compilation) -> str:
-    entry = run.entry(compilation)
-    return _code_of(entry) if entry is not None else ""
 
 
 def _code_of(entry: CacheEntry) -> str:

@@ -81,7 +81,8 @@ def head(run: SectionContext) -> list[str]:
     calls = total(capture.graphs)
     going_on = [compilation for compilation in capture.compilations if compilation.outcome == "open"]
     if from_file:
-        summary = _in_file(capture)
+        functions = f"{count(len(capture.functions), 'function')} with {count(len(capture.entries), 'version')}, "
+        summary = f"{functions * bool(capture.functions)}{count(len(capture.graphs), 'graph')} in the file."
     elif len(going_on) == len(capture.compilations) and not _compiled(run):
         summary = f"{calls}; no function was compiled." if calls else "" if going_on else (
             "The records have no compilation." if NOT_ENDED in capture.notes else NOTHING)
@@ -121,12 +122,6 @@ def head(run: SectionContext) -> list[str]:
         known = not any(note.startswith(UNDER_STANCE) for note in capture.notes)
         lines += ["", f"No graph breaks, no recompiles{', nothing skipped' * known}."]
     return lines
-
-
-def _in_file(capture: Capture) -> str:
-    """Return ``1 function with 4 versions, 4 graphs in the file.``: what a file that torch saved has."""
-    functions = f"{count(len(capture.functions), 'function')} with {count(len(capture.entries), 'version')}, "
-    return f"{functions * bool(capture.functions)}{count(len(capture.graphs), 'graph')} in the file."
 
 
 def _compiled(run: SectionContext) -> list[FunctionSummary]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ...model.folding import fold
 from ...provenance import sources
@@ -146,13 +145,6 @@ def symbols_data(run: Run) -> list[Json]:
     return list(result.values())
 
 
-def caches_data(run: Run) -> list[list[Any]]:
-    """Return ``[cache, outcome, reason, times]`` of the lookups in torch's caches."""
-    counts = Counter((lookup.cache, lookup.outcome, without_addresses(lookup.reason))
-                     for compilation in run.capture.compilations for lookup in compilation.caches)
-    return [[*key, times] for key, times in counts.items()]
-
-
 def summary_data(run: Run) -> Json:
     """Return the totals of the run."""
     totals = Totals.of(run.index)
@@ -192,6 +184,8 @@ def run_data(
     compilations = [compilation_data(run, compilation) for compilation in capture.compilations]
     symbols = symbols_data(run)
     first, _ = first_changes(run.index, run.index.advice, lambda place: code(run.index.short_place(place)))
+    caches = Counter((lookup.cache, lookup.outcome, without_addresses(lookup.reason))
+                     for compilation in capture.compilations for lookup in compilation.caches)
     _traced(run)
     short = run.short_names()
     documents = {}
@@ -204,11 +198,12 @@ def run_data(
         "environment": dict(capture.environment), "notes": list(capture.notes), "summary": summary_data(run),
         "verdict": [spans(sentence) for sentence in verdict(run.index)], "first": list(map(spans, first)),
         "backends": sorted({graph.backend for graph in capture.graphs if graph.backend}),
-        "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in run.file_names],
+        "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in run.file_numbers],
         "places": [number for place in run.places for number in (run.file_numbers[place[0]], place[1])],
         "docs": run.documents, "graphs": graphs, "units": summaries, "breaks": breaks, "recompiles": recompiles,
         "lost": lost, "compilations": compilations, "guards": guards, "symbols": symbols,
-        "phases": list(map(list, seconds_by_phase(capture.compilations).items())), "caches": caches_data(run)}
+        "phases": list(map(list, seconds_by_phase(capture.compilations).items())),
+        "caches": [[*key, times] for key, times in caches.items()]}
 
 
 def _traced(run: Run) -> None:

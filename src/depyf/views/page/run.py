@@ -111,7 +111,7 @@ class Run:
     Attributes:
         index: the records with their relations.
         documents: texts that a pane can show, each once.
-        file_names: in the order of their numbers.
+        file_numbers: by path, in order.
         places: the user's lines, ``(file, line)`` -> number.
         graph_numbers: by name of the graph.
     """
@@ -125,33 +125,25 @@ class Run:
         self.keys: set[str] = set()
         self.places: dict[tuple[str, int], int] = {}
         self.file_numbers: dict[str, int] = {}
-        self.file_names: list[str] = []
         self.graph_numbers = {graph.name: number for number, graph in enumerate(capture.graphs)}
         self.lines: defaultdict[str, FileLines] = defaultdict(FileLines)  # by the paths of the records
         self.whole = _whole_paths(capture, files)
 
     def file(self, name: str) -> int:
         """Return the number of a file, a new one where it has none."""
-        name = self.whole.get(name, name)
-        number = self.file_numbers.setdefault(name, len(self.file_names))
-        if number == len(self.file_names):
-            self.file_names.append(name)
-        return number
+        return self.file_numbers.setdefault(self.whole.get(name, name), len(self.file_numbers))
 
     def short_names(self) -> dict[str, str]:
         """Return the names of files, by path."""
-        return {path: self.names.get(path, short) for path, short in short_names(self.file_names).items()}
+        return {path: self.names.get(path, short) for path, short in short_names(self.file_numbers).items()}
 
     def place(self, location: SourceLocation | None) -> int:
         """Return the number of a user's line; -1 for none."""
         if location is None or location.line <= 0:
             return -1
+        self.file(location.filename)
         name = self.whole.get(location.filename, location.filename)
-        number = self.places.get((name, location.line))
-        if number is None:
-            self.file(name)
-            number = self.places[name, location.line] = len(self.places)
-        return number
+        return self.places.setdefault((name, location.line), len(self.places))
 
     def document(self, kind: str, key: str, title: str, text: str, **more: Any) -> int:
         """Add a text that a pane can show, and return its number."""

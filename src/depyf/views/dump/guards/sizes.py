@@ -30,7 +30,7 @@ from ....torch_text.size_names import bound_of_symbol, is_float, symbols_in, wit
 from ....torch_text.user_expressions import sources_in_words, sources_of, user_expression, with_stack_names
 from ....values import frozen
 from ...changes import in_words
-from ...formatting import place_in_torch
+from ...markdown import code
 
 if TYPE_CHECKING:
     from .versions import Version
@@ -354,7 +354,9 @@ def how_made(place: SourceLocation) -> str:
     """Return how a condition of Inductor's came about, as a clause of Markdown."""
     if is_of("caches", place.filename):
         return "which came with the compiled graph from torch's cache"
-    return f"which Inductor asked for when it compiled the graph ({place_in_torch(place)})"
+    where = code(f"{short_path_of_torch(place.filename)}:{place.line}")
+    function = f", in {code(place.function)}" if place.function else ""
+    return f"which Inductor asked for when it compiled the graph ({where}{function})"
 
 
 def condition_of_inductor(
@@ -367,7 +369,8 @@ def condition_of_inductor(
              for each in compilation.symbols if each.kind == "created" and each.source}
     subject, text = in_words(failure.subject, names), in_words(failure.text.partition(" # ")[0], names)
     failed = [each for each in compilation.symbols if each.kind == "guarded" and (
-        _is_about(each, known, subject) and holds_at(each.symbol, failure.seen) is False
+        [known.get(symbol) for symbol in {*symbols_in(each.symbol)}] == [subject]  # (it is on that size alone)
+        and holds_at(each.symbol, failure.seen) is False
         or condition_in_words(each, compilation, names) == text)]
     return failed[0] if failed and all(map(is_made_by_inductor, failed)) else None
 
@@ -396,12 +399,6 @@ def with_causes(
                 each.location, filename=short_path_of_torch(each.location.filename))
     return [replace(one, cause=place) if isinstance(one, Range) and one.high is not None and (
         place := bounds.get((one.left, one.high))) else one for one in conditions]
-
-
-def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) -> bool:
-    """Return whether a condition is on one size alone, the one of a name."""
-    symbols = set(symbols_in(decision.symbol))
-    return len(symbols) == 1 and known.get(symbols.pop()) == subject
 
 
 def holds_at(condition: str, value: str) -> bool | None:
@@ -456,25 +453,15 @@ def holds(condition: SymbolDecision, compilation: Compilation, version: Version 
     """Return whether a condition that torch tested may be true for each call of the version."""
     # (A backend tests, for a backward graph, too, whether what is open equals the numbers of the first call, and drops
     # that again: such an equation is not among the guards.)
-    if version is None or not _equals_number(condition.symbol):
-        return True
-    symbols = set(symbols_in(condition.symbol))
-    return all(_is_fixed(version, each) for each in compilation.symbols
-               if each.kind == "created" and each.symbol in symbols)
-
-
-def _equals_number(condition: str) -> bool:
-    match parsed_expression(condition):
-        case ast.Call(ast.Name("Eq"), [_, right], []):
-            return is_number(right)
-    return False
-
-
-def _is_fixed(version: Version, created: SymbolDecision) -> bool:
-    """Return whether the guards may leave one value of a size or number."""
-    expressions = sources_in_words(created.source, {})
-    return not any(each in version.sizes.names for each in expressions) or any(
-        each in version.equations for each in expressions)
+    match parsed_expression(condition.symbol):
+        case ast.Call(ast.Name("Eq"), [_, right], []) if version is not None and is_number(right):
+            symbols = set(symbols_in(condition.symbol))
+            created = [sources_in_words(each.source, {}) for each in compilation.symbols
+                       if each.kind == "created" and each.symbol in symbols]
+            # (The guards leave one value of each, as far as they say.)
+            return all(version.equations.keys() & set(names) or version.sizes.names.keys().isdisjoint(names)
+                       for names in created)
+    return True
 
 
 def specialized_symbol(condition: str) -> str:

@@ -15,10 +15,11 @@ from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condit
 from ....model.reading import Keys, Reader, is_literal, keys_in
 from ....records.model import CacheEntry, Capture, Compilation, Frame
 from ....records.naming import legal_identifier, transformed_function
-from ....torch_text.user_expressions import known_on_stack, with_stack_names
+from ....torch_text.guard_failures import is_made_anew
+from ....torch_text.user_expressions import known_on_stack, stack_value, with_stack_names
 from ....torch_text.wrapping import comment
 from ....values import Same, frozen, once
-from ...changes import in_words, made_anew_on_stack, value
+from ...changes import in_words, value
 from ...markdown import code, count
 from .sizes import Sizes, equations, open_sizes, with_causes
 
@@ -176,7 +177,9 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
     reader = Reader(frame)
     result = []
     keys = {entry.compile_id.frame_key for entry in frame.entries}
-    anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
+    # (Values on the stack at a graph break that are another object at each call.)
+    anew = {stack_value(failure.source) for each in compilations.values() if each.compile_id.frame_key in keys
+            for failure in each.guard_failures if is_made_anew(failure)} - {""}
     entries = in_order(frame)
     names = known_on_stack(frame.stack)
     of_entries = guards.distinguished([with_causes(
