@@ -9,12 +9,12 @@ Format: torch/_export/serde/schema.py. The one key of a value names its kind: ``
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..model.graph import SHORT_DTYPES
+from ..torch_text.met import frames_in
 
 # By the numbers of the format.
 _DTYPES = {
@@ -27,7 +27,6 @@ _MEMORY_FORMATS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last
 _ENUMS = {"as_scalar_type": _DTYPES, "as_layout": _LAYOUTS, "as_memory_format": _MEMORY_FORMATS}
 #: Functions of sympy that are operators in Python.
 _OPERATORS = {"Add": " + ", "Mul": "*", "Pow": "**", "FloorDiv": "//", "PythonMod": " % ", "Mod": " % "}
-_PLACE = re.compile(r'File "([^"\n]*)", line (\d+), in ([^\n]*)\n\s*([^\n]*)')
 
 
 def exported_program(program: Mapping[str, Any]) -> str:
@@ -82,8 +81,8 @@ def _graph(name: str, graph: Mapping[str, Any], inputs: list[str]) -> list[str]:
     place = ""
     inner_graphs = []
     for node in graph["nodes"]:
-        found = _PLACE.findall(node["metadata"].get("stack_trace", ""))
-        here = "# File: {}:{} in {}, code: {}".format(*found[-1]) if found else ""
+        found = frames_in(node["metadata"].get("stack_trace", ""))[-1:]
+        here = "".join(f"# File: {at.filename}:{at.line} in {at.function}, code: {at.text}" for at in found)
         if here and here != place:
             lines += [""] * (place != "") + [f"        {here}"]
         place = here or place

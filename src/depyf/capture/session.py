@@ -28,7 +28,7 @@ from ..records.store import STANCES, UNDER_STANCE, Recorded, RecordLog
 from ..torch_text import events, trace_table
 from ..torch_text.graph_facts import export_failure, graph_facts
 from ..torch_text.libraries import is_library
-from ..torch_text.modules import callers, module_calls
+from ..torch_text.modules import module_calls
 from ..torch_text.trace_table import Has
 from ..torch_text.wrapping import legal_graph
 from . import forked
@@ -293,7 +293,7 @@ class Session:
         """Record a graph, or a piece of one, as the backend is given it."""
         graph.module = weakref.ref(gm)
         text = self._text(graph_modules.readable(gm))
-        calls = self.attempt(lambda: callers(graph_modules.calls_into_torch(gm)), ())
+        calls = self.attempt(lambda: graph_modules.calls_into_torch(gm), ())
         self.graphs.add_stage(
             graph, "Captured_Graph", text, modules=module_calls(graph_modules.node_modules(gm)), inputs=inputs,
             callers=calls)

@@ -61,8 +61,8 @@ _COUNTS = {
 _SHORTEST = 0.001
 #: Number of finished compilations in memory: they nest, and a backward graph follows its forward graph.
 AT_HAND = 8
-#: The stack of a graph break, ``(file, line, function, text)``, and the local variables there.
-_Broken = tuple[Iterable[tuple[str, int, str, str]], tuple[records.NamedValue, ...]]
+#: The stack of a graph break, and the local variables there.
+_Broken = tuple[Sequence[records.SourceLocation], tuple[records.NamedValue, ...]]
 #: Name and place of a frame's function, and the user's function.
 _Function = tuple[str, "records.SourceLocation | None", "records.UserFunction | None"]
 AT_LIMIT = "FailOnRecompileLimitHit"  # (raised where `fullgraph=True` is set)
@@ -321,7 +321,7 @@ class EventReader:
     def feed(
         self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen = lambda expression: "",
         broken_at: Callable[[], _Broken] = lambda: ((), ()),
-        callers: Callable[[], Iterable[tuple[str, int, str]]] = tuple,
+        callers: Callable[[], Iterable[records.SourceLocation]] = tuple,
         meant: Callable[[], records.UserFunction | None] = lambda: None, options: Callable[[], Iterable[str]] = tuple,
         arguments: Callable[[], Mapping[str, str] | None] = lambda: None,
     ) -> None:
@@ -329,9 +329,9 @@ class EventReader:
 
         Args:
             seen: for ``recompile_reasons``: the present value of a guarded expression, as text; ``""`` if unknown.
-            broken_at: for ``dynamo_graph_break_reason``: ``(file, line, function, text)`` of the compiled frame and of
-                each function that was inlined on the way to the break, and the local variables there.
-            callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
+            broken_at: for ``dynamo_graph_break_reason``: the places in the compiled frame and in each function that was
+                inlined on the way to the break, and the local variables there.
+            callers: for ``dynamo_start``: who called the frame, outermost first.
             meant: the user's function, not its wrapper, of the frame that torch begins to compile.
             options: for lookups in Inductor's cache: its options that are not at their default.
             arguments: those of ``torch.compile`` for the frame that torch begins to compile (:class:`Compilation`).
@@ -348,7 +348,7 @@ class EventReader:
         if not metadata.keys().isdisjoint(_BEGINNING):
             known = builder.known
             if isinstance(metadata.get("dynamo_start"), dict) and not known.stack:
-                builder.update(stack=tuple(records.SourceLocation(*place) for place in callers()))
+                builder.update(stack=tuple(callers()))
             if known.user_function is None and (function := meant()) is not None:
                 builder.update(user_function=function)
                 if function.wrappers:
@@ -479,9 +479,7 @@ class EventReader:
                 tuple(options()) if cache["cache"] == "fx_graph" else ())
             builder.update(caches=(*known.caches, lookup))
         elif name == "dynamo_graph_break_reason":
-            places, values = broken_at()
-            stack = [records.SourceLocation(*place) for place in places]
-            broken = graph_break(known.compile_id, payload, stack, values)
+            broken = graph_break(known.compile_id, payload, *broken_at())
             if all(each.raw != broken.raw for each in known.breaks):
                 # (A frame ends at one break. Where a new trace meets another one, that is before it; where it meets the
                 # same one, torch gives the function up for it.)

@@ -1,4 +1,4 @@
-"""Torch's stacks of modules -> records of calls (``ModuleCall``, ``Caller``); its accounts of lookups in caches."""
+"""Torch's stacks of modules -> records of calls (``ModuleCall``); its accounts of lookups in caches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ..records.model import CacheKeyPart, Caller, ModuleCall, SourceLocation
+from ..records.model import CacheKeyPart, ModuleCall
 
 #: How torch reads a part of a module whose name is a number, where it traces ``torch.func.functional_call``.
 _GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
@@ -42,18 +42,6 @@ def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -
         if outer >= 0:
             calls[outer][3].append(node)
     return tuple(ModuleCall(path, cls, outer, tuple(nodes)) for path, cls, outer, nodes in calls)
-
-
-def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Caller, ...]:
-    """Return the lines of the user's that led into Python code of torch's, in the order in which they come.
-
-    Args:
-        places: ``(node, (file, line, function, text))``.
-    """
-    nodes_of: dict[tuple[str, int, str, str], list[str]] = {}
-    for node, place in places:
-        nodes_of.setdefault(place, []).append(node)
-    return tuple(Caller(SourceLocation(*place), tuple(nodes)) for place, nodes in nodes_of.items())
 
 
 def parts_of_input(name: str) -> list[str]:

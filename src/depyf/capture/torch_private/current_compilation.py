@@ -9,11 +9,14 @@ import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
 from itertools import dropwhile, takewhile
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...torch_text.libraries import is_generated, is_public
 from ...values import frozen
 from . import private_api
+
+if TYPE_CHECKING:
+    from ...records.model import SourceLocation
 
 
 # --- frames of torch's functions on the stack of this thread -----------------------------------------
@@ -159,10 +162,10 @@ def aot_number() -> int | None:
         return None
 
 
-def callers() -> list[tuple[str, int, str]]:
-    """Return ``(file, line, function)`` of who called the frame that torch is about to compile, outermost first.
+def callers() -> list[SourceLocation]:
+    """Return who called the frame that torch is about to compile, outermost first; none where that cannot be known.
 
-    Empty where that cannot be known. (Torch's own event leaves out the last ones.)
+    (Torch's own event leaves out the last ones.)
     """
     compiling = frame_of(private_api.COMPILED_FRAME)
     if compiling is None or not private_api.COMPILING_DECORATORS.present():
@@ -172,7 +175,9 @@ def callers() -> list[tuple[str, int, str]]:
     own = takewhile(lambda frame: (name := _module(frame)) in between or name.partition(".")[0] == "depyf",
                     frames(compiling))
     *_, outermost = (frame for frame in own if _module(frame) == module)
-    _, *places = [(*_place(frame), frame.f_code.co_name) for frame in frames(outermost)]
+    from ...records.model import SourceLocation
+
+    _, *places = [SourceLocation(*_place(frame), frame.f_code.co_name) for frame in frames(outermost)]
     return places[::-1]
 
 

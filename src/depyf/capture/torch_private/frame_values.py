@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ...records.model import NamedValue
+from ...records.model import NamedValue, SourceLocation
 from ...torch_text.libraries import is_library
 from ...torch_text.parsed import parsed_expression
 from ..object_facts import MISSING, attribute, is_module, own_attributes
@@ -28,15 +28,15 @@ from .operations import without_side_effects
 _MOST = 200
 
 
-def stack() -> list[tuple[str, int, str, str]]:
-    """Return ``(file, line, function, text)`` of the frames that led to the break that torch is about to log.
+def stack() -> list[SourceLocation]:
+    """Return the frames that led to the break that torch is about to log.
 
     These are the compiled frame and each function that was inlined on the way to the break. Empty where that cannot be
     known.
     """
     error = variables_of(private_api.GRAPH_BREAK_LOG).get(private_api.GRAPH_BREAK_LOG.key)
     places = getattr(error, "real_stack", None) or ()
-    return [(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in places]
+    return [SourceLocation(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in places]
 
 
 def values() -> tuple[NamedValue, ...]:

@@ -11,6 +11,8 @@ from itertools import islice
 from types import FunctionType
 from typing import Any
 
+from ...records.model import Caller, SourceLocation
+from ...torch_text.met import frames_in
 from ..object_facts import closure_values
 from . import private_api
 
@@ -54,30 +56,24 @@ def _nodes(gm: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from _nodes(inner, f"{prefix}{name}.")
 
 
-_PLACE = r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)(?:\n *(?P<text>.*))?'
-
-
-def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
-    """Return the nodes of a captured graph that were made in torch's Python code, each with a place outside of it.
-
-    ``(node, (file, line, function, text))``: the line that led into torch (``torch.func``, optimisers).
+def calls_into_torch(gm: Any) -> tuple[Caller, ...]:
+    """Return the program's lines that led into torch's Python code (``torch.func``, optimisers), with what it made.
 
     Torch prints the innermost place of a node's stack (torch/fx/graph.py, ``_parse_stack_trace``).
     """
     torchs = os.path.join(os.path.dirname(str(sys.modules["torch"].__file__)), "")
 
     @functools.cache
-    def outside(stack: str) -> tuple[str, int, str, str] | None:
-        if torchs not in stack[stack.rfind('File "') :]:
-            return None
-        places = [place for place in re.finditer(_PLACE, stack) if not place["file"].startswith(torchs)]
-        if not places:
-            return None
-        file, line, function, text = places[-1].groups("")
-        return file, int(line), function, text.strip()
+    def outside(stack: str) -> SourceLocation | None:
+        places = frames_in(stack) if torchs in stack[stack.rfind('File "') :] else ()
+        return next((place for place in reversed(places) if not place.filename.startswith(torchs)), None)
 
-    return [(name, place) for name, node in _nodes(gm) if node.op not in ("placeholder", "output")
-            and isinstance(stack := getattr(node, "stack_trace", None), str) and (place := outside(stack))]
+    nodes: dict[SourceLocation, list[str]] = {}
+    for name, node in _nodes(gm):
+        stack = getattr(node, "stack_trace", None) if node.op not in ("placeholder", "output") else None
+        if isinstance(stack, str) and (place := outside(stack)) is not None:
+            nodes.setdefault(place, []).append(name)
+    return tuple(Caller(place, tuple(each)) for place, each in nodes.items())
 
 
 def graph_inputs(gm: Any) -> list[tuple[str, str]]:
