@@ -126,7 +126,7 @@ class prepare_debug(contextlib.ContextDecorator):
         if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
             raise ModuleNotFoundError("depyf.prepare_debug needs PyTorch: pip install torch")
         with guarded.paused():
-            from .capture.torch_private import first_compilation, private_api
+            from .capture.torch_private import private_api, trace_events
             from .records.run_directory import run_directory
             from .views.dump.folder import Folder
 
@@ -145,7 +145,7 @@ class prepare_debug(contextlib.ContextDecorator):
         guarded_call(lambda: self._warn_once(self._untested), None, self._failed)
         if self.check:
             guarded_call(self._begin_checks, None, self._failed)
-        self._wait = guarded_call(lambda: first_compilation.before_first(self._begin), None, self._failed)
+        self._wait = guarded_call(lambda: trace_events.before_first(self._begin), None, self._failed)
         return self
 
     def _begin(self) -> None:

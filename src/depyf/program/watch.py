@@ -17,7 +17,7 @@ from importlib.machinery import BuiltinImporter
 from typing import TYPE_CHECKING
 
 from ..capture import forked
-from ..capture.torch_private import first_compilation
+from ..capture.torch_private import trace_events
 from ..harmless import say
 from ..termination import postponed
 from .options import AS_GIVEN, STAGES, Options
@@ -41,7 +41,7 @@ class Watch:
         self.options = options
         self.first = first
         self.run = run
-        self._moment = first_compilation.CALL if options.check else first_compilation.FRAME
+        self._moment = trace_events.CALL if options.check else trace_events.FRAME
         self.launch = os.environ.get(LAUNCH, "")
         self._recording: Recording | None = None
         self._left: Recording | None = None  # that of this process, once it is over
@@ -54,7 +54,7 @@ class Watch:
         atexit.register(self.end)  # the first to be registered is the last to be called
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
-        first_compilation.before_first(self._begin, self._moment)
+        trace_events.before_first(self._begin, self._moment)
 
     def _begin(self) -> None:
         """Enter :class:`Recording`."""
@@ -100,7 +100,7 @@ class Watch:
             return  # it is still waiting
         try:
             recording.__exit__(None, None, None)  # in another process this only removes the hooks
-            first_compilation.before_first(self._begin, self._moment)
+            trace_events.before_first(self._begin, self._moment)
         except Exception:
             pass  # a child that is not watched
 
@@ -184,7 +184,7 @@ class Watch:
             return f"the program ended {how} torch, so nothing could be compiled"
         if error is not None:
             return f"the program imported torch, but ended with {type(error).__name__} before anything was compiled"
-        if first_compilation.FRAME.first_place[0] not in sys.modules:
+        if trace_events.FRAME.first_place[0] not in sys.modules:
             return "the program imported torch, but did not use torch.compile"
         for name in ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE"):
             if os.environ.get(name, "0") not in ("", "0"):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..capture.torch_private import first_compilation
+from ..capture.torch_private import trace_events
 from ..capture.torch_private.trace_events import TRACE_LOGGER
 from ..records.model import Capture
 from ..records.run_directory import shown
@@ -88,7 +88,7 @@ class Recorder:
         if marked is not None or self.directory is not None:
             _show_no_events(item.config)
             self.watch.begin(self._folder(item.nodeid))
-        if marked is not None and marked.reset and first_compilation.FRAME.first_place[0] in sys.modules:
+        if marked is not None and marked.reset and trace_events.FRAME.first_place[0] in sys.modules:
             sys.modules["torch"].compiler.reset()  # (so that it does not matter which tests ran before)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -339,7 +339,7 @@ class CompileWatch:
         """Wait for the first compilation; the dump goes to ``folder``, ``None``: nowhere."""
         self.end()
         self._folder = folder
-        self._cancel = first_compilation.before_first(self._first)
+        self._cancel = trace_events.before_first(self._first)
 
     def end(self) -> Recorded:
         """Write and return what was compiled since :meth:`begin`; called again, nothing."""

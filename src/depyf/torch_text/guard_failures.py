@@ -88,20 +88,13 @@ _DTYPES = {
     "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
     "ComplexDouble": "complex128", "ComplexHalf": "complex32", "Float8_e4m3fn": "float8_e4m3fn",
     "Float8_e5m2": "float8_e5m2"}
-#: Comparisons of a tensor: torch's words, the Python expression, and how a value is converted.
-_OF_A_TENSOR: tuple[tuple[str, str, Callable[[str], str]], ...] = (
-    (r"size mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)",
-     "{source}.size()[{index}]", str),
-    (r"stride mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)",
-     "{source}.stride()[{index}]", str),
-    (r"dtype mismatch\. expected (?P<expected>\S+), actual (?P<seen>\S+)",
-     "{source}.dtype", lambda name: f"torch.{_DTYPES.get(name, name)}"),
-    (r"requires_grad mismatch\. expected requires_grad=(?P<expected>[01])(?P<seen>)",
-     "{source}.requires_grad", lambda flag: {"0": "False", "1": "True"}.get(flag, flag)),
-    (r"rank mismatch\. expected (?P<expected>\d+), actual (?P<seen>\d+)", "{source}.ndim", str),
-    (r"Tensor device index mismatch\. Expected device index to be (?P<expected>\S+), actual (?P<seen>\S+)",
-     "{source}.device.index", str),
-)
+#: Comparisons of a tensor, and the Python expressions of what is compared, by torch's words for it.
+_MISMATCH = (r"(?P<what>[\w ]+?) mismatch(?: at index (?P<index>\d+))?\. [Ee]xpected (?:\w+=|device index to be )?"
+             r"(?P<expected>[^\s,]+)(?:, actual (?P<seen>\S+))?")
+_COMPARED = {
+    "size": "{source}.size()[{index}]", "stride": "{source}.stride()[{index}]", "dtype": "{source}.dtype",
+    "requires_grad": "{source}.requires_grad", "rank": "{source}.ndim",
+    "Tensor device index": "{source}.device.index"}
 _KEYS_OF_DISPATCH = (
     r"dispatch key set mismatch\. expected DispatchKeySet\((?P<expected>.*?)\), actual DispatchKeySet\((?P<seen>.*?)\)")
 #: Names of torch's global state, in the words of its functions.
@@ -270,12 +263,14 @@ def _now(subject: str, expected: str, seen: Seen) -> Comparison:
 
 def _tensor_comparison(tensor: re.Match[str], seen: Seen) -> Comparison:
     source = tensor["source"]
-    for pattern, subject, value in _OF_A_TENSOR:
-        match = re.match(pattern, tensor["rest"])
-        if match is not None:
-            actual = match["seen"].rstrip(".") or {"0": "1", "1": "0"}.get(match["expected"], "")
-            return Comparison(subject.format(source=source, **match.groupdict()),
-                              value(match["expected"].rstrip(".,")), value(actual))
+    match = re.match(_MISMATCH, tensor["rest"])
+    if match is not None and match["what"] in _COMPARED:
+        values = [match["expected"].rstrip("."), (match["seen"] or "").rstrip(".")]
+        if match["what"] == "dtype":
+            values = [f"torch.{_DTYPES.get(name, name)}" for name in values]
+        elif match["what"] == "requires_grad":
+            values = ["True", "False"] if values[0] == "1" else ["False", "True"]
+        return Comparison(_COMPARED[match["what"]].format(source=source, index=match["index"]), *values)
     keys = re.match(_KEYS_OF_DISPATCH, tensor["rest"])
     if keys is None:
         return Comparison(source)

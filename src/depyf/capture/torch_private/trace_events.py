@@ -1,4 +1,4 @@
-"""Events of torch's structured trace, as they are made, with whole paths of files."""
+"""Events of torch's structured trace, as they are made, with whole paths of files; an action before the first one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, Literal
 
-from . import private_api
+from ..import_hook import when_imported
+from . import hooks, private_api
 from .current_compilation import compile_id
 from .hooks import SharedPatch, Undo, shared_patch
 
@@ -137,6 +138,70 @@ def _rebound(name: str, old: Any, new: Any) -> Undo:
                 names[name] = old
 
     return undo
+
+
+# --- before the first compilation --------------------------------------------------------------------
+#: A frame is about to be compiled.
+FRAME = private_api.COMPILED_FRAME
+#: What ``torch.compile`` returned is about to run.
+CALL = private_api.STANCE
+
+
+def before_first(action: Callable[[], None], moment: private_api.PrivateApi = FRAME) -> Undo:
+    """Have the action called once, before torch compiles a frame, a graph without one, or continues an earlier one.
+
+    (A backward graph may be compiled long after its forward graph. Torch's trace reports that, and direct calls of
+    its compilers.) The action must not raise. Torch is as it was before when it is called, in whatever thread, and what
+    it replaces there counts for this call. Torch is not imported for this. Returns what cancels it.
+
+    Args:
+        moment: a function of torch's that is called then, :data:`FRAME` or :data:`CALL`.
+    """
+    undo: list[Callable[[], None]] = []
+    waiting = [action]
+
+    def end() -> None:
+        waiting.clear()
+        while undo:
+            with contextlib.suppress(Exception):  # an error in depyf is not the program's
+                undo.pop()()
+
+    def begin() -> None:
+        try:
+            wanted = waiting.pop()  # (by one thread)
+        except IndexError:
+            return
+        end()
+        wanted()
+
+    def wait(api: private_api.PrivateApi, _: object) -> None:
+        def first(original: Any, *args: Any, **kwargs: Any) -> Any:
+            # (Other code that wrapped our function would call it again.)
+            ours = getattr(getattr(api.get(), "__code__", None), "co_filename", "") == hooks.__file__
+            release()
+            begin()
+            if isinstance(kwargs.get("skip"), int):
+                kwargs["skip"] += 2  # how many frames above are torch's: these are two more
+            return (api.get() if ours else original)(*args, **kwargs)
+
+        try:
+            release = hooks.replaced(api, first)
+            undo.append(release)
+        except Exception:  # another torch: at once, unless it only shows no graphs or exports otherwise
+            if api is moment:
+                begin()
+
+    logger = logging.getLogger(TRACE_LOGGER)
+    waiter = TraceHandler(lambda *event: begin(), lambda *name: True)
+    undo.append(lambda: logger.removeHandler(waiter))
+    logger.addHandler(waiter)
+    try:
+        for api, imported in ((moment, moment), (private_api.SHOWN_GRAPH, FRAME), (private_api.EXPORT,) * 2):
+            undo.append(when_imported(imported.first_place[0], functools.partial(wait, api)))
+    except Exception:  # ours
+        end()
+        raise
+    return end
 
 
 # --- paths that torch prints shortened ---------------------------------------------------------------
