@@ -59,7 +59,7 @@ class Codes:
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
         #: Code objects by id, with their numbers and records: as long as they are here, no other has the id.
         self._numbered: dict[int, tuple[CodeType, int, Recorded[records.CodeObject]]] = {}
-        self._traced: dict[int, resume_code.TracedCode | None] = {}  # by id of what was traced
+        self._traced: dict[int, tuple[CodeType, dict[int, int]] | None] = {}  # by id of what was traced
         self._orders: list[Recorded[records.OrderOfEntries]] = []
         #: Of resume functions that torch was to compile, by id: whether it found tensors. (It forgets which they were
         #: when it is reset.)
@@ -114,8 +114,9 @@ class Codes:
                 records.ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code),
                                          resume.parameters, meant_by_frame(resume.code, {}, {}).name)
                 for called, resume in resumes.items()),
-            facts, records.TracedCode(packed(traced.code), {
-                shown.get(called, called): traced.name(called) for called in resumes}) if traced else None)
+            facts, records.TracedCode(packed(traced[0]), {
+                shown.get(called, called): resume_code.traced_name(called, traced[1]) for called in resumes})
+            if traced else None)
         builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
         self._of.setdefault((id(original), id(meant.code)), []).append(builder)
         builder.recorded = self._log.append(bytecode)

@@ -35,7 +35,6 @@ class GraphBuilder:
     module: weakref.ref[Any] | None = None  # the captured graph, as long as it lives
     stages: dict[StageKey, Recorded[records.StageOfGraph]] = field(default_factory=dict)
     kernels: dict[str, Recorded[records.KernelOfGraph]] = field(default_factory=dict)  # by the paths of torch's files
-    inputs_of: StageKey | None = None  # the stage that has the inputs
     # stages that are printed once they are compiled: torch need not print them for its trace
     printed_later: frozenset[str] = frozenset()
     # such a stage, and torch's print of it, recorded at the end of the run if it was not compiled (no backward ran)
@@ -194,8 +193,6 @@ class Graphs:
     ) -> None:
         """Add a text of a stage to a graph, after those that it has of that stage."""
         key = stage, sum(known == stage for known, _ in builder.stages)
-        if inputs and builder.inputs_of is None:
-            builder.inputs_of = key
         unnamed = records.GraphStage(*key, text, internal, builder.ids if builder.call is None else None,
                                      modules=modules, inputs=inputs, callers=callers, shown_as=shown_as)
         builder.stages[key] = records.StageOfGraph(builder.name, unnamed)
@@ -217,8 +214,8 @@ class Graphs:
 
     def inputs(self, builder: GraphBuilder) -> tuple[records.GraphInput, ...]:
         """Return the inputs of a graph, as far as they are known."""
-        known = builder.inputs_of
-        return () if known is None else self._log.read(builder.stages[known]).stage.inputs
+        captured = builder.stages.get(("Captured_Graph", 0))
+        return () if captured is None else self._log.read(captured).stage.inputs
 
     def has_forward_kernel_only(self, builder: GraphBuilder) -> bool:
         """Return whether Inductor compiled the forward graph alone. It makes a module of each graph that has calls."""

@@ -78,11 +78,6 @@ def is_data_descriptor(entry: Any) -> bool:
     return entry is not MISSING and (has(type(entry), "__set__") or has(type(entry), "__delete__"))
 
 
-def has_plain_class(kind: type) -> bool:
-    """Return whether ``x.__class__`` is the class of each instance ``x``."""
-    return kind.__getattribute__ is object.__getattribute__ and class_entry(kind, "__class__") is _CLASS
-
-
 def attribute(owner: Any, name: str) -> Any:
     """Return ``owner.name`` where reading it only looks it up in a dictionary; else :data:`MISSING`."""
     kind = type(owner)
@@ -101,7 +96,7 @@ def attribute(owner: Any, name: str) -> Any:
         return MISSING
     if name == "__dict__" and kind.__dictoffset__:
         return object.__getattribute__(owner, name)
-    if name == "__class__" and has_plain_class(kind):
+    if name == "__class__" and class_entry(kind, "__class__") is _CLASS:  # (which is that of each instance)
         return kind
     if is_data_descriptor(class_entry(kind, name)):
         return MISSING

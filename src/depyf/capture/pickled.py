@@ -50,11 +50,7 @@ def is_a(value: Any, *names: str) -> bool:
 
 
 def read_pickle(data: bytes) -> Any:
-    """Return the value of a pickle.
-
-    Raises:
-        ValueError: it is damaged, or of no format of Python 3's.
-    """
+    """Return the value of a pickle; raise ``ValueError`` if it is damaged, or of no format of Python 3's."""
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     try:

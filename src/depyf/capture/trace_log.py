@@ -127,11 +127,7 @@ def read_logs(files: Sequence[str], internal_stages: bool = False) -> Iterator[R
 
 
 def logs(directory: str) -> list[str]:
-    """Return the log files of a directory, the newest last.
-
-    Raises:
-        RecordsError: there is none.
-    """
+    """Return the log files of a directory, the newest last; raise ``RecordsError`` if there is none."""
     files = sorted(glob.glob(os.path.join(glob.escape(directory), "*.log")), key=os.path.getmtime)
     if not files:
         raise RecordsError(f"{directory!r} contains neither records of depyf ({FILE}) nor a log of TORCH_TRACE "

@@ -78,7 +78,9 @@ def meant_by_frame(
         inner, owner = _inner(current, values, namespace, this, function)
         if inner is None or inner.__code__ is code or any(inner.__code__ is known for _, known in wrappers):
             break
-        wrappers.append((_wrapper_name(current), current))
+        # (`capture_outputs.wrapped_fn.wrapper`: a wrapper is known by the decorator that made it.)
+        name = str(getattr(current, "co_qualname", current.co_name))
+        wrappers.append((name.replace(".<locals>", "").replace("<lambda>", "lambda"), current))
         this = owner if owner is not None else this
         current, function = inner.__code__, inner
         values, namespace = closure_values(inner), inner.__globals__
@@ -114,11 +116,6 @@ def _name(code: CodeType, this: Any, function: FunctionType | None = None) -> st
         name = next((f"{cls.__qualname__}.{code.co_name}" for cls in type(this).__mro__ if code.co_argcount and getattr(
             _function(vars(cls).get(code.co_name)), "__code__", None) is code), code.co_name)
     return readable_name(name, code.co_firstlineno, this, code)
-
-
-def _wrapper_name(code: CodeType) -> str:
-    """``capture_outputs.wrapped_fn.wrapper``: a wrapper is known by the decorator that made it."""
-    return str(getattr(code, "co_qualname", code.co_name)).replace(".<locals>", "").replace("<lambda>", "lambda")
 
 
 def readable_name(qualified: str, line: int, this: Any = None, code: CodeType | None = None) -> str:

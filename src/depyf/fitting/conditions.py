@@ -81,11 +81,7 @@ def tried(guard: Guard, given: Given) -> Finding:
 
 
 def _difference(guard: Guard, tree: ast.expr, given: Given) -> _Difference | None:
-    """Return what of a condition does not hold; ``None`` if it holds.
-
-    Raises:
-        Undecided: that cannot be decided.
-    """
+    """Return what of a condition does not hold, ``None`` if it holds; raise :class:`Undecided` if that is not known."""
     one = condition_of(guard)
     match one, tree:
         case State(settings=settings), _:

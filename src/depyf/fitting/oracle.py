@@ -17,7 +17,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 from ..model.folding import fold
 from ..model.guards import Comparison, Equals, State, Tensor
@@ -106,7 +105,10 @@ def fit(frame: Frame, given: Given, same: bool = False, compilations: Iterable[C
     """
     entries = sorted(frame.entries, key=lambda entry: (entry.tried is None, entry.tried or 0))
     assumed = _agreed(entries, compilations) if same else set()
-    given = given.with_state(_agreed_state(entries)) if same else given
+    if same:  # (as are torch's settings that are the same for all versions)
+        settings = [state_of(guard) for entry in entries for guard in entry.guards if guard.kind == "GLOBAL_STATE"]
+        given = given.with_state({name: value for name, value in next(iter(settings), {}).items() if all(
+            shown(each.get(name, UNKNOWN)) == shown(value) for each in settings)})
     versions = tuple(_version(entry, given, assumed) for entry in entries)
     return Fit(frame.title or frame.name, frame.location, versions,
                "torch would compile another version" if entries else "no version was recorded")
@@ -171,14 +173,6 @@ def _about(guard: Guard) -> str:
             condition.sign in ("is", "is not")):
         return f"{condition.left} is {condition.right}"
     return guard.source
-
-
-def _agreed_state(entries: Sequence[CacheEntry]) -> dict[str, Any]:
-    """Return torch's settings that are the same for all versions."""
-    settings = [state_of(guard) for entry in entries for guard in entry.guards if guard.kind == "GLOBAL_STATE"]
-    first = settings[0] if settings else {}
-    return {name: value for name, value in first.items()
-            if all(shown(each.get(name, UNKNOWN)) == shown(value) for each in settings)}
 
 
 # --- The answer as text ------------------------------------------------------------------------------

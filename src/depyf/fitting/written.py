@@ -36,11 +36,7 @@ class NotAValue(ValueError):
 
 
 def arguments(texts: Sequence[str]) -> dict[str, Any]:
-    """Return values by name, of ``NAME=VALUE`` texts.
-
-    Raises:
-        NotAValue: a text is none.
-    """
+    """Return values by name, of ``NAME=VALUE`` texts; raise :class:`NotAValue` if one is none."""
     values: dict[str, Any] = {}
     for text in texts:
         name, equals, written = text.partition("=")

@@ -198,10 +198,7 @@ class AotValue:
 
 
 class Node(NamedTuple):
-    """One node of a graph.
-
-    (A tuple, which is cheap to make: a large model has tens of thousands of nodes.)
-    """
+    """One node of a graph; a tuple, which is cheap to make: a large model has tens of thousands of nodes."""
 
     name: str
     # `"placeholder"`, `"call_function"`, `"call_method"`, `"call_module"`, `"get_attr"` or `"output"`, as in `torch.fx`

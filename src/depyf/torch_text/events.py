@@ -24,7 +24,7 @@ from ..records import model as records
 from . import libraries
 from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue
 from .met import IN_LOOP, frames_in
-from .modules import cache_bypass_reason, cache_key_parts
+from .modules import cache_lookup
 from .trace_table import BUNDLED, OF_A_COMPILATION, kind_of
 
 if TYPE_CHECKING:
@@ -475,7 +475,7 @@ class EventReader:
         cache = _CACHE.fullmatch(name) if "_cache_" in name else None
         if cache is not None:
             lookup = records.CacheLookup(
-                cache["cache"], cache["outcome"], cache_bypass_reason(payload), cache_key_parts(payload),
+                cache["cache"], cache["outcome"], *cache_lookup(payload),
                 tuple(options()) if cache["cache"] == "fx_graph" else ())
             builder.update(caches=(*known.caches, lookup))
         elif name == "dynamo_graph_break_reason":

@@ -222,10 +222,7 @@ class _Reader:
         self.view_of.pop(name, None)
 
     def _renamed(self, name: str, source: ast.expr, line: int) -> None:
-        """Read ``buf4 = buf3``.
-
-        With ``# reuse`` it is another buffer in the same memory, otherwise a view.
-        """
+        """Read ``buf4 = buf3``: with ``# reuse`` it is another buffer in the same memory, otherwise a view."""
         values = self._values_in(source)
         inner = next((item.id for item in ast.walk(source) if isinstance(item, ast.Name) and item.id in self.values),
                      "")

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ..records.model import CacheKeyPart, ModuleCall
@@ -92,36 +91,27 @@ _LENGTH = 12
 _BYPASSING = re.compile(r"\b(?:Function|Method) name: (?P<name>\w+)")
 
 
-def cache_key_parts(payload: str) -> tuple[CacheKeyPart, ...]:
-    """Return the parts of the key that was looked up; none where the payload has none."""
-    components = _field(payload, "components")
-    if not isinstance(components, list):
-        return ()
+def cache_lookup(payload: str) -> tuple[str, tuple[CacheKeyPart, ...]]:
+    """Return why a cache was bypassed, ``""`` if it was not, and the parts of the key that was looked up, if any."""
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        value = None
+    value = value if isinstance(value, dict) else {}
+    components = value.get("components")
     digests: dict[str, list[str]] = {}
-    for component in components:
+    for component in components if isinstance(components, list) else ():
         match = _COMPONENT.match(component) if isinstance(component, str) else None
         if match is not None:
             digests.setdefault(match["name"], []).append(f"{match['place'] or ''}{match['digest']}")
     import hashlib  # (most runs have no such key)
 
-    return tuple(CacheKeyPart(name, hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest()[:_LENGTH])
-                 for name, each in digests.items())
-
-
-def cache_bypass_reason(payload: str) -> str:
-    """Return why the cache was bypassed; ``""`` where it was not."""
-    return str(_field(payload, "cache_bypass_reason") or "")
+    return str(value.get("cache_bypass_reason") or ""), tuple(
+        CacheKeyPart(name, hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest()[:_LENGTH])
+        for name, each in digests.items())
 
 
 def bypassing_operation(reason: str) -> str:
     """Return the operation that a cache was bypassed for: ``"autograd_function_apply"``; ``""`` for another reason."""
     match = _BYPASSING.search(reason)
     return match["name"] if match else ""
-
-
-def _field(payload: str, name: str) -> Any:
-    try:
-        value = json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
-    return value.get(name) if isinstance(value, dict) else None

@@ -202,10 +202,7 @@ def options_of_inductor() -> list[str]:
     (Torch lists each that was ever set, also those that it set back.)
     """
     known = private_api.INDUCTOR_OPTIONS.get_or({})
-
-    def is_default(name: str, _: str, value: str) -> bool:
-        return repr(getattr(known.get(name), "default", ...)) == value
-
     lines = private_api.CHANGED_OPTIONS.get_or(str)().splitlines()
     options = [line.removeprefix(private_api.CHANGED_OPTIONS.module + ".") for line in lines]
-    return [option for option in options if not is_default(*option.partition(" = "))]
+    return [option for option in options if (parts := option.partition(" = ")) and (
+        repr(getattr(known.get(parts[0]), "default", ...)) != parts[2])]

@@ -71,11 +71,7 @@ class PrivateApi:
         return self._resolve()[0].rpartition(":")[2].rpartition(".")[2]
 
     def get(self) -> Any:
-        """Return the object.
-
-        Raises:
-            MissingPrivateApi: this torch has none.
-        """
+        """Return the object; raise :class:`MissingPrivateApi` if this torch has none."""
         return self._resolve()[2]
 
     def get_or(self, otherwise: Any) -> Any:

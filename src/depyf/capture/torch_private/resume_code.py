@@ -49,25 +49,12 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
     return resumes
 
 
-@frozen
-class TracedCode:
-    """A function as Dynamo traces it: with other instructions for some of its own."""
-
-    code: CodeType  # it, with the places of the original
-    offsets: dict[int, int]  # of its instructions, by those that Dynamo names resume functions by
-
-    def name(self, resume: str) -> str:
-        """Return a resume function's name with the offset in :attr:`code`; ``""`` if no instruction is there."""
-        match = RESUME_NAME.fullmatch(resume)
-        offset = self.offsets.get(int(match["offset"])) if match is not None else None
-        return f"{private_api.RESUME_NAME.key}{offset}_{match['number']}" if match and offset is not None else ""
-
-
-def traced_code(code: CodeType) -> TracedCode | None:
+def traced_code(code: CodeType) -> tuple[CodeType, dict[int, int]] | None:
     """Rewrite a function as Dynamo does before it traces it; ``None`` where this torch does it in another way.
 
     Dynamo splits instructions that do several things, and numbers all anew without the extensions of long arguments
-    (torch/_dynamo/bytecode_transformation.py, ``cleaned_instructions``).
+    (torch/_dynamo/bytecode_transformation.py, ``cleaned_instructions``). The code has the places of the original; then
+    come the offsets of its instructions, by those that Dynamo names resume functions by.
     """
     transform = private_api.TRACED_CODE.get_or(None)
     if transform is None:
@@ -75,8 +62,14 @@ def traced_code(code: CodeType) -> TracedCode | None:
     before: list[tuple[int, Any]] = []
     result = transform(code, lambda instructions, options: before.extend((each.offset, each) for each in instructions))
     # (The instructions know their final offsets now. Up to 2.8 there is no second result.)
-    traced = result[0] if isinstance(result, tuple) else result
-    return TracedCode(traced, {offset: each.offset for offset, each in before})
+    return result[0] if isinstance(result, tuple) else result, {offset: each.offset for offset, each in before}
+
+
+def traced_name(resume: str, offsets: dict[int, int]) -> str:
+    """Return a resume function's name with the offset in traced code; ``""`` if no instruction is there."""
+    match = RESUME_NAME.fullmatch(resume)
+    offset = offsets.get(int(match["offset"])) if match is not None else None
+    return f"{private_api.RESUME_NAME.key}{offset}_{match['number']}" if match and offset is not None else ""
 
 
 # --- resume functions with free variables ------------------------------------------------------------
