@@ -9,9 +9,10 @@ import inspect
 import re
 import sys
 import textwrap
+from collections.abc import Iterable
 from dataclasses import replace
 from types import CodeType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..guarded import guarded_call, missing
 from ..records import store
@@ -31,18 +32,6 @@ _COMPUTING = frozenset(op for name, op in dis.opmap.items() if name.startswith((
     "BINARY_", "COMPARE_", "CONTAINS_", "INPLACE_", "IS_", "UNARY_", "LOAD_SMALL_INT")))
 
 
-class Meaning(NamedTuple):
-    """The user's function of a frame.
-
-    Attributes:
-        name: in the user's words.
-        code: of that function.
-        wrappers: ``(name, code)`` of those it is called through, outermost first. The first is what torch compiled.
-    """
-
-    name: str
-    code: Code
-    wrappers: tuple[tuple[str, Code], ...] = ()
 
 def readable_alone(text: str) -> str:
     """Write ``global`` for ``nonlocal`` in the text of a function, so that it is valid alone."""
@@ -54,15 +43,20 @@ def code_text(decompiled: Decompiled) -> CodeText:
     return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
 
 
-def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Meaning) -> Frame:
+def make_frame(
+    code: Code, name: str, entries: tuple[CacheEntry, ...], title: str, meant: Code,
+    wrappers: Iterable[tuple[str, Code]],
+) -> Frame:
     """Make the record of a frame's function: its own source text, or decompiled where it has none.
 
     Args:
         code: what torch compiled.
         name: by which texts call it.
+        title: the user's words for the function that the user means by it, whose code is ``meant``.
+        wrappers: ``(name, code)`` of those that is called through, outermost first. The first is what torch compiled.
     """
     resumes = is_resume(code.name)
-    text = "" if resumes else source_text(meant.code)
+    text = "" if resumes else source_text(meant)
     if text:
         original = CodeText(text, "exact")
     else:
@@ -71,14 +65,14 @@ def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Me
         from ..decompiler.emit.layout import with_short_lines
 
         decompiled = decompile_code(
-            _named_like_its_function(code) if resumes else meant.code, name=name if name.isidentifier() else None,
+            _named_like_its_function(code) if resumes else meant, name=name if name.isidentifier() else None,
             simplify=resumes, keep_variables=True,
             facts=Facts() if resumes else None)
         original = code_text(with_short_lines(decompiled))
-    location = SourceLocation(meant.code.filename, meant.code.firstlineno, meant.code.name)
-    wrappers = tuple(SourceLocation(each.filename, each.firstlineno, called) for called, each in meant.wrappers)
+    location = SourceLocation(meant.filename, meant.firstlineno, meant.name)
+    called_through = tuple(SourceLocation(each.filename, each.firstlineno, called) for called, each in wrappers)
     return Frame(name, code.name, location, original, bool(text), code.arguments, code.freevars, entries,
-                 _signature(code), meant.name, wrappers=wrappers)
+                 _signature(code), title, wrappers=called_through)
 
 
 def source_text(code: Code) -> str:

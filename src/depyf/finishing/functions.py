@@ -29,7 +29,7 @@ from ..records.naming import function_identifier
 from ..torch_text.global_names import is_resume, offset_in, resumed_function
 from ..torch_text.guards import GuardReader, unread_guards
 from ..torch_text.wrapping import legal_graph
-from .frames import Meaning, make_frame
+from .frames import make_frame
 from .stack_values import expressions_on_stack, operation_at, text_at
 from .texts import Attempt, Texts
 
@@ -153,9 +153,8 @@ class Functions:
             self._entry(bytecode, place)
             for place, bytecode in sorted(placed, key=lambda each: len(places) if each[0] is None else each[0]))
         code = self._code(key[0])
-        meaning = Meaning(meant.name, self._code(meant.code),
-                          tuple((name, self._code(number)) for name, number in meant.wrappers))
-        frame = make_frame(code, self._name_of(key, meant, code), entries, meaning)
+        wrappers = [(name, self._code(number)) for name, number in meant.wrappers]
+        frame = make_frame(code, self._name_of(key, meant, code), entries, meant.name, self._code(meant.code), wrappers)
         return replace(frame, asked=bool(entries) or order is not None and order.asked,
                        without_tensors=not entries and order is not None and order.without_tensors)
 

@@ -190,10 +190,6 @@ class PossiblePieces:
         saved: for values that the graph takes, the pieces that may take them, too.
         arguments: for arguments that the graph takes, the pieces that read them.
         gradients: for nodes that compute gradients of arguments, the pieces that read these.
-
-    Attributes:
-        takers: for a value that is no gradient, the pieces that may take it: those after what alone reads an argument
-            that it is made of. (Where the value was made says less: what several make is computed once.)
     """
 
     def __init__(
@@ -214,6 +210,8 @@ class PossiblePieces:
         self.sums: dict[str, bool] = {}
         self.until: dict[str, int] = {}  # for gradients, the pieces that may take them
         self.since: dict[str, int] = {}  # and those that may give them
+        # for a value that is no gradient, the pieces that may take it: those after what alone reads an argument that it
+        # is made of. (Where the value was made says less: what several make is computed once.)
         self.takers = dict(saved)
         for node in self.nodes:
             if not self.back.isdisjoint(node.inputs):

@@ -75,12 +75,6 @@ class Provenance:
 
     Args:
         graph: the record; of its stages only the texts, and ``modules`` and ``callers`` of the captured one are used.
-
-    Attributes:
-        stages: in the order of the record.
-        captured: the captured one, if there is one.
-        modules: calls of modules while it was captured.
-        callers: the user's lines of captured nodes for which torch names a line of its own code.
     """
 
     def __init__(self, graph: CompiledGraph) -> None:
@@ -89,12 +83,13 @@ class Provenance:
             StageNodes(stage, read_graph(stage.text) if stage.stage not in AROUND and stage.is_python else Graph(""))
             for stage in graph.stages]
         captured = [stage for stage in self.stages if stage.record.stage == "Captured_Graph"]
-        self.captured: StageNodes | None = captured[-1] if captured else None
+        self.captured: StageNodes | None = captured[-1] if captured else None  # the captured one, if there is one
         for stage in self.stages:
             if self.captured is not None and stage is not self.captured:
                 stage.graph = relocated(stage.graph, self.captured.graph)
         record = self.captured.record if self.captured is not None else GraphStage("", 0, "")
-        self.modules: tuple[ModuleCall, ...] = record.modules
+        self.modules: tuple[ModuleCall, ...] = record.modules  # calls of modules while it was captured
+        # the user's lines of captured nodes for which torch names a line of its own code
         self.callers = {name: caller.location for caller in record.callers for name in caller.nodes}
         self._module_of = {name: index for index, call in enumerate(self.modules) for name in call.nodes}
         self._match()

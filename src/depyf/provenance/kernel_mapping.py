@@ -82,29 +82,23 @@ def assign(
 
 
 class Flow:
-    """The values that flow between the kernels of a module, and the nodes that they are known to be.
-
-    Attributes:
-        module, graph: what was generated, and of what.
-        nodes, order, users: of the graph, by name of a node.
-        node_of: value -> node, for values that are known.
-        launched: node -> the call of a library's kernel that makes it.
-        libraries: calls that are tied to a node.
-        writer: by value, the call that writes it.
-        targets: what a fused kernel writes that is known: nodes, with the views above them that only a result shows.
-    """
+    """The values that flow between the kernels of a module, and the nodes that they are known to be."""
 
     def __init__(self, module: Module, graph: Graph) -> None:
         self.module, self.graph = module, graph
+        # nodes, order, users: of the graph, by name of a node
         self.nodes = {node.name: node for node in graph.nodes}
         self.order = {node.name: index for index, node in enumerate(graph.nodes)}
         self.users = users_of(graph.nodes)
-        self.launched: dict[str, int] = {}
-        self.libraries: set[int] = set()
+        self.launched: dict[str, int] = {}  # node -> the call of a library's kernel that makes it
+        self.libraries: set[int] = set()  # calls that are tied to a node
+        # by value, the call that writes it
         self.writer = {value: index for index, launch in enumerate(module.launches) for value in launch.writes}
         self.writer |= {part: self.writer[whole] for part, (whole, _) in module.parts.items() if whole in self.writer}
+        # what a fused kernel writes that is known: nodes, with the views above them that only a result shows
         self.targets: dict[int, set[str]] = {}
         inputs = [node.name for node in graph.nodes if node.op == "placeholder"]
+        # value -> node, for values that are known
         self.node_of = {value: name if name in self.nodes else there
                         for (name, value), there in zip(module.arguments.items(), inputs)}
 

@@ -454,15 +454,12 @@ STANCE = PrivateApi(
     "torch._dynamo.eval_frame:_callback_from_stance", "what happens to a frame that fits no compiled version",
     "depyf.debug() does not say which function ran uncompiled", takes("callback"))
 STANCE_ANSWER = PrivateApi(
-    "torch._dynamo.types:ConvertFrameReturn", "the answer: run the frame as it is",
-    "depyf.debug() does not say which function ran uncompiled", takes("frame_exec_strategy", "apply_to_code"),
-    since="2.7")
+    "torch._dynamo.types:ConvertFrameReturn", "the answer: run the frame as it is", STANCE.lost,
+    takes("frame_exec_strategy", "apply_to_code"), since="2.7")
 EXECUTION_STRATEGY = PrivateApi(
-    "torch._dynamo.types:FrameExecStrategy", "part of that answer",
-    "depyf.debug() does not say which function ran uncompiled", since="2.7")
+    "torch._dynamo.types:FrameExecStrategy", "part of that answer", STANCE.lost, since="2.7")
 FRAME_ACTION = PrivateApi(
-    "torch._dynamo.types:FrameAction", "part of that answer",
-    "depyf.debug() does not say which function ran uncompiled", has("DEFAULT", "RUN_ONLY"), since="2.7")
+    "torch._dynamo.types:FrameAction", "part of that answer", STANCE.lost, has("DEFAULT", "RUN_ONLY"), since="2.7")
 PUBLIC_STANCE = PrivateApi(
     "torch.compiler:set_stance", "runs compiled code and compiles nothing, where the answer above is not there",
     "depyf.debug() lets torch compile; breakpoints in what is compiled already are hit all the same")
@@ -471,8 +468,7 @@ OPERATOR_IN_EAGER = PrivateApi(
     "compiles the functions that torch.cond and the like get, also in eager Python",
     "depyf.compare and --check: in eager Python torch.cond has no gradients", takes("fn", "args"), since="2.13")
 IS_SKIPPED = PrivateApi(
-    "torch._dynamo.trace_rules:check", "whether Dynamo would compile a function at all",
-    "depyf.debug() does not say which function ran uncompiled")
+    "torch._dynamo.trace_rules:check", "whether Dynamo would compile a function at all", STANCE.lost)
 BYTECODE_LOG = PrivateApi(
     "torch._dynamo.convert_frame:bytecode_log", "torch's log of bytecode", "depyf.install()",
     lambda value: _is_text(value.name, "torch._dynamo.convert_frame.__bytecode"),
@@ -531,8 +527,7 @@ RESET_CODE = PrivateApi(
     "entries of depyf.compare stay in the cache of a function (no other backend uses them)")
 DELETED_GUARDS = PrivateApi(
     "torch._dynamo.guards:DeletedGuardManagerWrapper", "the same for functions that the user has compiled, too",
-    "entries of depyf.compare stay in the cache of a function (no other backend uses them)", takes("reason"))
-
+    RESET_CODE.lost, takes("reason"))
 FX_CACHE_WRITE = PrivateApi(
     "torch._inductor.codecache:FxGraphCache._write_to_local_cache",
     "what is compiled only to be judged is not written to torch's compile cache",
