@@ -50,14 +50,10 @@ class Described:
 
     def shown(self, expression: str) -> str:
         """Return the value of an expression in the user's words or torch's, as text; ``""`` where it is not known."""
-        value: Any = UNKNOWN
         match tree := parsed_expression(expression):
             case ast.Call(ast.Name("type"), [inner, *_]) if (of := self._live(inner)) is not MISSING:
                 return _type_name(of)
-            case ast.Call(ast.Attribute(ast.Name("torch"), "is_grad_enabled"), [], []):
-                value = sys.modules["torch"].is_grad_enabled()
-            case ast.expr():
-                value = known(tree, Given({}, {}, self.look))
+        value = UNKNOWN if tree is None else known(tree, Given({}, {}, self.look))
         return "" if value is UNKNOWN else shown(value)
 
     def _live(self, node: ast.expr) -> Any:

@@ -323,17 +323,14 @@ class _Graph:
                     for item in targets:
                         if isinstance(item, ast.Name):
                             self._add(Node(item.id, "placeholder", item.id, (), None, None, line))
-                    self._take_flattened()
+                    self.flattened = True
+                    self.arguments.clear()
                 return False
             case ast.Assign([_, _, *_], ast.Constant(None)):  # ``a = b = None``
                 return True
             case _:
                 return False
         return True
-
-    def _take_flattened(self) -> None:
-        self.flattened = True
-        self.arguments.clear()
 
     def _assignment(self, value: ast.expr, node: Node) -> bool:
         """Read what is assigned to the name of a node; return whether it is one."""
@@ -352,7 +349,8 @@ class _Graph:
                 self.lists[node.name] = self._inputs(value)  # arguments, put together before a call that empties it
                 return False
             case ast.Call(ast.Name("iter")):
-                self._take_flattened()  # the arguments come as one list
+                self.flattened = True  # the arguments come as one list
+                self.arguments.clear()
                 return False
             case ast.Call(ast.Name("next")):
                 node = Node(node.name, "placeholder", node.name, (), node.type, None, node.line, value=node.value)

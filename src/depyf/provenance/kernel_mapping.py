@@ -36,7 +36,12 @@ def graph_kernels(graph: CompiledGraph, captured: Captured = MappingProxyType({}
     result = []
     for kernel in graph.kernels:
         module = read_module(kernel.text)
-        key = _stage_of(module, graphs)
+        # The graph whose inputs are the module's arguments, or have these among them.
+        names = list(module.arguments)
+        inputs = {key: [node.name for node in of.nodes if node.op == "placeholder"] for key, of in graphs.items()}
+        fitting = [key for key, of in inputs.items() if of == names] or [
+            key for key, of in inputs.items() if names and set(names) <= set(of)]
+        key = fitting[0] if fitting else ""
         assigned = assign(module, graphs.pop(key), captured.get(key, {})) if key else [
             (launch.definition.nodes if launch.definition is not None else (), True) for launch in module.launches]
         calls = tuple(
@@ -45,14 +50,6 @@ def graph_kernels(graph: CompiledGraph, captured: Captured = MappingProxyType({}
             for launch, (nodes, inferred) in zip(module.launches, assigned))
         result.append(replace(kernel, stage=key, calls=calls))
     return tuple(result)
-
-
-def _stage_of(module: Module, graphs: Mapping[str, Graph]) -> str:
-    """Return the graph whose inputs are the module's arguments, or have these among them; ``""`` for none."""
-    names = list(module.arguments)
-    inputs = {key: [node.name for node in graph.nodes if node.op == "placeholder"] for key, graph in graphs.items()}
-    same = [key for key, of in inputs.items() if of == names]
-    return next(iter(same or [key for key, of in inputs.items() if names and set(names) <= set(of)]), "")
 
 
 def assign(
