@@ -19,10 +19,10 @@ baddbmm | | permute bmm
 conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d | convolution | convolution getitem
 gru_cell | t permute addmm mm unsafe_split split getitem add sigmoid clone mul tanh sub alias | t permute mm mul neg add
     alias sub cat sum view
-lstm_cell | t permute addmm mm unsafe_split split getitem add sigmoid tanh mul alias | t permute mm mul alias sub cat sum
-    view sigmoid tanh detach
-scaled_dot_product_attention | bmm softmax mul scalar_tensor where full expand clone view getitem alias | bmm softmax mul
-    where sum sub fma clone view getitem alias
+lstm_cell | t permute addmm mm unsafe_split split getitem add sigmoid tanh mul alias | t permute mm mul alias sub cat
+    sum view sigmoid tanh detach
+scaled_dot_product_attention | bmm softmax mul scalar_tensor where full expand clone view getitem alias | bmm softmax
+    mul where sum sub fma clone view getitem alias
 multi_head_attention_forward | t view permute transpose addmm mm unsqueeze squeeze clone select mul bmm softmax amax sub
     exp sum div alias scaled_dot_product_attention expand | t view permute transpose mm bmm alias mul sum neg fma clone
     full select_scatter add unsqueeze squeeze softmax
@@ -45,8 +45,8 @@ tanhshrink | tanh alias sub | neg alias mul sub add
 sigmoid tanh | alias | alias sub mul
 softmax | amax sub exp sum div alias | alias mul sum neg fma
 log_softmax | amax sub exp sum log alias | alias exp sum mul sub
-dropout | bernoulli rand gt mul div empty_like inductor_random inductor_seeds inductor_lookup_seed | convert_element_type
-    mul clone
+dropout | bernoulli rand gt mul div empty_like inductor_random inductor_seeds inductor_lookup_seed |
+    convert_element_type mul clone
 # norms
 layer_norm | var_mean getitem add rsqrt sub mul | sub mul sum div
 rms_norm | pow mean add rsqrt alias mul | mul sum view alias pow expand div add
@@ -54,8 +54,8 @@ group_norm | view var_mean getitem add rsqrt mul sub neg as_strided unsqueeze sq
     unsqueeze sub neg add
 batch_norm | var_mean getitem add rsqrt sub mul squeeze unsqueeze full convert_element_type sqrt reciprocal copy | add
     rsqrt unsqueeze squeeze sum sub mul
-instance_norm | view var_mean getitem add rsqrt sub mul squeeze unsqueeze repeat batch_norm mean | view unsqueeze sum sub
-    mul batch_norm repeat
+instance_norm | view var_mean getitem add rsqrt sub mul squeeze unsqueeze repeat batch_norm mean | view unsqueeze sum
+    sub mul batch_norm repeat
 normalize | pow sum alias clamp_min expand div linalg_vector_norm | div neg mul sum scalar_tensor ge where alias eq add
 norm | pow sum alias linalg_vector_norm | alias unsqueeze div eq scalar_tensor where mul
 # pools and pictures
