@@ -110,7 +110,7 @@ def test_an_error_of_ours_at_its_beginning_does_not_reach_the_program(tmp_path, 
 
 
 def test_what_torch_suggests_is_recorded():
-    from depyf.torch_text.graph_facts import export_failure
+    from depyf.torch_text.trace_table import export_failure
 
     issue = export_failure("UserError", "Constraints violated (b)!\n  - no\n\nSuggested fixes:\n  b = 4\n\nmore", None)
     assert (issue.outcome, issue.values) == ("Constraints violated (b)!", (("b", "4"),))

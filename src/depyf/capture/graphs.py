@@ -13,7 +13,7 @@ from ..model.graph_text import read_graph
 from ..records import model as records
 from ..records.naming import function_identifier, legal_identifier
 from ..records.store import Recorded, RecordLog
-from ..torch_text.graph_facts import add_facts
+from ..torch_text.trace_table import add_facts
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 from .torch_private import current_compilation, graph_modules
 

@@ -26,7 +26,6 @@ from ..records import naming
 from ..records.run_directory import environment
 from ..records.store import STANCES, UNDER_STANCE, Recorded, RecordLog
 from ..torch_text import events, trace_table
-from ..torch_text.graph_facts import export_failure, graph_facts
 from ..torch_text.libraries import is_library
 from ..torch_text.modules import module_calls
 from ..torch_text.trace_table import Has
@@ -353,7 +352,7 @@ class Session:
             places = [records.SourceLocation(each.filename, each.lineno or 0, each.name, each.line or "")
                       for each in traceback.extract_tb(error.__traceback__)
                       if not (is_library(each.filename) or each.filename.startswith(_OURS))]
-            self.graphs.add_facts(graph, issues=(export_failure(
+            self.graphs.add_facts(graph, issues=(trace_table.export_failure(
                 type(error).__name__, str(error), places[-1] if places else None),))
         elif program is not None:
             name, text = naming.OF_EXPORTS[naming.EXPORTED], self._text(str(program))
@@ -487,7 +486,7 @@ class Session:
         """Record what the text of an event is: facts about a graph, or a stage of it."""
         (what, stage), text = trace_table.row_of(metadata), trace_table.text_of(metadata, payload)
         if what == Has.OF_GRAPH:
-            self.graphs.add_facts(self._graph(), **graph_facts(trace_table.name_of(metadata), payload))
+            self.graphs.add_facts(self._graph(), **trace_table.graph_facts(trace_table.name_of(metadata), payload))
         if not text.stage or _SEEN_BY.get(stage) in self.on or text.internal and not self.internal_stages:
             return
         graph = None

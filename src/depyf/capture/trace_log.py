@@ -36,7 +36,6 @@ from ..torch_text.events import (
     unread_note,
 )
 from ..torch_text.global_names import resumed_function, without_ids
-from ..torch_text.graph_facts import add_facts, graph_facts
 from ..torch_text.guards import GuardReader
 from ..torch_text.run_ids import AlikeFiles
 from ..torch_text.trace_table import Has
@@ -232,7 +231,7 @@ class _Log:
         if self._in_call:
             graph = self.calls[-1]
             if issue:
-                add_facts(graph.facts, {"issues": (issue,)})
+                trace_table.add_facts(graph.facts, {"issues": (issue,)})
             if payload:
                 self._add_text(graph, metadata, payload)
             if ends and isinstance(about, dict) and (found := phases(about)):
@@ -265,7 +264,7 @@ class _Log:
         if graph.piece and text.shown_as == f"vllm_{graph.piece}":
             graph.stage("Captured_Graph", payload, "", kind)
         if what == Has.OF_GRAPH:
-            add_facts(graph.facts, graph_facts(trace_table.name_of(metadata), payload))
+            trace_table.add_facts(graph.facts, trace_table.graph_facts(trace_table.name_of(metadata), payload))
         elif text.internal and not self.internal_stages:
             self._leaves_out_internal |= what != Has.ALSO_TEXT
         elif text.stage and not (text.shown_as == naming.BEFORE_PRE_GRAD and any(

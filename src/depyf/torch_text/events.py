@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..reading import json_value
 from ..records import model as records
-from . import libraries
-from .graph_facts import CREATED, EXECUTIONS, FIXED, ISSUES, export_issue
+from . import libraries, trace_table
 from .met import IN_LOOP, frames_in
 from .modules import cache_lookup
-from .trace_table import BUNDLED, OF_A_COMPILATION, kind_of
 
 if TYPE_CHECKING:
     from ..records.store import RecordLog
@@ -74,7 +72,7 @@ def piece_compiled_by_vllm(metadata: Mapping[str, Any], payload: str) -> str:
 
     (vllm/compilation/piecewise_backend.py, ``_log_compile_start``)
     """
-    about = metadata.get(kind_of(metadata))
+    about = metadata.get(trace_table.kind_of(metadata))
     name = str(about.get("name", "")) if isinstance(about, dict) else ""
     if name == "vllm_piecewise_compile_start":
         return str(json.loads(payload).get("submod_name") or "")
@@ -85,13 +83,14 @@ def unread_event(
     name: str, metadata: Mapping[str, Any], payload: Any, compile_id: records.CompileId | None, number: int,
 ) -> records.UnreadEvent:
     """Return the record of an event that depyf does not read, without its graph."""
-    text = payload if isinstance(payload, str) and payload else json.dumps(metadata.get(kind_of(metadata)), default=str)
+    about = metadata.get(trace_table.kind_of(metadata))
+    text = payload if isinstance(payload, str) and payload else json.dumps(about, default=str)
     return records.UnreadEvent(name, text, compile_id, number=number)
 
 
 def unread_note(events: Iterable[records.UnreadEvent]) -> str:
     """Return the note that counts the events which depyf does not read, by name; ``""`` for none."""
-    names = Counter(each.name for each in events if each.name not in EXECUTIONS)
+    names = Counter(each.name for each in events if each.name not in trace_table.EXECUTIONS)
     counts = (f"{name} ({number} times)" if number > 1 else name for name, number in sorted(names.items()))
     return f"events of torch's trace that depyf does not read, as they are in records.jsonl: {', '.join(counts)}" \
         if names else ""
@@ -128,7 +127,7 @@ class _Builder:
         if self.guarded:
             return "compiled"
         if failure is None:
-            if any(lookup.cache == BUNDLED for lookup in self.known.caches):
+            if any(lookup.cache == trace_table.BUNDLED for lookup in self.known.caches):
                 return "loaded"
             return "skipped" if self.finished else "open" if self.goes_on else "unknown"
         if re.search(_LIMIT, failure.reason) or re.search(_LIMIT, failure.kind):
@@ -190,19 +189,19 @@ class EventReader:
 
     def export_issue(self, metadata: Mapping[str, Any]) -> records.ExportIssue | None:
         """Return what an event says that ``torch.export`` could not know; ``None`` for another event."""
-        kind = kind_of(metadata)
+        kind = trace_table.kind_of(metadata)
         event = metadata.get(kind)
-        if not isinstance(event, dict) or kind not in ISSUES and (
-                kind != "guard_added" or event.get("prefix") != "eval") or kind == FIXED and not any(
+        if not isinstance(event, dict) or kind not in trace_table.ISSUES and (
+                kind != "guard_added" or event.get("prefix") != "eval") or kind == trace_table.FIXED and not any(
                     libraries.is_of("export", place.filename) for place in self._stack(metadata.get("stack"))):
             return None
         place = next((each for each in reversed(self._stack(event.get("user_stack")))
                       if not self._is_torchs(each.filename)), None)
-        if kind == CREATED and isinstance(number := event.get("result_id"), int):
+        if kind == trace_table.CREATED and isinstance(number := event.get("result_id"), int):
             of = event.get("argument_ids")
             self._expressions[number] = records.ExpressionStep(str(event.get("result", "")), place), (
                 of if isinstance(of, list) else [])
-        return export_issue(kind, event, place, self._expressions)
+        return trace_table.export_issue(kind, event, place, self._expressions)
 
     def _is_torchs(self, filename: str) -> bool:
         """Return whether a file is torch's or the standard library's, on the machine of the log."""
@@ -355,7 +354,7 @@ class EventReader:
                     self._wrapped[known.compile_id.key] = function.name, function.location
             if known.arguments is None and (given := arguments()) is not None:
                 builder.update(arguments=dict(given))
-        kind = next((kind for kind in OF_A_COMPILATION if isinstance(metadata.get(kind), dict)), "")
+        kind = next((kind for kind in trace_table.OF_A_COMPILATION if isinstance(metadata.get(kind), dict)), "")
         event = metadata.get(kind, {})
         if kind == "dynamo_start":
             stack, known = self._stack(event.get("stack")), builder.known

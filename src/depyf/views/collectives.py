@@ -11,7 +11,7 @@ from itertools import groupby, zip_longest
 from ..model.folding import fold
 from ..records.model import Capture, CompiledGraph
 from ..torch_text.global_names import plain_name
-from ..torch_text.graph_facts import executed
+from ..torch_text.trace_table import executed
 from .markdown import code, count, listed, some, table
 
 #: Graphs in the table, and collectives of each.

@@ -33,8 +33,8 @@ from ..reading import contents
 from ..records import model, store
 from ..records.run_directory import RANK, rank_folders
 from ..torch_text.global_names import plain_name, resumed_function
-from ..torch_text.graph_facts import executed
 from ..torch_text.run_ids import AlikeFiles, guard_text, module_lines, without_rank_ids
+from ..torch_text.trace_table import executed
 from ..values import frozen
 from . import cache_keys, collectives
 from .dump.folder import Folder
