@@ -172,7 +172,10 @@ class Linker:
                 # in another way where it can see that ``torch`` was imported (compile.c, ``is_import_originated``),
                 # and torch's own text has none.
                 text = re.sub(r"(?m)^(import|from) ", r"# \1 ", text)
-                forward = _forward_of(target)
+                real_recompile = getattr(target, "real_recompile", None)  # lazy graph modules have no forward yet
+                if callable(real_recompile):
+                    real_recompile()
+                forward: Callable[..., Any] = getattr(target, "forward", target)
                 done = link_function(forward, text, path)
                 running = [*filter(None, [plain_function(forward)])]
                 if not done:
@@ -185,12 +188,3 @@ class Linker:
             self.functions += [
                 LinkedFunction(weakref.ref(function), name, stage, path) for function in running
                 if function.__code__.co_filename == path]
-
-
-def _forward_of(target: Any) -> Callable[..., Any]:
-    """Return the function that runs when a graph is called: a module's ``forward``, or the function itself."""
-    real_recompile = getattr(target, "real_recompile", None)  # lazy graph modules have no forward yet
-    if callable(real_recompile):
-        real_recompile()
-    forward: Callable[..., Any] = getattr(target, "forward", target)
-    return forward

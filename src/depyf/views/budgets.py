@@ -183,16 +183,20 @@ def _result_lines(results: Sequence[Result], among: Sequence[Result]) -> list[st
 def _budget_lines(results: Sequence[Result], folders: Sequence[str]) -> list[str]:
     """Return the lines on one budget: one for the ranks within it, one for each difference of the others."""
     lines: list[str] = []
+    budget, kind = results[0].budget, KINDS[results[0].budget.kind]
+    of = f"{results[0].function}: " if results[0].function else ""
     beyond = [result for result in results if not result.within]
-    for (head, *items), members in fold(beyond, lambda result: tuple(_beyond(result))).items():
-        lines += [_where(members, folders) + head, *items]
-    within = [result for result in results if result.within]
-    if within:
-        lines.append(_where(within, folders) + _within(within))
+    for (amount, *items), members in fold(beyond, lambda result: tuple(_beyond(result))).items():
+        lines += [f"{_where(members, folders)}{of}{amount}, beyond the budget of {budget.shown}:", *items]
+    if within := [result for result in results if result.within]:
+        least, most = (kind.number(function(each.amount for each in within)) for function in (min, max))
+        amount = most if least == most else f"{least.partition(' ')[0]} to {most}"
+        lines.append(f"{_where(within, folders)}{of}{amount}, within the budget of {budget.shown}")
     return lines
 
 
 def _beyond(result: Result) -> list[str]:
+    """Return the amount, then what it consists of."""
     texts = []
     for each in result.findings:
         at_line = KINDS[each.kind].at_line
@@ -205,19 +209,7 @@ def _beyond(result: Result) -> list[str]:
     left = len(items) - MOST
     if left > 1:
         items = [*items[:MOST], f"  ... and {left} more"]
-    amount = KINDS[result.budget.kind].number(result.amount)
-    return [f"{_of(result)}{amount}, beyond the budget of {result.budget.shown}:", *items]
-
-
-def _within(results: Sequence[Result]) -> str:
-    kind = KINDS[results[0].budget.kind]
-    least, most = (kind.number(function(each.amount for each in results)) for function in (min, max))
-    amount = most if least == most else f"{least.partition(' ')[0]} to {most}"
-    return f"{_of(results[0])}{amount}, within the budget of {results[0].budget.shown}"
-
-
-def _of(result: Result) -> str:
-    return f"{result.function}: " if result.function else ""
+    return [KINDS[result.budget.kind].number(result.amount), *items]
 
 
 def _where(results: Iterable[Result], folders: Sequence[str]) -> str:

@@ -239,7 +239,11 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
         elif begin is not None:
             items: list[tuple[Block, ...]] = []
             while at < len(lines) and lines[at].startswith("* "):
-                end = _end_of_item(lines, at)
+                end = last = at + 1  # (its lines are indented, with empty lines between them)
+                while end < len(lines) and (lines[end].startswith("  ") or not lines[end].strip()):
+                    end += 1
+                    last = end if lines[end - 1].strip() else last
+                end = end if end < len(lines) and lines[end].startswith("* ") else last
                 items.append(tuple(blocks([inner[2:] for inner in lines[at:end]])))
                 at = end
             yield Bullets(tuple(items))
@@ -252,15 +256,6 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
 
 def _beginning(lines: Sequence[str], at: int) -> re.Match[str] | None:
     return _BEGINS.match("\n".join(lines[at : at + 2 if lines[at].startswith("|") else at + 1]))
-
-
-def _end_of_item(lines: Sequence[str], at: int) -> int:
-    """Return the line after an item of a list: its lines are indented, with empty lines between them."""
-    end = last = at + 1
-    while end < len(lines) and (lines[end].startswith("  ") or not lines[end].strip()):
-        end += 1
-        last = end if lines[end - 1].strip() else last
-    return end if end < len(lines) and lines[end].startswith("* ") else last
 
 
 def _cells(line: str) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from ..finishing.frames import read_records
 from ..model.folding import fold, listed_numbers
 from ..reading import contents
 from ..records import model, store
+from ..records.naming import with_entries
 from ..records.run_directory import RANK, rank_folders
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.run_ids import AlikeFiles, guard_text, module_lines, without_rank_ids
@@ -417,6 +418,7 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
 
     parts: list[list[str]] = []
     for common, each, _ in _differing(classes):
+        assert common.capture is not None and each.capture is not None
         captures = _without_ids(common.capture), _without_ids(each.capture)
         if common.ended and each.ended:
             functions = difference(*captures, hint="").functions
@@ -431,16 +433,12 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
     return [*lines, f"... and {count(left_out, 'function')} more."] if left_out > 0 else lines[:-1]
 
 
-def _without_ids(value: Any) -> Any:
+def _without_ids(capture: model.Capture) -> model.Capture:
     """Return records without ids and numbers of devices, in the texts of guards, graphs and kernels."""
-    match value:
-        case model.Guard():
-            return replace(value, expression=without_rank_ids(value.expression), raw=without_rank_ids(value.raw))
-        case model.GraphStage() | model.Kernel():
-            return replace(value, text=without_rank_ids(value.text))
-        case tuple():
-            return tuple(map(_without_ids, value))
-        case model.Capture() | model.CompiledFunction() | model.Frame() | model.CacheEntry() | model.CompiledGraph():
-            return replace(value, **{each.name: _without_ids(getattr(value, each.name))
-                                     for each in dataclasses.fields(value) if each.init})
-    return value
+    graphs = tuple(replace(
+        graph, stages=tuple(replace(each, text=without_rank_ids(each.text)) for each in graph.stages),
+        kernels=tuple(replace(each, text=without_rank_ids(each.text)) for each in graph.kernels))
+        for graph in capture.graphs)
+    return with_entries(replace(capture, graphs=graphs), lambda frame, entry: replace(entry, guards=tuple(
+        replace(each, expression=without_rank_ids(each.expression), raw=without_rank_ids(each.raw))
+        for each in entry.guards)))

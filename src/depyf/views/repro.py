@@ -17,7 +17,7 @@ import ast
 import builtins
 import os
 import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from ..model.graph import Node, TensorType
 from ..model.graph_text import read_graph
@@ -87,6 +87,10 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
     versions = ", ".join(f"{name} {capture.environment[name.lower()]}" for name in ("torch", "Python")
                          if capture.environment.get(name.lower()))
     state = next((dict(one.settings) for one in map(condition_of, entry.guards) if isinstance(one, State)), {})
+    cast = parsed_expression(state.get("autocast", "{}"))
+    entered = [*([f"torch.set_grad_enabled({state['grad_mode']})"] if "grad_mode" in state else []),
+               *(f"torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)})"
+                 for device, dtype in (zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ()))]
     with open(_TEMPLATE, encoding="utf-8") as file:
         template = string.Template(file.read())
     return template.substitute(
@@ -99,7 +103,7 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
         backend=repr(used), **_arguments(subject), symbols=_lines(_symbols(subject)),
         tables=_lines([*files_table(view), *sizes_table(view)]), graph=view.text.rstrip(),
         inputs=_items(_inputs(subject, view)), attributes=_items(_attributes(subject)),
-        entered=_lines(f"        stack.enter_context({each})" for each in _entered(state)),
+        entered=_lines(f"        stack.enter_context({each})" for each in entered),
         dtype=state.get("default_dtype", "torch.float32"))
 
 
@@ -277,11 +281,3 @@ def _value_of(node: ast.expr | None) -> object:
     if node is None or any(isinstance(each, ast.Constant) and each.value is ... for each in ast.walk(node)):
         return None  # (``...`` is what was cut)
     return literal(node, None)
-
-
-def _entered(state: Mapping[str, str]) -> list[str]:
-    """Return the contexts that set torch as it was when the graph was compiled."""
-    cast = parsed_expression(state.get("autocast", "{}"))
-    return [*([f"torch.set_grad_enabled({state['grad_mode']})"] if "grad_mode" in state else []),
-            *(f"torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)})"
-              for device, dtype in (zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ()))]

@@ -28,14 +28,11 @@ class UserSource(Sources):
         super().__init__(sources)
         self._definitions: dict[str, list[Definition]] = {}
 
-    def _of(self, filename: str) -> list[Definition]:
-        if filename not in self._definitions:
-            self._definitions[filename] = list(definitions(self.tree(filename)))
-        return self._definitions[filename]
-
     def function_at(self, place: SourceLocation) -> Definition | None:
         """Return the innermost function around a place; a decorator counts as a part of its function."""
-        around = [each for each in self._of(place.filename) if each.first <= place.line <= each.last]
+        if place.filename not in self._definitions:
+            self._definitions[place.filename] = list(definitions(self.tree(place.filename)))
+        around = [each for each in self._definitions[place.filename] if each.first <= place.line <= each.last]
         return max(around, key=lambda each: each.first, default=None)
 
     def name_at(self, place: SourceLocation, name: str = "") -> str:

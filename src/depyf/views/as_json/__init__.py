@@ -138,7 +138,9 @@ def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
             **_happened(run, totals.breaks, totals.recompiles, totals.seconds),
             "skipped": None if is_from_file(capture) else totals.skipped},
         "functions": _functions(run),
-        "graphs_without_function": [_graph(each) for each in without_frame(capture.graphs)],
+        "graphs_without_function": [
+            {"name": each.name, "by": each.call.function if each.call is not None else "", "place": place(each.call),
+             "files": _files(each)} for each in without_frame(capture.graphs)],
         "pieces": [{"name": each.name, "graph": each.piece_of, "files": _files(each),
                     "again": [{"graph": one.graph.name, "sizes": one.sizes} for one in run.again.get(each.name, ())]}
                    for pieces in run.pieces.values() for each in pieces],
@@ -165,12 +167,6 @@ def _functions(run: SectionContext) -> list[dict[str, Any]]:
         **_happened(run, sum(len(each.breaks) for each in summary.compilations), len(summary.recompiles),
                     sum(each.seconds for each in summary.compilations)),
         "advice": [unmarked(text) for text in run.advice.on(summary.recompiles)]} for summary in run.summaries]
-
-
-def _graph(graph: CompiledGraph) -> dict[str, Any]:
-    return {
-        "name": graph.name, "by": graph.call.function if graph.call is not None else "", "place": place(graph.call),
-        "files": _files(graph)}
 
 
 def _files(graph: CompiledGraph) -> list[str]:

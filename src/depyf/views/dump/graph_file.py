@@ -136,7 +136,10 @@ def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
     rows = []
     for key in ordered[:_ROWS]:
         operation, kind, where, _ = key
-        place = _place(where, [path for _, path in alike[key]])
+        paths = list(dict.fromkeys(path for _, path in alike[key]))
+        # (A backward graph is given them in any order.)
+        modules = layer_ranges(sorted(paths, key=layer_numbers)) if layer_numbers(paths[0]) else paths[0]
+        place = f"{where} in {modules}" if where and modules else where or modules
         names = some([node.name for node, _ in alike[key]], _NAMES)
         rows.append((_in_words(sizes[key]), operation, f"{len(alike[key])} of {kind}" if len(alike[key]) > 1 else kind,
                      f"{place}: {names}" if place else names))
@@ -149,13 +152,6 @@ def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
 
 def _bytes(node: Node) -> int | None:
     return node.type.bytes if node.type is not None else None
-
-
-def _place(where: str, paths: Sequence[str]) -> str:
-    """Return the user's line and the modules, ``"model.py:20 in layers.0-3.norm"``, as far as they are known."""
-    # (A backward graph is given them in any order.)
-    module = layer_ranges(sorted(dict.fromkeys(paths), key=layer_numbers)) if layer_numbers(paths[0]) else paths[0]
-    return f"{where} in {module}" if where and module else where or module
 
 
 def _in_all(nodes: Sequence[Node]) -> str:

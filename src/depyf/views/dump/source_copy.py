@@ -39,18 +39,14 @@ def with_short_lines(text: str) -> str:
     if max(map(len, text.splitlines()), default=0) <= WIDTH:
         return text
     try:
-        broken = _broken(text)
+        broken = text
+        for breaks in (_break_comments, _break_texts, _break_statements):
+            lines = broken.split("\n")
+            breaks(broken, lines)
+            broken = "\n".join(lines)
         return broken if _meaning(broken) == _meaning(text) else text
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return text
-
-
-def _broken(text: str) -> str:
-    for breaks in (_break_comments, _break_texts, _break_statements):
-        lines = text.split("\n")
-        breaks(text, lines)
-        text = "\n".join(lines)
-    return text
 
 
 def _meaning(text: str) -> str:

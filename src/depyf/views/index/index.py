@@ -66,7 +66,10 @@ def functions(run: SectionContext) -> list[str]:
     if is_from_file(run.capture):  # (which says nothing of breaks, reasons and times)
         return []
     summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
-    options = functions_by_setting(summaries, _options)
+    # (Options of Inductor that no ``options=`` sets, for each graph that was looked up in its cache.)
+    options = functions_by_setting(summaries, lambda one: [
+        tuple(sorted(each for each in lookup.options if not is_among(each, one.arguments)))
+        for lookup in one.caches if lookup.cache == "fx_graph" and one.outcome == "compiled"])
     arguments = arguments_section(summaries)
     if not options and not arguments and len(summaries) < 2 and all(
             len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
@@ -96,12 +99,6 @@ def functions(run: SectionContext) -> list[str]:
         lines += ["", head, "",
                   *(f"* {some(of, 3)}: {', '.join(map(code, shown))}" for shown, of in options.items())]
     return lines
-
-
-def _options(compilation: Compilation) -> list[tuple[str, ...]]:
-    """Return the options of Inductor that no ``options=`` sets, for each graph that was looked up in its cache."""
-    return [tuple(sorted(each for each in lookup.options if not is_among(each, compilation.arguments)))
-            for lookup in compilation.caches if lookup.cache == "fx_graph" and compilation.outcome == "compiled"]
 
 
 def _versions(summary: FunctionSummary) -> str:
@@ -186,18 +183,15 @@ def pieces(run: SectionContext) -> list[str]:
 def _piece(run: SectionContext, whole: str, piece: CompiledGraph) -> Iterator[tuple[str, ...]]:
     """Yield the row of a piece, and those of the graphs that are that piece again."""
     name = code(piece.name.removeprefix(f"{whole}."))
-    yield code(whole), name, _modules(piece), _user_lines(run, piece), _links([piece])
+    # (The first and the last module that is called in it: ``layers.0.mlp to layers.1.norm``.)
+    paths = [code(call.path) for stage in piece.stages[:1] for call in stage.modules if call.nodes and call.path]
+    modules = " to ".join(dict.fromkeys([*paths[:1], *paths[-1:]]))
+    yield code(whole), name, modules, _user_lines(run, piece), _links([piece])
     names = {symbol: expression for expression, symbol in symbol_names(
         run.capture.by_id.get(piece.compile_id.key)).items()}
     for again in run.again.get(piece.name, ()):
         sizes = some([f"{code(names.get(symbol, symbol))} = {size}" for symbol, size in again.sizes.items()], _VALUES)
         yield code(whole), f"{name} again" + (f", for {sizes}" if sizes else ""), "", "", _links([again.graph])
-
-
-def _modules(piece: CompiledGraph) -> str:
-    """Return the first and the last module that is called in a piece: ``layers.0.mlp to layers.1.norm``."""
-    paths = [code(call.path) for stage in piece.stages[:1] for call in stage.modules if call.nodes and call.path]
-    return " to ".join(dict.fromkeys([*paths[:1], *paths[-1:]]))
 
 
 def _user_lines(run: SectionContext, piece: CompiledGraph) -> str:
@@ -221,8 +215,9 @@ def by_calls(run: SectionContext) -> list[str]:
     if not graphs:
         return []
     has_times = any(graph.phases for graph in graphs)
-    rows = [(code(graph.name), f"{each[:1].upper()}{each[1:]}", _links([graph]), *[_times(graph)][:has_times])
-            for graph in graphs[:ROWS] for each in by_call(graph, run.place)]
+    rows = [(code(graph.name), f"{text[:1].upper()}{text[1:]}", _links([graph]), *[", ".join(
+        f"{prose(each.name)} {seconds(each.seconds)}" for each in graph.phases if each.seconds >= LEAST)][:has_times])
+            for graph in graphs[:ROWS] for text in by_call(graph, run.place)]
     heading = ["## In the file"] if is_from_file(run.capture) else [
         "## Without a function", "",
         "These belong to no compiled function: a compiler or `torch.export` was called directly, or a graph was shown "
@@ -230,10 +225,6 @@ def by_calls(run: SectionContext) -> list[str]:
     return [*heading, "",
             *table(("files", "by what", "graph", *["time"][:has_times]), rows), *left_out(len(graphs) - ROWS, "graph"),
             *(line for graph in graphs[:ROWS] for line in _issues(run, graph))]
-
-
-def _times(graph: CompiledGraph) -> str:
-    return ", ".join(f"{prose(each.name)} {seconds(each.seconds)}" for each in graph.phases if each.seconds >= LEAST)
 
 
 def _issues(run: SectionContext, graph: CompiledGraph) -> list[str]:

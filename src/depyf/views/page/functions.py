@@ -95,12 +95,13 @@ def _guards(run: Run, version: Version, document: int) -> Json:
                 if failure.entry is not None and failure.entry.key == entry.compile_id.key]
     shown = guard_groups(version)
     of_groups, rest = failed(
-        [(one.subject, [text for text, _ in one.conditions]) for one in shown], failures, lambda text: typed(text).text)
+        [(subject, [text for text, _ in lines]) for (subject, *_), lines in shown.items()], failures,
+        lambda text: typed(text).text)
     groups = []
-    for one, bad in zip(shown, of_groups):
+    for ((subject, members, loop), lines), bad in zip(shown.items(), of_groups):
         differences = _differences([each for failures in bad.values() for each in failures])
-        groups.append([one.subject, path_steps(one.subject), one.members, one.loop, differences,
-                       [[text, run.place(cause), int(at in bad)] for at, (text, cause) in enumerate(one.conditions)]])
+        groups.append([subject, path_steps(subject), members, loop, differences,
+                       [[text, run.place(cause), int(at in bad)] for at, (text, cause) in enumerate(lines)]])
     others = list(dict.fromkeys(without_addresses(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
               if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]

@@ -17,7 +17,7 @@ from ....model.guards import Condition, is_loose
 from ....records.model import SourceLocation
 from ....torch_text.global_names import resumed_function
 from ....torch_text.wrapping import WIDTH, broken, comment, prose
-from ....values import frozen, once
+from ....values import once
 from ...formatting import no_version, short_names
 from ...markdown import count
 from .versions import MOST_LINES, Version, as_comment, signature
@@ -102,30 +102,17 @@ def definition(name: str, parameters: str) -> list[str]:
     return [f"def {name}(", *rows, "):"]
 
 
-@frozen
-class GuardGroup:
-    """Conditions on one object, or on several that a loop runs over.
+def guard_groups(version: Version) -> dict[tuple[str, int, str], list[Line]]:
+    """Return the conditions of a version, with the user's lines that made torch ask.
 
-    Attributes:
-        subject: the object, ``"self.layers[i].norm"``; empty for torch's state.
-        members: number of objects.
-        loop: over them, ``"for i in range(32)"``; empty for one object.
-        conditions: with the user's lines that made torch ask.
+    They are by object (``"self.layers[i].norm"``, empty for torch's state), their number, and the loop over them
+    (``"for i in range(32)"``, empty for one object).
     """
-
-    subject: str
-    members: int
-    loop: str
-    conditions: tuple[Line, ...]
-
-
-def guard_groups(version: Version) -> list[GuardGroup]:
-    """Return the conditions of a version by object."""
     groups: dict[tuple[str, int, str], list[Line]] = {}
     for item, loop in (each for folded in version.folded for each in unfolded(folded)):
         key = item.subject, len(item.payloads), loop
         groups.setdefault(key, []).append((item.text, item.payloads[0].cause))
-    return [GuardGroup(*key, tuple(lines)) for key, lines in groups.items()]
+    return groups
 
 
 def _conditions(
