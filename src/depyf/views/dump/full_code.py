@@ -122,7 +122,7 @@ def _frame(
         parts.append("\n".join([
             "# what torch compiled: the wrapper, which calls" + ", through the others," * bool(others)
             + " the function above",
-            *broken(f"def {_name_called(frame)}({frame.signature or ', '.join(frame.arguments)}):", 0),
+            *broken(f"def {_name_called(frame)}({signature(frame)}):", 0),
             f"    ...  # {wrapper.filename}:{wrapper.line}"]))
     if not compiled:
         # (The index lists the compilations that were given up; torch skips some frames without a word.)
@@ -168,7 +168,10 @@ def _original(frame: Frame) -> str:
 
 def _users_function(frame: Frame) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """Return the function that the author wrote; ``None`` where the records have other text, or a lambda."""
-    return _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
+    match parsed_file(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None:
+        case ast.Module([ast.FunctionDef() | ast.AsyncFunctionDef() as first, *_]):
+            return first
+    return None
 
 
 def _name_called(frame: Frame) -> str:
@@ -177,14 +180,6 @@ def _name_called(frame: Frame) -> str:
         return function_identifier(frame.wrappers[0].function)
     function = _users_function(frame)
     return function.name if function is not None else legal_identifier(frame.name)
-
-
-def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """Return the function that a text begins with, if it does."""
-    match parsed_file(text):
-        case ast.Module([ast.FunctionDef() | ast.AsyncFunctionDef() as first, *_]):
-            return first
-    return None
 
 
 def _graph(
@@ -284,9 +279,8 @@ def _notes(note: str) -> list[str]:
 
 def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Sequence[Compilation] = ()) -> str:
     """Return the function that shows what happens at a call: each version is tried, then torch compiles another."""
-    arguments = ", ".join(a.lstrip("*") for a in frame.arguments)
     passed = _pass_on(frame)
-    lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
+    lines = broken(f"def compiled_{name}({_with_defaults(frame) or signature(frame)}):", 0)
     dead = [version.label for version in compiled if version.dead and not version.failed]
     if dead:
         lines += comment(f"left out, for they are dead (their guards say why): {', '.join(dead)}", 4, 2)
@@ -343,10 +337,11 @@ def name_of(code: TransformedCode) -> str:
 
 def _pass_on(frame: Frame) -> str:
     """Return the arguments that pass the parameters on, keyword-only and starred ones included."""
-    function = _function_in(f"def f({signature(frame)}): ...")
-    if function is None:
-        return ""
-    given = function.args
+    match parsed_file(f"def f({signature(frame)}): ..."):
+        case ast.Module([ast.FunctionDef(args=given)]):
+            pass
+        case _:
+            return ""
     return ", ".join([
         *(each.arg for each in (*given.posonlyargs, *given.args)), *([f"*{given.vararg.arg}"] if given.vararg else []),
         *(f"{each.arg}={each.arg}" for each in given.kwonlyargs), *([f"**{given.kwarg.arg}"] if given.kwarg else [])])
