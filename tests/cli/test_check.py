@@ -17,8 +17,8 @@ from depyf.cli.check import OPTIONS
 from depyf.records import store
 from depyf.records.model import Capture, Failure
 from depyf.views.budgets import MOST, Budget, BudgetError, budget, budgets, exceeded, judge, sentences
-from depyf.views.findings import KINDS, Totals, findings, is_lost
 from depyf.views.run_index import RunIndex
+from depyf.views.verdict import KINDS, Totals, findings, is_lost
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 #: One at least of each kind, all exceeded.

@@ -12,7 +12,7 @@ from depyf.records.naming import AROUND
 from depyf.torch_text.events import EventReader, graph_break
 from depyf.torch_text.guard_failures import guard_failures
 from depyf.torch_text.trace_table import text_of, unread_name
-from depyf.views.findings import seconds_by_phase
+from depyf.views.verdict import seconds_by_phase
 
 IDS = CompileId(0, 0)
 

@@ -34,11 +34,11 @@ from depyf.torch_text.guard_failures import guard_failures
 from depyf.views.causes import call_of, in_plain_python
 from depyf.views.changes import changes, value
 from depyf.views.diff.difference import difference
-from depyf.views.findings import findings
 from depyf.views.formatting import short_names
 from depyf.views.index.index import index
 from depyf.views.markdown import code, prose
 from depyf.views.run_index import RunIndex
+from depyf.views.verdict import findings
 
 FILE = "/home/me/project/model.py"
 

@@ -11,7 +11,7 @@ from . import terminal
 from .terminal import DONE, refused
 
 BEYOND = 1
-#: Options, with the kinds of budgets that they are for (``depyf.views.findings.KINDS``; a help need not import that).
+#: Options, with the kinds of budgets that they are for (``depyf.views.verdict.KINDS``; a help need not import that).
 OPTIONS = {
     "--max-breaks": ("breaks", "graph breaks, each once for every compilation that comes to it"),
     "--max-recompiles": ("recompiles", "recompiles: a call matched no version"),

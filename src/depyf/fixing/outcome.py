@@ -13,9 +13,9 @@ from typing import Any
 
 from ..records.model import Capture
 from ..values import frozen
-from ..views.findings import Totals
 from ..views.markdown import count
 from ..views.run_index import RunIndex
+from ..views.verdict import Totals
 
 #: By file, the tests that choose between two sides, each as the old and the new text of a change have it.
 Conditions = Mapping[str, Sequence[tuple[str, ...]]]

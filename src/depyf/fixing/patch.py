@@ -21,10 +21,9 @@ from ..values import frozen
 from ..views.advice import Adviser
 from ..views.causes import breaks_by_place, cause, statement
 from ..views.changes import row
-from ..views.findings import lost_functions
 from ..views.markdown import plain, prose, unmarked
 from ..views.run_index import RunIndex
-from ..views.verdict import why_plain
+from ..views.verdict import lost_functions, why_plain
 
 
 @frozen

@@ -18,11 +18,10 @@ from ..records.model import Capture
 from ..records.run_directory import MARK, RANK, RUN, shown
 from ..views.causes import breaks_by_place, breaks_by_reason, cause
 from ..views.dump.folder import INDEX, PAGE
-from ..views.findings import Totals
 from ..views.formatting import OUTCOMES, total
 from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
-from ..views.verdict import verdict
+from ..views.verdict import Totals, verdict
 
 WIDTH = 110
 _OURS = re.compile(rf"({RUN}|{RANK})\d+$")

@@ -27,9 +27,9 @@ from ..records.run_directory import shown
 from ..values import frozen
 from ..views.budgets import Budget, BudgetError, budgets, exceeded, judge
 from ..views.causes import cause
-from ..views.findings import Totals
 from ..views.markdown import count, one_line
 from ..views.run_index import RunIndex
+from ..views.verdict import Totals
 
 if TYPE_CHECKING:
     from ..program.recording import Recording

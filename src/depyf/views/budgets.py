@@ -21,10 +21,10 @@ from ..records.store import NOT_ENDED
 from ..values import frozen
 from .causes import statement
 from .choice import fits
-from .findings import KINDS, Finding, findings
 from .formatting import is_from_file
 from .markdown import code, each_once, some, unmarked
 from .run_index import RunIndex
+from .verdict import KINDS, Finding, findings
 
 
 class BudgetError(ValueError):
@@ -33,7 +33,7 @@ class BudgetError(ValueError):
 
 @frozen
 class Budget:
-    """How much of a kind (of :data:`~depyf.views.findings.KINDS`) there may be.
+    """How much of a kind (of :data:`~depyf.views.verdict.KINDS`) there may be.
 
     Each function that a pattern ``function`` means is judged by itself; empty for the whole run.
     """

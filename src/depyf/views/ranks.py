@@ -39,12 +39,12 @@ from ..torch_text.trace_table import executed
 from ..values import frozen
 from . import cache_keys, collectives
 from .dump.folder import Folder
-from .findings import Totals
 from .formatting import seconds, stage_name
 from .index import stamped
 from .index.index import FILE, index
 from .markdown import code, count, link, listed, prose, some, table
 from .run_index import RunIndex
+from .verdict import Totals
 
 #: Fields that are no difference: times, caches, numbers that torch counts up, names of files made of these.
 _NOT_COMPARED = frozenset({

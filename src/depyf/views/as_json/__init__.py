@@ -22,12 +22,11 @@ from ...records.store import NOT_ENDED
 from ...torch_text.met import in_order
 from ..budgets import Budget, Judgement, sentences
 from ..diff.difference import Difference, Number, items
-from ..findings import Finding, Totals, findings, is_lost, seconds_by_phase
 from ..formatting import NOT_LOST, is_from_file, without_frame
 from ..function_summary import arguments_of
 from ..index.overview import SectionContext, first_changes
 from ..markdown import Bullets, CodeBlock, Paragraph, blocks, plain, unmarked
-from ..verdict import verdict, why_plain
+from ..verdict import Finding, Totals, findings, is_lost, seconds_by_phase, verdict, why_plain
 
 #: Counted up when a field goes or means something else. New fields do not change it.
 VERSION = 1

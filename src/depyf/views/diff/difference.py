@@ -20,11 +20,11 @@ from ...torch_text.global_names import plain_name
 from ...torch_text.run_ids import guard_text, module_lines, without_counter, without_values
 from .. import cache_keys
 from ..causes import heading, kind_of_failure
-from ..findings import Totals, seconds_by_phase
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name, without_frame
 from ..function_summary import FunctionSummary, arguments_in_words, arguments_of
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
+from ..verdict import Totals, seconds_by_phase
 from . import pairing
 
 #: How many of a kind are listed one by one, unless all are wanted.

@@ -16,10 +16,10 @@ from ..causes import cause, path_to
 from ..collectives import collectives
 from ..dump.folder import INDEX
 from ..dump.guards.sizes import symbol_names
-from ..findings import Totals
 from ..formatting import OUTCOMES, WITHOUT_CODE, by_call, is_from_file, seconds, stage_name, without_frame
 from ..function_summary import FunctionSummary, arguments_section, functions_by_setting, is_among
 from ..markdown import code, count, link, prose, some, table
+from ..verdict import Totals
 from . import IN_ORDER, NOTES
 from .breaks import breaks, not_compiled
 from .overview import LEAST, ROWS, SectionContext, context_of, cost, first, glossary, head, left_out, start

@@ -16,12 +16,11 @@ from ...torch_text.modules import bypassing_operation
 from ...values import Same, frozen, once
 from ..advice import Adviser
 from ..dump.folder import NOTHING, TITLE, versions
-from ..findings import Totals, lost_functions, seconds_by_phase
 from ..formatting import NOT_LOST, OUTCOMES, is_from_file, remarks, seconds, total
 from ..function_summary import FunctionSummary
 from ..markdown import code, count, link, prose, some
 from ..run_index import RunIndex
-from ..verdict import verdict, why_plain
+from ..verdict import Totals, lost_functions, seconds_by_phase, verdict, why_plain
 from . import BROWSER, START, WORDS
 
 #: How many of a kind are listed one by one.

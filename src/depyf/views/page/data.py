@@ -26,15 +26,13 @@ from ...torch_text.met import in_order
 from ...torch_text.run_ids import without_addresses
 from ..causes import breaks_by_place, breaks_by_reason, cause, failures_by_kind, heading, not_compiled, path_to
 from ..changes import in_words, row
-from ..findings import Totals, seconds_by_phase
 from ..formatting import LOST, is_from_file
 from ..function_summary import FunctionSummary
 from ..index.overview import first_changes
 from ..index.recompiles import is_of_program, is_used, range_of
 from ..markdown import code, prose, spans, web_address
-from ..verdict import break_given_up_at, verdict, why_given_up, why_plain
-from .functions import branch_data, function_data, graph_data
-from .run import Json, Run, plain_lines
+from ..verdict import Totals, break_given_up_at, seconds_by_phase, verdict, why_given_up, why_plain
+from .run import Json, Run, branch_data, function_data, graph_data, plain_lines
 
 
 def compilation_data(run: Run, compilation: Compilation) -> Json:
