@@ -15,8 +15,7 @@ from depyf.provenance.alignment import plain_operation
 from depyf.provenance.graph_provenance import Provenance
 from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
 from depyf.views.dump import outline as outlines
-from depyf.views.dump.graph_file import _place, saved_for_backward
-from depyf.views.dump.outline import outline
+from depyf.views.dump.outline import _modules, outline, saved_for_backward
 
 IDS = CompileId(0, 0)
 
@@ -407,7 +406,7 @@ class GraphModule(torch.nn.Module):
 
 def test_layers_of_saved_values_stand_in_order():
     """A backward graph is given them in any order."""
-    assert _place("m.py:1", ["layers.1.fc", "layers.0.fc", "layers.2.fc"]) == "m.py:1 in layers.0-2.fc"
+    assert _modules(["layers.1.fc", "layers.0.fc", "layers.2.fc"]) == "layers.0-2.fc"
 
 
 @pytest.mark.parametrize("second, told", [(5, "eager_transforms.py:15"), (3, "m.py:3")])

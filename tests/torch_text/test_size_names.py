@@ -5,7 +5,7 @@ import pytest
 from depyf.model.arithmetic import plain
 from depyf.records.model import GraphInput, GraphStage
 from depyf.torch_text.size_names import size_names, with_size_names
-from depyf.views.dump.graph_file import graph_file
+from depyf.views.dump.directory import graph_file
 from depyf.views.dump.graph_view import graph_view
 
 HALF, OTHER = "(((s53 - 1)//2)) + 1", "(((s0 - 1)//2)) + 1"

@@ -10,7 +10,7 @@ from depyf.link.functions import link_function
 from depyf.records.model import Caller, GraphInput, GraphStage, SourceLocation
 from depyf.records.naming import title
 from depyf.torch_text.wrapping import NOT_PYTHON, WIDTH, legal_graph
-from depyf.views.dump.graph_file import graph_file
+from depyf.views.dump.directory import graph_file
 from depyf.views.dump.graph_view import graph_view, parameter_words
 from depyf.views.formatting import stage_name
 

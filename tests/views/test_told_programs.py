@@ -38,9 +38,9 @@ from depyf.torch_text.libraries import is_library
 from depyf.torch_text.user_expressions import with_stack_names
 from depyf.views.advice import Adviser
 from depyf.views.as_json import explain_document
-from depyf.views.dump.graph_file import saved_for_backward
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.versions import as_comment, deciding, versions
+from depyf.views.dump.outline import saved_for_backward
 from depyf.views.index.index import index
 from depyf.views.index.overview import SectionContext, first_changes
 from depyf.views.markdown import plain, unmarked

@@ -32,7 +32,7 @@ from ..torch_text.size_names import is_float, symbols_in
 from ..torch_text.user_expressions import user_expression
 from ..torch_text.wrapping import NOT_PYTHON
 from ..values import frozen
-from .dump.graph_file import files_table, sizes_table, stage_view
+from .dump.directory import files_table, sizes_table, stage_view
 from .dump.graph_view import GraphView
 
 #: The program, with the check that is the same in all of them.

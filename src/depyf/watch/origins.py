@@ -14,7 +14,7 @@ from ..provenance.graph_provenance import Provenance, StageNodes
 from ..records import store
 from ..records.model import CompiledGraph, Kernel, SourceLocation
 from ..values import frozen
-from ..views.dump.graph_file import stage_view
+from ..views.dump.directory import stage_view
 from ..views.dump.graph_view import parameter_words
 
 

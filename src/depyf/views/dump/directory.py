@@ -1,4 +1,4 @@
-"""The directory of a run, with the files that running code names."""
+"""The files that running code names: graphs (:func:`graph_file`), transformed code; the directory that has them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,91 @@ from types import CodeType
 from typing import Any
 
 from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
-from ...records.naming import legal_identifier
+from ...records.naming import legal_identifier, title
 from ...torch_text import global_names
-from ...torch_text.global_names import resumed_function
+from ...torch_text.global_names import operator_imports, resumed_function
+from ...torch_text.size_names import symbols_in
 from ...torch_text.wrapping import comment
+from ...values import frozen, once
 from ..causes import sentences
 from ..formatting import COMPUTED, after_break, called_through, notes_of, on_stack
 from .folder import Folder
-from .graph_file import graph_file
+from .graph_view import GraphView, graph_view, plain_view
 
+_IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"
 MEANINGS = {
     "exact": "compiles to the same program (proven)",
     "equivalent": "proven to do the same",
     "fallback": "a dispatch loop: right by construction, its structure was not recovered",
     "unproven": "not proven",
 }
+
+
+@frozen
+class GraphFile:
+    """A file of a graph.
+
+    Attributes:
+        view: of its text.
+        first_line: at which the view begins.
+    """
+
+    title: str
+    view: GraphView
+    text: str
+    first_line: int
+
+    def line(self, line: int) -> int:
+        """Return the line of the file for a line of torch's text; 0 where there is none."""
+        number = self.view.line(line)
+        return number and number + self.first_line - 1
+
+
+def graph_file(
+    graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = (), failed: Sequence[str] = (),
+) -> GraphFile:
+    """Return the file of one stage of a graph.
+
+    Args:
+        inputs: of the captured graph.
+        failed: sentences on the error with which its compilation failed (:func:`.formatting.never_called`).
+    """
+    ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
+    name = f"{graph}: {title(stage)}{ids}"
+    view = stage_view(stage, inputs)
+    # (Of open sizes those that explain names of others; the parameters have all. Their values are decided later.)
+    used = {symbol for _, size in view.sizes for symbol in symbols_in(size)}
+    symbols = [f"{symbol}: {words}" for symbol, words in view.symbols if symbol in used]
+    tables = [*(line for text in symbols for line in comment(text, 0)), *sizes_table(view), *files_table(view),
+              operator_imports(view.text) + _IMPORTS] if stage.is_python else ["", ""]
+    head = "\n".join([
+        f"# {name}", *(line for text in failed for line in comment(text, 0, 2)), *tables])
+    return GraphFile(name, view, head + view.text, head.count("\n") + 1)
+
+
+def stage_view(stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphView:
+    """Return the view of a stage; arguments as of :func:`graph_file`."""
+    if not stage.is_python:
+        return plain_view(stage.text)
+    captured = stage.stage == "Captured_Graph"
+    return once(("view", stage.text, inputs, captured, stage.callers),
+                lambda: graph_view(stage.text, inputs, captured, stage.callers))
+
+
+def files_table(view: GraphView) -> list[str]:
+    """Return the paths of the files that a view names, as comments."""
+    if not view.files:
+        return []
+    lines = ["# files named below:"]
+    for short, path in view.files:
+        text = path if path == short or path.endswith((f"/{short}", f"\\{short}")) else f"{short}: {path}"
+        lines += comment(f"  {text}", 0)
+    return lines
+
+
+def sizes_table(view: GraphView) -> list[str]:
+    """Return the meanings of the names of sizes, as comments."""
+    return [line for name, size in view.sizes for line in comment(f"{name}: {size}", 0)]
 
 
 class Directory(Folder):

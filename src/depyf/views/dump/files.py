@@ -17,13 +17,12 @@ from ..index import index, stamped
 from ..markdown import plain
 from ..numbers_for_text import numbers_for_text
 from ..user_source import UserSource
-from .directory import Directory
+from .directory import Directory, graph_file
 from .folder import NOTES
 from .full_code import full_code, name_of
-from .graph_file import graph_file, saved_for_backward
 from .guards.versions import guards_name, in_order, nearest, versions
 from .guards.whole import guards_file
-from .outline import kernel_outline, outline
+from .outline import kernel_outline, outline, saved_for_backward
 
 #: ``progress("outlines", 3, 48)``: the fourth of 48 is next.
 Progress = Callable[[str, int, int], None]

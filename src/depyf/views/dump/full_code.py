@@ -30,7 +30,7 @@ from ..causes import sentences
 from ..function_summary import arguments_as_written
 from ..markdown import count, some
 from ..run_index import pieces_of
-from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
+from .directory import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_view import GraphView
 from .guards.call import call_guards
 from .guards.sizes import symbol_table

@@ -23,7 +23,7 @@ from ...torch_text.user_expressions import path_steps
 from .. import ranks as index
 from ..changes import in_words as shape_in_words
 from ..dump import outline
-from ..dump.graph_file import stage_view
+from ..dump.directory import stage_view
 from ..dump.guards.versions import Version, nearest, versions
 from ..dump.guards.whole import guard_groups, guard_lines
 from ..formatting import NOT_LOST, OUTCOMES, on_branch, short_names, what_called
