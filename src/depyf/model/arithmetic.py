@@ -7,9 +7,10 @@ Polynomials, which show that ``3*n*n`` and ``n*(3*n)`` are the same size. Interv
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from ..torch_text.parsed import as_operators, parsed_expression
@@ -169,27 +170,30 @@ def _cleaned(terms: Mapping[tuple[str, ...], int]) -> Polynomial:
     return {factors: coefficient for factors, coefficient in terms.items() if coefficient}
 
 
-def least(node: ast.expr, lows: Mapping[str, int]) -> int | None:
-    """Return the least value of an expression that never falls as its sizes grow; ``None`` for any other.
+#: What is computed of two numbers, by the classes of syntax trees.
+_OF_TWO: dict[type, Callable[[float, float], float]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne}
 
-    Args:
-        lows: the least value of each size.
+
+def least(node: ast.expr, lows: Mapping[str, int]) -> float | None:
+    """Return the value of an expression of numbers, the least one of another that never falls as its sizes grow.
+
+    ``None`` for any other. ``lows``: the least value of each size.
     """
     match node:
-        case ast.Constant(int(value)) if not isinstance(value, bool):
+        case ast.Constant(int() | float() as value) if not isinstance(value, bool):
             return value
-        case ast.BinOp(left, ast.Sub(), ast.Constant(int(other))) if (first := least(left, lows)) is not None:
-            return first - other
-        case ast.BinOp(left, ast.FloorDiv(), ast.Constant(int(other))) \
-                if other > 0 and (first := least(left, lows)) is not None:
-            return first // other
-        case ast.BinOp(left, ast.Add() | ast.Mult() as sign, right):
+        case ast.UnaryOp(ast.USub(), operand) if is_number(operand) and (inner := least(operand, lows)) is not None:
+            return -inner
+        case ast.BinOp(left, sign, right) | ast.Compare(left, [sign], [right]) if type(sign) in _OF_TWO:
             first, second = least(left, lows), least(right, lows)
-            if first is None or second is None:
+            if first is None or second is None or not second and isinstance(sign, ast.FloorDiv | ast.Mod):
                 return None
-            if isinstance(sign, ast.Add):
-                return first + second
-            return first * second if first >= 0 and second >= 0 else None
+            rising: dict[type, bool] = {ast.Add: True, ast.Sub: is_number(right), ast.Mult: min(first, second) >= 0,
+                                        ast.FloorDiv: is_number(right) and second > 0}
+            return _OF_TWO[type(sign)](first, second) if rising.get(type(sign)) or is_number(node) else None
     return lows.get(ast.unparse(node))
 
 

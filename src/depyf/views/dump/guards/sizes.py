@@ -11,9 +11,8 @@ and a letter for any other.
 from __future__ import annotations
 
 import ast
-import operator
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -337,12 +336,6 @@ def _origin(decision: SymbolDecision) -> str:
 # condition on them leaves one value:
 #
 #     s51 created, 1;  Eq(IntTrueDiv(-s51, 10), -0.1)       step / 10 was computed in Python, so step has to be 1
-_SIGNS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
-    ast.NotEq: operator.ne}
-_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod}
 
 
 def is_made_by_inductor(decision: SymbolDecision) -> bool:
@@ -405,27 +398,8 @@ def holds_at(condition: str, value: str) -> bool | None:
     """Return whether a condition on one symbol is true for a number; ``None`` if unknown."""
     is_one = guard_failures.number(value) is not None and len({*symbols_in(condition)}) == 1
     node = parsed_expression(plain(with_symbols(condition, lambda _: f"({value})"), False)) if is_one else None
-    match node:
-        case ast.Compare(left, [sign], [right]) if type(sign) in _SIGNS:
-            one, other = _number(left), _number(right)
-            return None if one is None or other is None else bool(_SIGNS[type(sign)](one, other))
-    return None
-
-
-def _number(node: ast.expr) -> float | None:
-    """Return the number that an expression of numbers gives; ``None`` where it is another one."""
-    match node:
-        case ast.Constant(int() | float() as constant):
-            return constant
-        case ast.UnaryOp(ast.USub(), operand):
-            inner = _number(operand)
-            return None if inner is None else -inner
-        case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
-            one, other = _number(left), _number(right)
-            if one is None or other is None or not other and type(sign) in (ast.FloorDiv, ast.Mod):
-                return None
-            return _OPERATORS[type(sign)](one, other)
-    return None
+    holds = least(node, {}) if isinstance(node, ast.Compare) else None
+    return None if holds is None else bool(holds)
 
 
 # --- Sizes and numbers that a version fixes ----------------------------------------------------------
