@@ -323,7 +323,7 @@ def test_a_wrapper_is_said_once_above_the_function_that_is_meant(tmp_path):
 
 @pytest.mark.parametrize("word", ["new", "new_1"])
 def test_the_full_code_defines_how_objects_are_made_again(word):
-    from depyf.views.dump.guards.whole import helpers
+    from depyf.views.dump.guards.functions import helpers
 
     scope = {}
     exec(helpers(f"#   {word}(class, ...) does not call the class\nreturn {word}(Output, {{'a': 1}}, a=1)"), scope)

@@ -110,7 +110,7 @@ ON_VALUES = ("provenance", "views", "advice", "fitting", "comparing")
 #: Their modules that may use regular expressions, with what they match.
 USE_REGULAR_EXPRESSIONS = {
     "views.markdown": "Markdown", "views.page": "pages that depyf made",
-    "views.dump.guards.whole": "Python that depyf wrote: the helpers that a file of guards calls",
+    "views.dump.guards.functions": "Python that depyf wrote: the helpers that a file of guards calls",
     "fitting.written": "arguments that the user writes",
     "comparing.outcome": "what the program prints",
 }

@@ -6,8 +6,7 @@ import linecache
 import pytest
 import torch
 
-from depyf.link.functions import link_function
-from depyf.link.graph_code import computation
+from depyf.link.functions import computation, link_function
 from depyf.link.lifetimes import running_graph
 from depyf.records.model import GraphInput
 from depyf.views.dump.graph_view import graph_view

@@ -2,7 +2,7 @@
 
 import pytest
 
-from depyf.link.graph_code import identical_code
+from depyf.link.functions import identical_code
 
 BASE = "def f(a, b=1):\n    x = a + 1.0\n    return [x, b, (0.0, None), {1} | {y for y in a}]\n"
 

@@ -13,7 +13,7 @@ from depyf.decompiler.constants import CellOf, constant_values
 from depyf.decompiler.proof.parts import first_mismatch
 from depyf.link import lifetimes
 from depyf.link.lifetimes import free_unused
-from depyf.link.patches import CannotStandIn, with_constants, with_moves
+from depyf.link.transformed import CannotStandIn, with_constants, with_moves
 
 
 class Value:

@@ -11,7 +11,7 @@ from depyf.model.reading import Reader, typed
 from depyf.records.model import Guard, SourceLocation
 from depyf.torch_text.guards import is_expression, parse_guards
 from depyf.torch_text.wrapping import WIDTH, broken
-from depyf.views.dump.guards.whole import guard_groups, guard_lines, guards_file, helpers, imports
+from depyf.views.dump.guards.functions import guard_groups, guard_lines, guards_file, helpers, imports
 
 TREE = """
 TREE_GUARD_MANAGER:

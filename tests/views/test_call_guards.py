@@ -12,10 +12,9 @@ from depyf.torch_text.guard_failures import guard_failures
 from depyf.torch_text.wrapping import WIDTH
 from depyf.views.dump import full_code
 from depyf.views.dump.guards import versions as of_versions
-from depyf.views.dump.guards.call import LONGEST, TO_DECIDE, call_guards
+from depyf.views.dump.guards.functions import LONGEST, TO_DECIDE, call_guards, guards_file
 from depyf.views.dump.guards.sizes import open_sizes, range_left, symbol_table
 from depyf.views.dump.guards.versions import as_comment, deciding, not_in_all, version_differences
-from depyf.views.dump.guards.whole import guards_file
 
 
 def changes(old, new):

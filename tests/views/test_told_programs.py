@@ -38,7 +38,7 @@ from depyf.torch_text.libraries import is_library
 from depyf.torch_text.user_expressions import with_stack_names
 from depyf.views.advice import Adviser
 from depyf.views.as_json import explain_document
-from depyf.views.dump.guards.call import call_guards
+from depyf.views.dump.guards.functions import call_guards
 from depyf.views.dump.guards.versions import as_comment, deciding, versions
 from depyf.views.dump.outline import saved_for_backward
 from depyf.views.index.index import index

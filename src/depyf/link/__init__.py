@@ -4,12 +4,11 @@
     a graph's forward      ->  its own instructions, with the lines of __compiled_fn_1.Forward_graph.0.py
 
 ``functions``    graphs and generated modules: the instructions remain, the lines are the dump's, which tracebacks show
-                 even when the file is gone
-``graph_code``   are two code objects the same program, or the same graph, whatever its values are called?
-``transformed``  Dynamo's code: the proven source runs in its place, or its line table points there
+                 even when the file is gone; are two code objects the same program, or the same graph?
+``transformed``  Dynamo's code: the proven source runs in its place, or its line table points there; instructions that
+                 source cannot express
 ``lifetimes``    deletes after the last uses of variables; the statements that release a graph's values, which its file
                  leaves out
-``patches``      instructions that source cannot express
 ``linker``       what capture calls; never raises
 ``sessions``     the active ``prepare_debug``, and those that ended; linked code runs inside ``debug()``
 """

@@ -7,7 +7,7 @@ the tree that is compiled to run (not the text that is shown) gets
 * ``del name`` before the first statement after the last use, on that statement's line: a debugger that stops there
   still shows the name, and the value is free when the statement calls something;
 * a *move* where the last use is part of a statement that calls something (``return __resume_at_30_1(x)``): the value
-  goes on the stack and the name is unbound (:func:`depyf.link.patches.with_moves` makes it of a marked operand).
+  goes on the stack and the name is unbound (:func:`depyf.link.transformed.with_moves` makes it of a marked operand).
 
 Only variables that the text itself binds are freed, never parameters. Where it is unclear whether a name is bound or
 still needed (loops, handlers), it is left alone. The caller proves the result.

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Literal, Protocol
 
-from ..link.graph_code import named_like, nested_codes
+from ..link.functions import named_like, nested_codes
 from ..link.lifetimes import is_release, node_groups, on_line
 from ..model.folding import fold
 from ..model.graph import Graph, Node

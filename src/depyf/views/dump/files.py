@@ -20,8 +20,8 @@ from ..user_source import UserSource
 from .directory import Directory, graph_file
 from .folder import NOTES
 from .full_code import full_code, name_of
+from .guards.functions import guards_file
 from .guards.versions import guards_name, in_order, nearest, versions
-from .guards.whole import guards_file
 from .outline import kernel_outline, outline, saved_for_backward
 
 #: ``progress("outlines", 3, 48)``: the fourth of 48 is next.

@@ -32,10 +32,9 @@ from ..markdown import count, some
 from ..run_index import pieces_of
 from .directory import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_view import GraphView
-from .guards.call import call_guards
+from .guards.functions import call_guards, helpers, occurs
 from .guards.sizes import symbol_table
 from .guards.versions import MOST_LINES, Version, as_comment, deciding, nearest, not_in_all, signature, versions
-from .guards.whole import helpers, occurs
 from .source_copy import with_short_lines
 
 PREAMBLE = '''\

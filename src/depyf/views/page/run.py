@@ -24,8 +24,8 @@ from .. import ranks as index
 from ..changes import in_words as shape_in_words
 from ..dump import outline
 from ..dump.directory import stage_view
+from ..dump.guards.functions import guard_groups, guard_lines
 from ..dump.guards.versions import Version, nearest, versions
-from ..dump.guards.whole import guard_groups, guard_lines
 from ..formatting import NOT_LOST, OUTCOMES, on_branch, short_names, what_called
 from ..function_summary import FunctionSummary
 from ..index.overview import context_of
