@@ -29,7 +29,7 @@ from depyf.views import page as building
 from depyf.views.dump.directory import Directory
 from depyf.views.dump.files import write_views
 from depyf.views.markdown import spans
-from depyf.views.page.data import run_data
+from depyf.views.page import run_data
 from depyf.views.page.run import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, FileLines, failed
 
 DUMPS = ("toy", "decoder", "gradient", pytest.param("training", marks=pytest.mark.heavy), "shapes", "ranks", "large")

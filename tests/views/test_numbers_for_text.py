@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.records import store
-from depyf.views.numbers_for_text import _body, _handed_on, _place
 from depyf.views.run_index import RunIndex
+from depyf.views.user_source import _body, _handed_on, _place
 from depyf.views.verdict import verdict
 
 

@@ -44,7 +44,7 @@ from depyf.views.dump.outline import saved_for_backward
 from depyf.views.index.index import index
 from depyf.views.index.overview import SectionContext, first_changes
 from depyf.views.markdown import plain, unmarked
-from depyf.views.page.data import run_data
+from depyf.views.page import run_data
 from depyf.views.run_index import RunIndex
 from depyf.views.user_source import UserSource
 from depyf.views.verdict import verdict

@@ -22,8 +22,8 @@ from .causes import cause, path_to, statement
 from .formatting import LOST
 from .function_summary import FunctionSummary
 from .markdown import code, count, prose, some
-from .numbers_for_text import NumberForText, numbers_for_text
 from .run_index import RunIndex
+from .user_source import NumberForText, numbers_for_text
 
 #: Sentences before "and N more".
 MOST = 3

@@ -15,8 +15,7 @@ from .. import page as pages
 from ..formatting import WITHOUT_CODE, by_call, never_called, no_version
 from ..index import index, stamped
 from ..markdown import plain
-from ..numbers_for_text import numbers_for_text
-from ..user_source import UserSource
+from ..user_source import UserSource, numbers_for_text
 from .directory import Directory, graph_file
 from .folder import NOTES
 from .full_code import full_code, name_of
