@@ -25,6 +25,7 @@ from .constants import name_constants
 from .dynamo.facts import Facts
 from .dynamo.readable import Readable, word_for_new
 from .dynamo.simplify import Simplification
+from .dynamo.simplify.filling import Loops
 from .emit.escapes import CannotEscape, escaped
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
@@ -299,6 +300,8 @@ class _Job:
         """Return the whole as text, its tree where that was made, and what it compiles to if it is to be proven."""
         self.runs, self.can_fold = None, False
         module = top_level(self.code, self.options, self.name)
+        if self.tiers.of(self.code) <= Tier.SIMPLIFIED_SPILLED:
+            Loops(module).visit(module)
         if self.verify and self.compiler is compile_here and self.tiers.of(self.code) is Tier.STRUCTURED \
                 and not self.renamed.escaped:
             # (The usual case. For a text the compiler needs half the time that it needs for a tree from depyf.)

@@ -30,7 +30,7 @@ from ..facts import ALWAYS, EPOCHS, Facts
 from ..global_names import NEW
 from ..written_out import has_size_calls
 from .evaluate import PartialEvaluator
-from .filling import as_calls, as_loops
+from .filling import as_calls
 from .user_part import user_part
 from .values import BlockPlan, Namer, SsaValue, State, Value, is_torch_name
 from .write import BlockWriter
@@ -321,4 +321,4 @@ class _Simplifier:
             end = end and Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
             blocks[id] = Block(id, BlockWriter(block, plan, self.namer).write(), block.end, block.successors, block.arg,
                                end, block.region)
-        return as_loops(Cfg(self.graph.code, blocks, self.graph.entry), self.namer.taken)
+        return Cfg(self.graph.code, blocks, self.graph.entry)

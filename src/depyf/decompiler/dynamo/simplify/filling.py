@@ -14,11 +14,14 @@ this code makes the dictionary, and makes the entries one by one where it knows 
 
 from __future__ import annotations
 
+import ast
+
 from ....bytecode import operations as o
-from ....bytecode.operations import Op, effect
+from ....bytecode.operations import Op
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg
-from ...nodes import free_name
+from ...nodes import Transformer, free_name, nodes_of
+from ..folding import Substitution
 from ..global_names import UPDATE
 
 _BODY = (o.UNPACK, o.STORE_FAST, o.STORE_FAST, o.LOAD_FAST, o.LOAD_ATTR, o.LOAD_FAST, o.LOAD_FAST, o.LOAD_FAST, o.CALL,
@@ -57,51 +60,18 @@ def _fills(start: Block, body: Block) -> bool:
             and no_arguments.arg == (0, ()) and (first.arg, second.arg) == (key.arg, value.arg))
 
 
-def as_loops(graph: Cfg, taken: set[str]) -> Cfg:
-    """Make the calls loops again, in place; their variables have other names than those taken."""
-    for block in list(graph.blocks.values()):
-        while (at := next((at for at, op in enumerate(block.ops) if op.arg == UPDATE), -1)) >= 0:
-            block = _with_loop(graph, block, at, taken)
-    return graph
+class Loops(Transformer):
+    """A rewriting of the calls as loops again, in place; their variables have other names than those taken."""
 
+    def __init__(self, tree: ast.Module) -> None:
+        self.taken = {node.id for node in nodes_of(tree) if isinstance(node, ast.Name)}
 
-def _with_loop(graph: Cfg, block: Block, at: int, taken: set[str]) -> Block:
-    """Make a loop of the call whose function is read at an index of a block, and return the block after it."""
-    ops = block.ops
-    end, depth = at + 1, 1
-    while effect(ops[end])[0] < depth:  # (the call takes what the function is below)
-        depth += _growth(ops[end])
-        end += 1
-    first, middle = _start(ops, at), _start(ops, end)
-    cls, target, entries, call = ops[first:at], ops[at + 1 : middle], ops[middle:end], ops[end]
-
-    def made(kind: str, arg: object = None) -> Op:
-        return Op(kind, arg, call.offset, None, -1, call.handler)
-
-    after = graph.blocks[graph.split(block.id, end + 2)]
-    key, value = free_name("key", taken), free_name("value", taken)
-    taken |= {key, value}
-    block.ops = [*ops[:first], *entries, made(o.LOAD_ATTR, "items"), made(o.CALL, (0, ())),
-                 made(o.GET_ITER)]
-    head = graph.add(block, [], g.FOR_ITER, (), block.region)
-    body = graph.add(head, [
-        made(o.UNPACK, 2), made(o.STORE_FAST, key), made(o.STORE_FAST, value), *cls, made(o.LOAD_ATTR, "__setitem__"),
-        *target, made(o.LOAD_FAST, key), made(o.LOAD_FAST, value), made(o.CALL, (3, ())), made(o.POP),
-    ], g.JUMP, (head.id,), block.region)
-    block.successors, head.successors = [head.id], [body.id, after.id]
-    return after
-
-
-def _start(ops: list[Op], end: int) -> int:
-    """Return where the operations before an index begin that give the value they end with."""
-    missing = 1
-    while missing:
-        end -= 1
-        missing -= _growth(ops[end])
-    return end
-
-
-def _growth(op: Op) -> int:
-    """Return by how much an operation makes the stack higher."""
-    pops, pushes = effect(op)
-    return pushes - pops
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        """Return the loop for a call."""
+        match node.value:
+            case ast.Call(ast.Attribute(cls, attr), [target, entries]) if attr == UPDATE:
+                key, value = free_name("key", self.taken), free_name("value", self.taken)
+                self.taken |= {key, value}
+                loop = ast.parse(f"for {key}, {value} in entries.items():\n cls.__setitem__(target, {key}, {value})")
+                return Substitution({"entries": entries, "cls": cls, "target": target}).visit(loop.body[0])
+        return node
