@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any, cast
 
 from ...bytecode import operations as o
-from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_OPTIMIZED, Code, table
+from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_NEWLOCALS, CO_OPTIMIZED, Code
 from ...bytecode.operations import Op
 from ...bytecode.pyc import load_pyc
 from ...guarded import unwarned
@@ -78,8 +78,6 @@ def compile_function(
     if code.name == "<module>":
         return _view(compiler(tree, FILENAME))
     if not code.freevars and _is_without_classes(code):
-        if isinstance(tree, str) and (modules := sorted(called_modules(code))):
-            tree = f"{tree}import {', '.join(modules)}\n"
         return _view(_function_in(compiler(tree, FILENAME)))  # the code around it changes its qualified name only
     free = [n for n in code.freevars if is_name(n) and n != "__class__"]
     parents = _parents(code, constants)
@@ -94,34 +92,6 @@ def compile_function(
     for _ in parents:
         compiled = _function_in(compiled)
     return _view(_function_in(compiled))
-
-
-def called_modules(code: Code) -> set[str]:
-    """Return the globals of whose calls ``module.f()`` the compiler knew that they are of a module.
-
-    It makes a method call of ``x.f()``, unless ``x`` is a name that the module around imports (``is_import_originated``
-    in compile.c, 3.11 and later). To the program that is the same; with the imports the same bytes come back, which are
-    compared in a moment. (A name that is none of a module does no harm here.)
-    """
-    result: set[str] = set()
-    if code.version < (3, 11):
-        return result
-    numbers, raw = table(code.version), code.bytecode
-    load_global, load_attr, push_null = map(numbers.opcodes.__getitem__, ("LOAD_GLOBAL", "LOAD_ATTR", "PUSH_NULL"))
-    size = 2 + 2 * numbers.caches[load_global]
-    following = size + 2 + 2 * numbers.caches[load_attr]
-    at = raw.find(load_global)
-    while 0 <= at < len(raw) - following:
-        if not at & 1 and raw[at + size] == load_attr:
-            # (up to 3.12 the low bit of LOAD_GLOBAL is the PUSH_NULL)
-            is_call = raw[at + 1] & 1 if code.version < (3, 13) else raw[at + following] == push_null
-            name = code.names[raw[at + 1] >> 1 : (raw[at + 1] >> 1) + 1]
-            if is_call and name and is_name(name[0]):
-                result.add(name[0])
-        at = raw.find(load_global, at + 1)
-    if code.holds_code:
-        result.update(*(called_modules(const) for const in code.consts if isinstance(const, Code)))
-    return result
 
 
 def _is_without_classes(code: Code) -> bool:

@@ -151,7 +151,9 @@ class PartialEvaluator:
         followed = bool(block.successors) and owner.follows(block)
         tested = self.pop({g.BRANCH: 1, g.RETURN: 1, g.RAISE: block.arg, g.RERAISE: 1 + (block.arg or 0)}.get(
             block.end, 0))
-        if block.end == g.BRANCH and (answer := known_truth(tested[0])) is not None:
+        if block.end == g.BRANCH and (isinstance(tested[0], Const) or _is_in_table(tested[0], PROFILER_FLAGS)):
+            # (Flags of the profiler are off.)
+            answer = isinstance(tested[0], Const) and tested[0].value
             owner.decided[block.id] = block.successors[0 if answer else 1]
         # (What is on the stack for good is at its bottom and remains there.)
         left = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None] if followed else self.stack
@@ -278,21 +280,14 @@ class PartialEvaluator:
         elif all(map(objects.is_key, self.stack[-2 * op.arg :: 2])):
             self.stack.append(Container("dict", self.pop(2 * op.arg)))
         else:
-            self.hashing(op)
+            self.generic(op)
+            self.happened()  # (to the proof, keys that have hashes of their own may change anything)
 
     def op_BUILD_CONST_KEY_MAP(self, op: Op) -> None:
-        """Push a virtual dictionary if hashing its keys is unobservable, or leave the operation."""
-        keys: list[Value] = [Const(key) for key in op.arg]
-        if all(map(objects.is_key, keys)):
-            pairs = zip(keys, self.pop(len(keys)))
-            self.stack.append(Container("dict", [part for pair in pairs for part in pair]))
-        else:
-            self.hashing(op)
-
-    def hashing(self, op: Op) -> None:
-        """Leave a dictionary display whose keys have hashes of their own: to the proof, these may change anything."""
-        self.generic(op)
-        self.happened()
+        """Push a dictionary as ``BUILD_MAP`` does."""
+        pairs = zip(map(Const, op.arg), self.pop(len(op.arg)))
+        self.stack += [part for pair in pairs for part in pair]
+        self.op_BUILD_MAP(self.made(o.BUILD_MAP, len(op.arg)))
 
     def op_LIST_EXTEND(self, op: Op) -> None:
         """Extend a virtual list by values that are known, or by one; or leave the operation."""
@@ -367,15 +362,6 @@ class PartialEvaluator:
         else:
             self.generic(op)
 
-    def op_IS(self, op: Op) -> None:
-        """Decide ``None is None``, or leave the operation."""
-        left, right = self.stack[-2:]
-        if isinstance(left, Const) and isinstance(right, Const) and left.value is None is right.value:
-            self.pop(2)
-            self.stack.append(Const(not op.arg))
-        else:
-            self.generic(op)
-
     def op_LOAD_GLOBAL(self, op: Op) -> None:
         """Push a global; one of Dynamo's own may be read later, or never."""
         path = (("global", op.arg),)
@@ -405,14 +391,6 @@ class PartialEvaluator:
         result = self.stack[-1]
         assert isinstance(result, SsaValue)
         result.optional = op.arg == UPDATE or _is_in_table(result, PROFILER_FLAGS)
-
-    def op_INPLACE(self, op: Op) -> None:
-        """Leave ``a += b`` as a statement: ``a`` is a variable, whatever it was read from."""
-        self.generic(op)
-        result = self.stack[-1]
-        changed = result.operands[0] if isinstance(result, SsaValue) else None
-        if isinstance(changed, SsaValue):
-            changed.lasting, changed.graph_item = "", False
 
     # --- calls ---
     def op_CALL_EX(self, op: Op) -> None:
@@ -451,13 +429,6 @@ class PartialEvaluator:
         for name, operand in zip(names, result.operands[1 : 1 + positional]):
             if isinstance(operand, SsaValue):
                 operand.hints.append(name)
-
-
-def known_truth(value: Value) -> bool | None:
-    """Return the truth of a constant, and False for a flag of the profiler; ``None`` where it is not known."""
-    if isinstance(value, Const):
-        return bool(value.value)
-    return False if _is_in_table(value, PROFILER_FLAGS) else None
 
 
 def _is_in_table(value: Value, table: Mapping[str, frozenset[str]]) -> bool:

@@ -66,12 +66,14 @@ class Loops(Transformer):
     def __init__(self, tree: ast.Module) -> None:
         self.taken = {node.id for node in nodes_of(tree) if isinstance(node, ast.Name)}
 
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """Return the loop for a call."""
         match node.value:
             case ast.Call(ast.Attribute(cls, attr), [target, entries]) if attr == UPDATE:
                 key, value = free_name("key", self.taken), free_name("value", self.taken)
                 self.taken |= {key, value}
-                loop = ast.parse(f"for {key}, {value} in entries.items():\n cls.__setitem__(target, {key}, {value})")
-                return Substitution({"entries": entries, "cls": cls, "target": target}).visit(loop.body[0])
+                text = f"for {key}, {value} in entries.items(): cls.__setitem__(target, {key}, {value})"
+                loop: ast.AST = ast.parse(text).body[0]
+                Substitution({"entries": entries, "cls": cls, "target": target}).visit(loop)
+                return loop
         return node

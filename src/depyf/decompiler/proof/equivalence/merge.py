@@ -6,11 +6,12 @@ classes of places with the same value; a class may have a member ``("kind", what
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ....bytecode.code import Code
 from ...dynamo.facts import ALWAYS, EPOCHS
-from .states import UNBOUND, Constant, Different, State, Symbol, Value, pair_containers, resolve
+from .states import UNBOUND, Allocation, Constant, Different, State, Symbol, Value, is_open, resolve
 
 if TYPE_CHECKING:
     from .prover import Prover
@@ -61,7 +62,7 @@ def merge(prover: Prover, left: State, right: State) -> bool:
     that has been walked already.
     """
     key = (left.at, right.at)
-    prover.pairs_at_merge = pair_containers(left, right)
+    prover.pairs_at_merge = pair_containers(prover, left, right)
     values: dict[Any, set[tuple[str, Any]]] = {}
     for tag, state in (("p", left), ("q", right)):
         for name in prover.names[tag]:
@@ -84,16 +85,6 @@ def merge(prover: Prover, left: State, right: State) -> bool:
     return True
 
 
-def _is_the_same_anywhere(identity: Any) -> bool:
-    """Return whether an identity is the key of a symbol that means one thing wherever it is made.
-
-    Those are what the function was given, globals of Dynamo's own, modules that are imported, and reads that always
-    give the same.
-    """
-    return isinstance(identity, tuple) and (
-        identity[:1] in (("argument",), ("own",), ("module",)) or identity[:2] == ("read", ALWAYS))
-
-
 def kind_of_places(prover: Prover, identity: Any) -> Kind:
     """Return the fact about all places of a class besides that they are equal; ``""`` if none is known."""
     if isinstance(identity, tuple) and identity[0] in ("maybe", "unbound", "lasti"):
@@ -102,9 +93,10 @@ def kind_of_places(prover: Prover, identity: Any) -> Kind:
         return f"constant {identity[1]} {identity[2]}"
     if is_constant(identity):
         return f"constant {identity!r}"
-    if _is_the_same_anywhere(identity):
-        key: tuple[Any, ...] = identity
-        return key
+    # (What the function was given, globals of Dynamo's own, modules, and reads that always give the same.)
+    if isinstance(identity, tuple) and (
+            identity[:1] in (("argument",), ("own",), ("module",)) or identity[:2] == ("read", ALWAYS)):
+        return identity
     return "graph" if identity in prover.graphs else ""
 
 
@@ -159,3 +151,52 @@ def havoc(prover: Prover, left: State, right: State, relation: frozenset[Any], k
                 state.stack[place] = known
             else:
                 state.bind(place, known)
+
+
+# --- containers that both programs carry into a merge point ------------------------------------------
+def pair_containers(prover: Prover, left: State, right: State) -> dict[int, int]:
+    """Pair up by content the containers of both programs: ``{id: number of pair}``.
+
+    From there on a pair is one object; a wrong pair can only make the comparison fail later.
+    """
+    single = _referenced_once(left) | _referenced_once(right)
+
+    def content(value: Value) -> Any:
+        """Return what is equal for equal contents; ``None`` where others may change them later."""
+        value = resolve(value)
+        if isinstance(value, Constant) and type(value.value) is tuple:
+            value = Allocation("tuple", list(map(Constant, value.value)))
+        if not isinstance(value, Allocation):
+            return identify(prover, value, "")
+        parts = [None if is_open(item) and id(item) not in single else content(item) for item in value.items]
+        return None if None in parts else (value.kind, *parts)
+
+    others = {id(value): content(value) for value in (*right.stack, *right.locals.values()) if is_open(value)}
+    pairs: dict[int, int] = {}
+    for value in (*left.stack, *left.locals.values()):
+        if not is_open(value) or id(value) in pairs or (wanted := content(value)) is None:
+            continue
+        other = next((each for each, known in others.items() if known == wanted and each not in pairs), None)
+        if other is not None:
+            pairs[id(value)] = pairs[other] = len(pairs)
+    return pairs
+
+
+def all_paired(prover: Prover, left: State, right: State) -> bool:
+    """Return whether each container of one program is one of the other's."""
+    containers = [v for state in (left, right) for v in (*state.stack, *state.locals.values()) if is_open(v)]
+    pairs = pair_containers(prover, left, right) if containers else {}
+    return all(id(value) in pairs for value in containers)
+
+
+def _referenced_once(state: State) -> set[int]:
+    """Return the allocations that are in one place only: in a slot, a local or another allocation."""
+    places: Counter[int] = Counter()
+    pending: list[Value] = [*state.stack, *state.locals.values()]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Allocation) and value.escaped is None:
+            places[id(value)] += 1
+            if places[id(value)] == 1:
+                pending.extend(value.items)
+    return {identity for identity, count in places.items() if count == 1}

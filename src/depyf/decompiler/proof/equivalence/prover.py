@@ -20,7 +20,7 @@ from ....bytecode.operations import (
 from ...dynamo.facts import EPOCHS, PLAIN, Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
-from .merge import merge
+from .merge import all_paired, merge
 from .objects import MODULES_NOTE, READ_SIZE, is_known_iterator
 from .states import (
     Allocation,
@@ -31,7 +31,6 @@ from .states import (
     State,
     Symbol,
     Value,
-    all_paired,
     frozen_items,
     resolve,
     sequence,
@@ -136,7 +135,7 @@ class Prover:
         Where the left one has put something into a container since the last event, as a comprehension does before it
         goes round, the right one does so too.
         """
-        if all_paired(left, right):
+        if all_paired(self, left, right):
             return
         ahead = right.copy({})
         ops = ahead.program.ops
@@ -144,7 +143,7 @@ class Prover:
             self.steps += 1
             if self.steps > LIMIT:
                 raise Different("the comparison takes too long")
-            if all_paired(left, ahead):
+            if all_paired(self, left, ahead):
                 right.at, right.stack, right.locals, right.maybe = ahead.at, ahead.stack, ahead.locals, ahead.maybe
                 return
 

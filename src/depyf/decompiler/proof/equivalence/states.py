@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....bytecode import operations as o
-from ....bytecode.code import Code
 from ....bytecode.operations import ON_GLOBALS, UPDATES, Op, Program, effect
 from ...constants import is_literal
 from ...dynamo.facts import EPOCHS, MODULES
-from ..exact import same_constant
 
 if TYPE_CHECKING:
     from .prover import Prover
@@ -139,11 +136,6 @@ def cell_of(value: Value) -> str | None:
     return str(value.key[1]) if isinstance(value, Symbol) and value.key[0] == "cell" else None
 
 
-def kind_of(value: Value) -> str:
-    """Return what a value that is no symbol is."""
-    return value.kind if isinstance(value, Allocation) else type(getattr(value, "value", None)).__name__
-
-
 def is_open(value: Value) -> bool:
     """Return whether a value can still be changed unobserved."""
     return is_own(value, "list", "dict", "set", "object")
@@ -164,45 +156,6 @@ def is_hashable(value: Value) -> bool:
     """Return whether a value is a constant that can be in a set."""
     value = resolve(value)
     return isinstance(value, Constant) and type(value.value) is not slice and is_literal(value.value)
-
-
-def both_none(x: Value, y: Value) -> bool:
-    """Return whether both values are ``None``."""
-    x, y = resolve(x), resolve(y)
-    return isinstance(x, Constant) and isinstance(y, Constant) and x.value is None is y.value
-
-
-def alike(x: Value, y: Value, single: set[int]) -> bool:
-    """Return whether two values are the same (nothing is changed by asking).
-
-    Args:
-        x: a value of one program.
-        y: one of the other.
-        single: containers without other references: their contents may change later only through them.
-    """
-    x, y = resolve(x), resolve(y)
-    if isinstance(x, Symbol) and isinstance(y, Symbol):
-        return x.key == y.key
-    if isinstance(x, Constant) and isinstance(y, Constant):
-        return not isinstance(x.value, Code) and same_constant(x.value, y.value)
-    if kind_of(x) != kind_of(y):
-        return False
-    left, right = _inside(x, y)
-    return left is not None and right is not None and len(left) == len(right) and all(
-        is_settled(a, single) and is_settled(b, single) and alike(a, b, single) for a, b in zip(left, right))
-
-
-def _inside(x: Value, y: Value) -> tuple[Sequence[Value] | None, Sequence[Value] | None]:
-    """Return the contents of two values, one of which may be a constant tuple."""
-    left, right = sequence(x), sequence(y)
-    if left is None or right is None:
-        return getattr(x, "items", None), getattr(y, "items", None)
-    return left, right
-
-
-def is_settled(value: Value, single: set[int]) -> bool:
-    """Return whether the contents of a value can change only through the value itself."""
-    return not is_open(value) or id(value) in single
 
 
 class Different(Exception):
@@ -294,44 +247,6 @@ class Event:
 
 class MergePoint:
     """The program is at an operation that several edges lead to."""
-
-
-def referenced_once(state: State) -> set[int]:
-    """Return the allocations that are in one place only: in a slot, a local or another allocation."""
-    places: dict[int, int] = {}
-    pending: list[Value] = [*state.stack, *state.locals.values()]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Allocation) and value.escaped is None:
-            places[id(value)] = places.get(id(value), 0) + 1
-            if places[id(value)] == 1:
-                pending.extend(value.items)
-    return {identity for identity, count in places.items() if count == 1}
-
-
-def pair_containers(left: State, right: State) -> dict[int, int]:
-    """Pair up by content the containers that both programs carry into a merge point: ``{id: number of pair}``.
-
-    From there on a pair is one object; a wrong pair can only make the comparison fail later.
-    """
-    others = [v for v in (*right.stack, *right.locals.values()) if is_open(v)]
-    single = referenced_once(left) | referenced_once(right)
-    pairs: dict[int, int] = {}
-    for value in (*left.stack, *left.locals.values()):
-        if not is_open(value) or id(value) in pairs:
-            continue
-        for other in others:
-            if id(other) not in pairs and alike(value, other, single):
-                pairs[id(value)] = pairs[id(other)] = len(pairs)
-                break
-    return pairs
-
-
-def all_paired(left: State, right: State) -> bool:
-    """Return whether each container of one program is one of the other's."""
-    containers = [v for state in (left, right) for v in (*state.stack, *state.locals.values()) if is_open(v)]
-    pairs = pair_containers(left, right) if containers else {}
-    return all(id(value) in pairs for value in containers)
 
 
 # --- The event that an operation is: what of it another part of the program, or its user, can observe ---

@@ -37,7 +37,6 @@ from .states import (
     State,
     Symbol,
     Value,
-    both_none,
     cell_of,
     constant_of,
     constants_of,
@@ -400,7 +399,7 @@ def _delete_item(prover: Prover, state: State, op: Op) -> Event | None:
 @rule(o.IS)
 def _is(prover: Prover, state: State, op: Op) -> Event | None:
     right, left = state.stack[-1], state.stack[-2]
-    if both_none(left, right):
+    if all(isinstance(each, Constant) and each.value is None for each in map(resolve, (left, right))):
         state.stack[-2:] = [Constant(not op.arg)]
         return None
     if op.arg and state.program.ops[state.at + 1].kind is o.BRANCH:  # (in either sense the same test)
