@@ -65,9 +65,6 @@ class LivePaths:
             known = self.of(node.func)
             owner = self.of(node.args[0]) if known is not None and self.facts.well_known(known) == TYPE else None
             return self.facts.class_path(owner) if owner is not None else None
-        if isinstance(node, ast.Call) and (name := attribute_asked(node)):
-            owner = self.of(node.args[0])
-            return self.member(owner, name) if owner is not None else None
         return None
 
     def stored_buffer(self, node: ast.expr) -> Path | None:
@@ -84,14 +81,6 @@ class LivePaths:
             if self.facts.unshadowed(path):
                 return path
         return None
-
-
-def attribute_asked(node: ast.Call) -> str:
-    """Return ``"name"`` for ``getattr(x, 'name')``; empty for other calls."""
-    if not (isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) == 2):
-        return ""
-    name = node.args[1].value if isinstance(node.args[1], ast.Constant) and not node.keywords else None
-    return name if isinstance(name, str) else ""
 
 
 def root_name(node: ast.expr) -> str:

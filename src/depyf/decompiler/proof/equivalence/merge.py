@@ -1,7 +1,7 @@
 """Merge points: the values of both programs are dropped; which places have equal ones is recorded.
 
-A place is a local or a stack slot of one of the programs, ``("p", name)`` or ``("q", index)``. A relation is a set of
-classes of places with the same value; a class may have a member ``("kind", what else is known of the value)``.
+A place is a local or a stack slot of one of the programs, ``("p", name)`` or ``("q", index)``. A relation gives for
+each place the number of its class, of places with the same value, and what else is known of that value.
 """
 
 from __future__ import annotations
@@ -16,34 +16,27 @@ from .states import UNBOUND, Allocation, Constant, Different, State, Symbol, Val
 if TYPE_CHECKING:
     from .prover import Prover
 
-#: Facts about the places of a class besides their equality; or the key of a symbol that means one thing
+#: What is known about the places of a class besides their equality; or the key of a symbol that means one thing
 #: wherever it is made, so that the value survives a merge.
 Kind = str | tuple[Any, ...]
+Relation = dict[tuple[str, Any], tuple[int, Kind]]
 
 
-def meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
+def meet(known: Relation, arrived: Relation) -> Relation:
     """Return the places that are equal in both relations.
 
     Having no value is one of the values for that. Bound in one and unbound in the other: maybe bound.
     """
-    def index(relation: frozenset[Any]) -> dict[Any, tuple[int, Kind]]:
-        result: dict[Any, tuple[int, Kind]] = {}
-        for number, members in enumerate(relation):
-            kind = next((m[1] for m in members if m[0] == "kind"), "")
-            for member in members:
-                if member[0] != "kind":
-                    result[member] = (number, kind)
-        return result
-
-    first, second = index(known), index(arrived)
-    classes: dict[Any, set[Any]] = {}
-    for place in first.keys() | second.keys():
-        a, b = first.get(place), second.get(place)
-        if a is None or b is None:
-            raise Different("stacks of different depth meet")
-        kind = a[1] if a[1] == b[1] else "maybe" if {a[1], b[1]} & {"unbound", "maybe"} else ""
-        classes.setdefault((a[0], b[0]), set()).update({place, ("kind", kind)})
-    return frozenset(frozenset(members) for members in classes.values())
+    if known.keys() != arrived.keys():
+        raise Different("stacks of different depth meet")
+    numbers: dict[tuple[int, int], int] = {}
+    result: Relation = {}
+    for place, (number, kind) in known.items():
+        other, arrived_kind = arrived[place]
+        if kind != arrived_kind:
+            kind = "maybe" if {kind, arrived_kind} & {"unbound", "maybe"} else ""
+        result[place] = numbers.setdefault((number, other), len(numbers)), kind
+    return result
 
 
 def is_constant(identity: Any) -> bool:
@@ -63,14 +56,12 @@ def merge(prover: Prover, left: State, right: State) -> bool:
     """
     key = (left.at, right.at)
     prover.pairs_at_merge = pair_containers(prover, left, right)
-    values: dict[Any, set[tuple[str, Any]]] = {}
+    numbers: dict[Any, int] = {}
+    arrived: Relation = {}
     for tag, state in (("p", left), ("q", right)):
-        for name in prover.names[tag]:
-            values.setdefault(identify(prover, state.content(name), tag), set()).add((tag, name))
-        for place, value in enumerate(state.stack):
-            values.setdefault(identify(prover, value, tag), set()).add((tag, place))
-    arrived = frozenset(
-        frozenset({("kind", kind_of_places(prover, identity)), *places}) for identity, places in values.items())
+        for place, value in [*((name, state.content(name)) for name in prover.names[tag]), *enumerate(state.stack)]:
+            identity = identify(prover, value, tag)
+            arrived[tag, place] = numbers.setdefault(identity, len(numbers)), kind_of_places(prover, identity)
     known = prover.relations.get(key)
     if known is None:
         # The first arrival goes on with all that it knows; the second will forget.
@@ -116,41 +107,34 @@ def identify(prover: Prover, value: Value, tag: str) -> Any:
     return (tag, "container", id(value))  # equal to nothing of the other program
 
 
-def havoc(prover: Prover, left: State, right: State, relation: frozenset[Any], key: tuple[int, int]) -> None:
+def havoc(prover: Prover, left: State, right: State, relation: Relation, key: tuple[int, int]) -> None:
     """Forget all values: each class of equal places gets a fresh symbol."""
     prover.events += 1
-    left.epochs = right.epochs = (prover.events,) * len(EPOCHS)
-    constants: dict[tuple[str, Any], Value] = {}
-    for tag, state in (("p", left), ("q", right)):
-        for name, value in state.locals.items():
-            constants[tag, name] = value
-        for index, value in enumerate(state.stack):
-            constants[tag, index] = value
-        state.locals = {}
-        state.maybe = set()
-    for number, members in enumerate(relation):
-        kind = next((m[1] for m in members if m[0] == "kind"), "")
-        places = [m for m in members if m[0] != "kind"]
+    before = {"p": left.locals, "q": right.locals}
+    for state in (left, right):
+        state.epochs = (prover.events,) * len(EPOCHS)
+        state.locals, state.maybe = {}, set()
+    for (tag, place), (number, kind) in relation.items():
+        state = left if tag == "p" else right
+        on_stack = isinstance(place, int)
         fresh = Symbol(("joined", key, prover.events, number))
-        if kind == "lasti":
-            fresh = Symbol(("lasti",))
+        value: Value = fresh
+        if isinstance(kind, tuple):
+            value = Symbol(kind)
+        elif kind.startswith("constant"):
+            value = state.stack[place] if on_stack else before[tag][place]
+        elif kind == "unbound":
+            value = UNBOUND
+        elif kind == "maybe":
+            value = Symbol(("maybe", fresh.key))
+        elif kind == "lasti":
+            value = Symbol(("lasti",))
         elif kind == "graph":
             prover.graphs.add(fresh.key)
-        elif isinstance(kind, tuple):
-            fresh = Symbol(kind)
-        for tag, place in places:
-            state = left if tag == "p" else right
-            known: Value = fresh
-            if isinstance(kind, str) and kind.startswith("constant"):
-                known = constants.get((tag, place), fresh)
-            elif kind == "unbound":
-                known = UNBOUND
-            elif kind == "maybe":
-                known = Symbol(("maybe", fresh.key))
-            if isinstance(place, int):
-                state.stack[place] = known
-            else:
-                state.bind(place, known)
+        if on_stack:
+            state.stack[place] = value
+        else:
+            state.bind(place, value)
 
 
 # --- containers that both programs carry into a merge point ------------------------------------------

@@ -20,7 +20,7 @@ from ....bytecode.operations import (
 from ...dynamo.facts import EPOCHS, PLAIN, Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
-from .merge import all_paired, merge
+from .merge import Relation, all_paired, merge
 from .objects import MODULES_NOTE, READ_SIZE, is_known_iterator
 from .states import (
     Allocation,
@@ -74,7 +74,7 @@ class Prover:
         self.names = {"p": locals_of(p), "q": locals_of(q)}
         self.graphs: set[tuple[Any, ...]] = set()  # symbols that are results of graph calls
         #: Relation at each pair of merge points: see :mod:`.merge`.
-        self.relations: dict[tuple[int, int], frozenset[frozenset[tuple[str, Any]]]] = {}
+        self.relations: dict[tuple[int, int], Relation] = {}
         #: Pairs of merge points at which values have been forgotten.
         self.forgotten: set[tuple[int, int]] = set()
         self.pairs_at_merge: dict[int, int] = {}
