@@ -183,27 +183,15 @@ class PartialEvaluator:
         if not self.reads(op, (), (("local", op.arg),)):
             self.generic(op)
 
-    def cell_operation(self, op: Op, kind: str) -> Op | None:
-        """Return ``cell.cell_contents`` of a variable's own cell as an operation of ``kind`` on the variable.
-
-        The cell is popped. ``None`` for any other attribute.
-        """
-        cell = self.stack[-1]
-        if op.arg == "cell_contents" and isinstance(cell, SsaValue) and cell.op is not None \
-                and cell.op.kind is o.LOAD_CLOSURE:
-            self.pop(1)
-            return Op(kind, cell.op.arg, op.offset, op.line, -1, op.handler)
-        return None
-
     def op_STORE_ATTR(self, op: Op) -> None:
-        """Store an attribute: of an object that is being made, into it; of a variable's cell, to the variable."""
+        """Store an attribute: of an object that is being made, into it."""
         value, owner = self.stack[-2:]
         if isinstance(owner, Container) and objects.set_attribute(self, owner, op.arg, value, generic=True):
             self.pop(2)
         elif objects.store_plainly(self, owner, op.arg, value, op):
             self.pop(2)
         else:
-            self.generic(self.cell_operation(op, o.STORE_DEREF) or op)
+            self.generic(op)
 
     def op_STORE_FAST(self, op: Op) -> None:
         """Note the value of a local; the store is left only where code reads it that is not followed."""
@@ -375,13 +363,8 @@ class PartialEvaluator:
     def op_LOAD_ATTR(self, op: Op) -> None:
         """Push an attribute.
 
-        It is a variable if the owner is its cell, an unobservable read where the facts know it, and optional if it is a
-        flag of the profiler.
+        It is an unobservable read where the facts know it, and optional if it is a flag of the profiler.
         """
-        variable = self.cell_operation(op, o.LOAD_DEREF)
-        if variable is not None:
-            self.op_LOAD_DEREF(variable)
-            return
         if objects.read_attribute(self, op):
             return
         path = self.path_of(self.stack[-1])

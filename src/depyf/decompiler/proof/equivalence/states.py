@@ -130,12 +130,6 @@ def own_list(value: Value) -> Allocation | None:
     return value if isinstance(value, Allocation) and is_own(value, "list") else None
 
 
-def cell_of(value: Value) -> str | None:
-    """Return the name of the variable whose cell the value is."""
-    value = resolve(value)
-    return str(value.key[1]) if isinstance(value, Symbol) and value.key[0] == "cell" else None
-
-
 def is_open(value: Value) -> bool:
     """Return whether a value can still be changed unobserved."""
     return is_own(value, "list", "dict", "set", "object")

@@ -37,7 +37,6 @@ from .states import (
     State,
     Symbol,
     Value,
-    cell_of,
     constant_of,
     constants_of,
     event_of,
@@ -181,8 +180,6 @@ def _load_closure(prover: Prover, state: State, op: Op) -> None:
 @rule(o.LOAD_ATTR)
 def _load_attribute(prover: Prover, state: State, op: Op) -> Event | None:
     owner = state.stack[-1]
-    if op.arg == "cell_contents" and cell_of(owner) is not None:
-        return Event(o.LOAD_DEREF, cell_of(owner), [], op)
     value: Value | None = _marker(prover, owner, op.arg)
     if value is None:
         value = objects.attribute(prover, owner, op.arg)
@@ -212,8 +209,6 @@ def _marker(prover: Prover, owner: Value, name: str) -> Symbol | None:
 @rule(o.STORE_ATTR)
 def _store_attribute(prover: Prover, state: State, op: Op) -> Event | None:
     owner, value = state.stack[-1], state.stack[-2]
-    if op.arg == "cell_contents" and cell_of(owner) is not None:
-        return Event(o.STORE_DEREF, cell_of(owner), [value], op)
     stored = objects.store(prover, owner, op.arg, value, op)
     if isinstance(stored, Event):
         return stored
