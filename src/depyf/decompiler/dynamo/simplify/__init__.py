@@ -227,7 +227,11 @@ class _Simplifier:
             if after is not None and self.follows(block):
                 pending[:0] = [(successor, after.copy()) for successor in reversed(block.successors)]
         self.namer = Namer(self)
-        self._materialise_reads()
+        for plan in self.plans.values():
+            for value in plan.values:
+                if not value.lasting:
+                    self._materialise_changed(value.operands, value.epochs)
+            self._materialise_changed(plan.end_operands, plan.end_epochs)
         self._count_uses()
         if self.readable:
             self._inline_graph_items()
@@ -250,19 +254,11 @@ class _Simplifier:
         return state
 
     # --- unobservable reads ------------------------------------------------------------------------
-    def _materialise_reads(self) -> None:
-        """Materialise unobservable reads where something may have changed what they give before they are used.
+    def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, ...], inside: bool = False) -> None:
+        """Materialise those unobservable reads that something since may have changed, and what these read.
 
         The others are written where they are used.
         """
-        for plan in self.plans.values():
-            for value in plan.values:
-                if not value.lasting:
-                    self._materialise_changed(value.operands, value.epochs)
-            self._materialise_changed(plan.end_operands, plan.end_epochs)
-
-    def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, ...], inside: bool = False) -> None:
-        """Materialise those operands that something since may have changed, and what these read."""
         for operand in operands:
             if not isinstance(operand, SsaValue) or operand.lasting in ("", ALWAYS):
                 continue  # (what leads to what always lasts does so too)

@@ -24,7 +24,8 @@ def forget_under_cleanups(graph: Cfg) -> Cfg:
         lost = {
             handler for handler in chosen
             if inside[handler] & normal
-            or any(h in primary and primary[h] and h not in chosen for h in _handlers(graph, inside[handler]))
+            or any(primary.get(region.handler) and region.handler not in chosen
+                   for id in inside[handler] if (region := graph.blocks[id].region) is not None)
             or any(inside[handler] & inside[other] for other in chosen if other != handler)
             or any(graph.blocks[id].end in (g.RETURN, g.FOR_ITER) for id in inside[handler])
         }
@@ -60,7 +61,3 @@ def _inside(graph: Cfg, handler: int, primary: dict[int, int]) -> set[int]:
         return more
 
     return reachable(graph.blocks, [handler], successors)
-
-
-def _handlers(graph: Cfg, ids: set[int]) -> set[int]:
-    return {region.handler for id in ids if (region := graph.blocks[id].region) is not None}

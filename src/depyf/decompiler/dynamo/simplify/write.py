@@ -17,12 +17,6 @@ from .values import BlockPlan, Const, Local, Namer, SsaValue, Value, called_glob
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
 
 
-def happens(value: SsaValue) -> bool:
-    """Return whether a value is a call that others may see."""
-    return value.op is not None and value.op.kind in (o.CALL, o.CALL_EX) and not value.role and not value.pure \
-        and not value.lasting and not value.optional
-
-
 class BlockWriter:
     """A writer of block plans as operations, which nests expressions where the order of evaluation allows it."""
 
@@ -86,8 +80,10 @@ class BlockWriter:
         if not called_global(result).startswith(RESUME_PREFIX):
             return
         waiting = [each for each, _ in self.pending]
-        calls = [value for value in result.operands
-                 if isinstance(value, SsaValue) and value in waiting and happens(value)]
+        # (Calls that others may see.)
+        calls = [value for value in result.operands if isinstance(value, SsaValue) and value in waiting
+                 and value.op is not None and value.op.kind in (o.CALL, o.CALL_EX)
+                 and not (value.role or value.pure or value.lasting or value.optional)]
         if calls and waiting[: len(calls)] == calls:
             self.flush(len(calls))
 

@@ -325,16 +325,6 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Constant | None:
 
 
 # --- iteration ------------------------------------------------------------------------------------
-def iterated(value: Value) -> Allocation | None:
-    """Return the iterator over the items of a dictionary that was made here."""
-    if not isinstance(value, Allocation) or value.kind != "items":
-        return None
-    owner = value.items[0]
-    assert isinstance(owner, Allocation)
-    keys, values = owner.items[::2], owner.items[1::2]
-    return Allocation("iterator", [Allocation("tuple", list(pair)) for pair in zip(keys, values)])
-
-
 def is_known_iterator(value: Value) -> TypeGuard[Allocation]:
     """Return whether a value is an iterator of which all items are known."""
     return isinstance(value, Allocation) and value.kind == "iterator"

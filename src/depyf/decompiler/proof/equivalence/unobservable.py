@@ -446,10 +446,12 @@ def _call_spread(prover: Prover, state: State, op: Op) -> Event | None:
 # --- iteration, jumps -----------------------------------------------------------------------------
 @rule(o.GET_ITER)
 def _iterate(prover: Prover, state: State, op: Op) -> Event | None:
-    iterator = objects.iterated(state.stack[-1])
-    if iterator is None:
+    value = state.stack[-1]
+    owner = value.items[0] if isinstance(value, Allocation) and value.kind == "items" else None
+    if not isinstance(owner, Allocation):
         return event_of(prover, state, op)
-    state.stack[-1] = iterator
+    pairs = zip(owner.items[::2], owner.items[1::2])
+    state.stack[-1] = Allocation("iterator", [Allocation("tuple", list(pair)) for pair in pairs])
     return None
 
 
