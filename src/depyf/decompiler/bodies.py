@@ -317,7 +317,7 @@ def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stm
 
 def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     """Return closures over cells that no function shares: the compiler dropped the functions that did."""
-    if not scope.code.cellvars or not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
+    if not scope.code.cellvars or not Tier.SIMPLIFIED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
         return []
     captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
     return [

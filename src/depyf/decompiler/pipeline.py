@@ -300,7 +300,7 @@ class _Job:
         """Return the whole as text, its tree where that was made, and what it compiles to if it is to be proven."""
         self.runs, self.can_fold = None, False
         module = top_level(self.code, self.options, self.name)
-        if self.tiers.of(self.code) <= Tier.SIMPLIFIED_SPILLED:
+        if self.tiers.of(self.code) <= Tier.SIMPLIFIED:
             Loops(module).visit(module)
         if self.verify and self.compiler is compile_here and self.tiers.of(self.code) is Tier.STRUCTURED \
                 and not self.renamed.escaped:
@@ -325,7 +325,7 @@ class _Job:
             self.makes_objects = any(isinstance(node, ast.Name) and node.id == self.new for node in nodes_of(tree))
             text = laid_out(tree)
             self.runs = self.readable.written_out(ast.parse(text))
-        elif self.tiers.of(self.code) <= Tier.SIMPLIFIED_SPILLED and len(max(text.splitlines(), key=len)) > WIDTH:
+        elif self.tiers.of(self.code) <= Tier.SIMPLIFIED and len(max(text.splitlines(), key=len)) > WIDTH:
             text = laid_out(tree)
             tree = ast.parse(text)
         runs = self.runs or self.given(module, text, tree)
@@ -457,7 +457,7 @@ class _Job:
                 notes += [note for note in proof.verdict.notes if note != ITEMS_NOTE]
             else:
                 notes = [_SIMPLIFICATION[tier]]
-                if self.facts is not None and code is self.code and tier in (Tier.SIMPLIFIED, Tier.SIMPLIFIED_SPILLED):
+                if self.facts is not None and code is self.code and tier is Tier.SIMPLIFIED:
                     reason = self.tiers.reasons[code][0]
                     notes.append(f"all is written in torch's long form: a shorter text was not proven ({reason})")
                 notes += proof.verdict.notes
@@ -494,6 +494,4 @@ _WORSE = {fidelity: number for number, fidelity in enumerate(Fidelity)}
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
 _MADE_AGAIN = "{}(class, ...) does not call the class"
-_SIMPLIFICATION = {
-    Tier.SIMPLIFIED: _SIMPLIFIED, Tier.SIMPLIFIED_SPILLED: _SIMPLIFIED, Tier.STRUCTURED: "", Tier.SPILLED: _SPILLED,
-}
+_SIMPLIFICATION = {Tier.SIMPLIFIED: _SIMPLIFIED, Tier.STRUCTURED: "", Tier.SPILLED: _SPILLED}

@@ -33,17 +33,13 @@ class Tier(enum.IntEnum):
 
     READABLE = 0  # torch.compile's code in the user's words (``dynamo``); only the outermost, only with facts
     SIMPLIFIED = 1  # torch.compile's list juggling removed; only the outermost, only on request
-    SIMPLIFIED_SPILLED = 2  # the same, with names for values that no expression would keep on the stack
-    STRUCTURED = 3  # as a person would have written it
-    SPILLED = 4  # with such names
-    DISPATCH = 5  # a loop over block numbers
+    STRUCTURED = 2  # as a person would have written it
+    SPILLED = 3  # with names for values that no expression would keep on the stack
+    DISPATCH = 4  # a loop over block numbers
 
 
 #: The usual tier. (The attribute of an enumeration is found by a call, up to 3.11, and this is read often.)
 _STRUCTURED: Tier = Tier.STRUCTURED
-#: Tiers in which values that no expression would keep on the stack have names. That moves them about: they are not
-#: tried without a proof.
-WITH_NAMES = (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
 #: Intrinsics of two values, the second of which is a function that is called later.
 _LAZY = frozenset({"typevar_with_bound", "typevar_with_constraints", "set_typeparam_default"})
 #: Names of code that is part of an expression: it has no tier of its own.
@@ -92,8 +88,8 @@ class Tiers:
     Args:
         root: the outermost code object.
         first: its first tier.
-        proven: the result will be proven. Without a proof no tiers with named values are tried: they move
-            values about, and a loop over block numbers is right without one.
+        proven: the result will be proven. Without a proof no values are named: that moves them about, and a loop over
+            block numbers is right without one.
     """
 
     def __init__(self, root: Code, first: Tier = Tier.STRUCTURED, proven: bool = True) -> None:
@@ -128,8 +124,8 @@ class Tiers:
         if tier is Tier.DISPATCH:
             return False
         tier = Tier(tier + 1)
-        if not self.proven and tier in WITH_NAMES:
-            tier = Tier(tier + 1)
+        if not self.proven and tier is Tier.SPILLED:
+            tier = Tier.DISPATCH
         self._tier[code] = tier
         return True
 
@@ -280,7 +276,7 @@ class Options:
     def graph(self, code: Code) -> Cfg | None:
         """Return the graph that replaces the code's own, if one does."""
         tier = self.tiers.of(code)
-        if tier > Tier.SIMPLIFIED_SPILLED:
+        if tier > Tier.SIMPLIFIED:
             return self.graphs.get(code)
         make = (self.readable if tier is Tier.READABLE else self.simplified).get(code)
         return make() if make is not None else None
@@ -291,7 +287,7 @@ class Options:
 
     def is_readable(self, code: Code) -> bool:
         """Return whether nothing in the text is for the compiler's sake: what runs is another text (``dynamo``)."""
-        return code in self.readable and self.tiers.of(code) <= Tier.SIMPLIFIED_SPILLED
+        return code in self.readable and self.tiers.of(code) <= Tier.SIMPLIFIED
 
     def search(self, code: Code) -> Search:
         """Return the search for the form of a code object in its tier."""

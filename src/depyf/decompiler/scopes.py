@@ -29,7 +29,7 @@ from .lift.executor import SymbolicExecutor
 from .lift.stack import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
 from .nodes import AnnotateDefinition, Comprehension, Literal, OneItem, OnItsLine, decided
-from .result import WITH_NAMES, Options, Tier
+from .result import Options, Tier
 from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.fold_expressions import SET_ASIDE
@@ -112,7 +112,7 @@ class CodeScope:
     # that the text of an expression becomes the same code again.
     def is_exact(self) -> bool:
         """Return whether the text must compile to this code; a simplified one need not."""
-        return self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
+        return self.options.tiers.of(self.code) > Tier.SIMPLIFIED
 
     def in_barrier(self, node: ast.expr) -> ast.expr:
         """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
@@ -160,7 +160,7 @@ class CodeScope:
             raise CannotDecompile(STRUCTURE, too_many)
         graph = self.options.graph(self.code)
         cfg = RegionCfg(graph) if graph is not None else RegionCfg(build(self.program), is_shared=False)
-        executor = SymbolicExecutor(self, self.options.tiers.of(self.code) in WITH_NAMES)
+        executor = SymbolicExecutor(self, self.options.tiers.of(self.code) is Tier.SPILLED)
         executor.hidden.update(hidden or {})
         body = Body(self, cfg, executor, self.options.search(self.code))
         self.has_places = self.options.has_places(self.code)

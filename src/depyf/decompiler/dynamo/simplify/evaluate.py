@@ -332,12 +332,12 @@ class PartialEvaluator:
         key, new = _key(index), _items(value)
         if _is_list(owner) and isinstance(key, slice) and new is not None and key.step in (None, 1):
             owner.items[key] = new
-            self.pop(3)
         elif _is_list(owner) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
             owner.items[key] = value
-            self.pop(3)
         else:
             self.generic(op)
+            return
+        self.pop(3)
 
     def op_DELITEM(self, op: Op) -> None:
         """Delete an item or slice of a virtual list from it, or leave the operation."""

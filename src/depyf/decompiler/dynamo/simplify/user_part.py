@@ -16,7 +16,6 @@ what it drops.
 from __future__ import annotations
 
 from ....bytecode import operations as o
-from ....bytecode.code import Code
 from ....bytecode.linetable import positions
 from ....bytecode.operations import Op
 from ....cfg import graph as g
@@ -30,10 +29,16 @@ def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
         graph: of code that torch wrote.
         is_resumed: of a resume function. In other code, only columns identify the user's part.
     """
-    places = _Places(graph.code)
-    torchs = {id for id, block in graph.blocks.items() if id == graph.entry or places.has_torchs(block)}
+    has_columns = [place is not None and place.column is not None for place in positions(graph.code)]
+
+    def has_torchs(block: Block) -> bool:
+        ops = [*block.ops, *([block.end_op] if block.end_op is not None else [])]
+        return any(has_columns) and not all(
+            has_columns[op.offset // 2] for op in ops if 0 <= op.offset // 2 < len(has_columns))
+
+    torchs = {id for id, block in graph.blocks.items() if id == graph.entry or has_torchs(block)}
     if not is_resumed:
-        if not places.has_torchs(graph.blocks[graph.entry]):
+        if not has_torchs(graph.blocks[graph.entry]):
             return graph, frozenset()
         # (The operation that breaks the graph is the user's, too: after it torch's code goes on.)
         while leading := {id for id, block in graph.blocks.items()
@@ -45,21 +50,6 @@ def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
         if block.end == g.JUMP and block.successors[0] not in torchs:
             _lead_on(graph, block)
     return graph, frozenset(graph.blocks) - torchs
-
-
-class _Places:
-    """The places of operations in the source, as far as they have columns."""
-
-    def __init__(self, code: Code) -> None:
-        known = positions(code)
-        self._columns = [position is not None and position.column is not None for position in known]
-        self._any = any(self._columns)
-
-    def has_torchs(self, block: Block) -> bool:
-        """Return whether a block has operations that torch added."""
-        ops = [*block.ops, *([block.end_op] if block.end_op is not None else [])]
-        return self._any and any(0 <= op.offset // 2 < len(self._columns) and not self._columns[op.offset // 2]
-                                 for op in ops)
 
 
 def _lead_on(graph: Cfg, block: Block) -> None:
