@@ -423,7 +423,7 @@ def f(self):
     return __compiled_fn_1(self._modules['7']._parameters['bias'])
 """, """
 def f(self):
-    return __compiled_fn_1(getattr(self, '7').bias)
+    return __compiled_fn_1(self._modules['7'].bias)
 """, self=odd)
 
 case("a_shadowed_parameter_stays_as_torch_reads_it", """

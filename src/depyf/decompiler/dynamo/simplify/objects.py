@@ -19,7 +19,7 @@ from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ...errors import SIMPLIFY, CannotDecompile
 from .. import facts, global_names
-from ..facts import GETATTR, MODULES, Path
+from ..facts import MODULES, Path
 from ..global_names import MODULE_DICTIONARIES, UPDATE
 from .values import Const, Container, SsaValue, Value
 
@@ -293,7 +293,6 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
 #     self._modules['layers']._modules['0']._parameters['weight']
 #     self.layers[0].weight
 #     self.blocks['conv-1'].weight            of a ``ModuleDict``
-#     getattr(self, '0').weight               where a submodule's name is no name in source
 def entry(evaluator: PartialEvaluator, owner: Value, path: Path) -> bool:
     """Replace ``x.__dict__`` and ``'name'``, both on the stack, by ``x.name``; return whether that gives the same."""
     key = path[-1][1]
@@ -324,8 +323,6 @@ def member(evaluator: PartialEvaluator, owner: Value, path: Path) -> bool:
         read, operands = evaluator.made(o.LOAD_ATTR, key), [module]
     elif facts.element(path[:-2], key) == path:
         read, operands = evaluator.made(o.GETITEM), [module, Const(key)]
-    elif facts.unshadowed(path) and facts.well_known((("global", "getattr"),)) == GETATTR:
-        read, operands = evaluator.made(o.CALL, (2, ())), [evaluator.word("getattr"), module, Const(key)]
     else:
         return False
     return evaluator.reads(read, operands, path, instead=2)

@@ -202,11 +202,6 @@ def _type(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Va
     return instance.items[0] if instance is not None else read(prover, state, operands[0], ("class", ""))
 
 
-def _getattr(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Symbol | None:
-    owner, name = operands
-    return read(prover, state, owner, ("attr", constant_of(name))) if is_key(name) else None
-
-
 def _vars(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Allocation:
     return Allocation("vars", [operands[0]])
 
@@ -221,7 +216,6 @@ _WELL_KNOWN: dict[tuple[str, int], Callable[[Prover, State, Sequence[Value], Op]
     (facts.SET_ATTRIBUTE, 3): _set_attribute,
     (facts.SIZE, 2): _size,
     (facts.TYPE, 1): _type,
-    (facts.GETATTR, 2): _getattr,
     (facts.VARS, 1): _vars,
     (facts.ORDERED_DICT, 1): _ordered_dict,
 }
