@@ -193,7 +193,7 @@ class _Job:
         self.readable: Readable | None = None
         self.refused: list[str] = []
         self.folds = True  # until it is found that what repeats cannot be written once
-        self.can_fold = False  # whether the text that was written last is in the user's words
+        self.has_words = False  # whether the text that was written last is in the user's words
         self.runs: ast.Module | None = None
         self.makes_objects = False  # whether it has the form for that
         self.renamed = renamed(code, escapes)
@@ -229,7 +229,7 @@ class _Job:
             except (ForeignError, CannotEscape):
                 raise
             except Exception as error:
-                if not self.unfolded() and not self.without_words(why(error)):
+                if not self.in_other_words(why(error)):
                     self.blame(why(error))
                 continue
             if recompiled is None:
@@ -245,7 +245,7 @@ class _Job:
             failed = [(each.code, each.verdict) for each in proofs if each.verdict is not None and not each.verdict]
             if not failed:
                 return self.result(text, tree, proofs)
-            if self.unfolded() or self.without_words(failed[0][1].where):
+            if self.in_other_words(failed[0][1].where):
                 continue
             for failing, verdict in failed:
                 if not self.options.arrange_no_more(self.tiers.owner(failing)) and not self.proven_otherwise(failing):
@@ -278,27 +278,30 @@ class _Job:
         self.options.simplified.clear()
         self.facts = self.readable = None
 
-    def unfolded(self) -> bool:
-        """Have repetitions expanded in the next text, and return whether that changes anything."""
-        before, self.folds = self.folds, False
-        return before and self.can_fold
-
-    def without_words(self, reason: str) -> bool:
-        """Have the simplified program written without the user's words, and return whether that is another text.
+    def in_other_words(self, reason: str) -> bool:
+        """Have repetitions expanded in the next text, then all written without the user's words.
 
         A text with facts is given up only if its words are at fault; ``reason`` says why the present one is not taken.
+
+        Returns:
+            Whether that is another text.
         """
+        folded, self.folds = self.folds, False
         tier = self.tiers.of(self.code)
-        if not self.can_fold or tier > Tier.SIMPLIFIED or tier is Tier.READABLE and self.runs is not None:
+        if not self.has_words or tier > Tier.SIMPLIFIED:
             return False
+        if folded:
+            return True
         if tier is Tier.READABLE:
+            if self.runs is not None:
+                return False
             self.demote(self.code, reason)
         del self.options.readable[self.code]
         return True
 
     def written(self) -> tuple[str, ast.Module | None, Code | None]:
         """Return the whole as text, its tree where that was made, and what it compiles to if it is to be proven."""
-        self.runs, self.can_fold = None, False
+        self.runs, self.has_words = None, False
         module = top_level(self.code, self.options, self.name)
         if self.tiers.of(self.code) <= Tier.SIMPLIFIED:
             Loops(module).visit(module)
@@ -317,7 +320,7 @@ class _Job:
         if self.options.is_readable(self.code):
             # (in the forms of :mod:`.dynamo`; what runs is their expansion)
             assert self.facts is not None
-            self.can_fold = True
+            self.has_words = True
             self.readable = Readable(
                 tree, self.facts, self.program, self.options.rename, self.constants,
                 self.folds and self.tiers.of(self.code) is Tier.READABLE, self.new)

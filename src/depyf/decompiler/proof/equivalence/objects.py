@@ -12,7 +12,7 @@ when it is done before the object escapes. What counts is the contents of the ob
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ....bytecode.operations import Op
@@ -177,48 +177,22 @@ def call(
     if kind == "bound" and function.key[2] == "update" and len(operands) == 1:
         return _update(prover, Symbol(function.key[1]), operands[0], op)
     path = path_of(prover, function)
-    rule = _WELL_KNOWN.get((prover.facts.well_known(path), len(operands))) if path is not None else None
-    return rule(prover, state, operands, op) if rule is not None else None
-
-
-def _set_attribute(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Value | Event | None:
-    """``object_setattr_ignore_descriptor(owner, name, value)``."""
-    owner, name, value = operands
-    if not is_key(name):
-        return None
-    instance = own_object(owner)
-    if instance is None:
-        return _entry(prover, owner, constant_of(name), value, op)
-    put(instance, 2, constant_of(name), value)
-    return _NONE
-
-
-def _size(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Event:
-    return Event(READ_SIZE, None, list(operands), op)
-
-
-def _type(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Value | None:
-    instance = own_object(operands[0])
-    return instance.items[0] if instance is not None else read(prover, state, operands[0], ("class", ""))
-
-
-def _vars(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Allocation:
-    return Allocation("vars", [operands[0]])
-
-
-def _ordered_dict(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Allocation | None:
-    items = operands[0]
-    return Allocation("ordered", list(items.items)) if isinstance(items, Allocation) and is_own(items, "dict") else None
-
-
-#: What is done by functions of torch and of Python, by their names and the number of their arguments.
-_WELL_KNOWN: dict[tuple[str, int], Callable[[Prover, State, Sequence[Value], Op], Value | Event | None]] = {
-    (facts.SET_ATTRIBUTE, 3): _set_attribute,
-    (facts.SIZE, 2): _size,
-    (facts.TYPE, 1): _type,
-    (facts.VARS, 1): _vars,
-    (facts.ORDERED_DICT, 1): _ordered_dict,
-}
+    match prover.facts.well_known(path) if path is not None else "", operands:
+        case facts.SET_ATTRIBUTE, [owner, name, value] if is_key(name):
+            if (instance := own_object(owner)) is None:
+                return _entry(prover, owner, constant_of(name), value, op)
+            put(instance, 2, constant_of(name), value)
+            return _NONE
+        case facts.SIZE, [_, _]:
+            return Event(READ_SIZE, None, list(operands), op)
+        case facts.TYPE, [value]:
+            instance = own_object(value)
+            return instance.items[0] if instance is not None else read(prover, state, value, ("class", ""))
+        case facts.VARS, [value]:
+            return Allocation("vars", [value])
+        case facts.ORDERED_DICT, [Allocation() as items] if is_own(items, "dict"):
+            return Allocation("ordered", list(items.items))
+    return None
 
 
 # --- stores ---------------------------------------------------------------------------------------

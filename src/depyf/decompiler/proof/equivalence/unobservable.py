@@ -356,26 +356,16 @@ def _item_of_sequence(owner: Value, index: int | slice) -> Value | None:
 @rule(o.SETITEM)
 def _set_item(prover: Prover, state: State, op: Op) -> Event | None:
     subscript, owner, value = state.stack[-1], state.stack[-2], state.stack[-3]
-    own, index = own_list(owner), index_of(subscript)
-    if own is None or index is None or not _replace(own.items, index, value):
+    own, index, more = own_list(owner), index_of(subscript), sequence(value)
+    if own is not None and isinstance(index, slice) and index.step in (None, 1) and more is not None:
+        own.items[index] = more
+    elif own is not None and isinstance(index, int) and -len(own.items) <= index < len(own.items):
+        own.items[index] = value
+    else:
         return objects.entry(prover, owner, subscript, value, op) or objects.store_entry(
             prover, owner, subscript, value, op) or event_of(prover, state, op)
     del state.stack[-3:]
     return None
-
-
-def _replace(items: list[Value], index: int | slice, value: Value) -> bool:
-    """Set an item or a slice of a list, if that can be said to succeed."""
-    if isinstance(index, slice):
-        more = sequence(value)
-        if more is None or index.step not in (None, 1):
-            return False
-        items[index] = more
-    elif -len(items) <= index < len(items):
-        items[index] = value
-    else:
-        return False
-    return True
 
 
 @rule(o.DELITEM)
