@@ -27,8 +27,7 @@ from . import bodies
 from .bodies import Body
 from .dynamo import readable as words
 from .dynamo import simplify
-from .dynamo.simplify.cleanups import forget_under_cleanups
-from .dynamo.simplify.user_part import ordinary_with
+from .dynamo.simplify.resumed import forget_under_cleanups, ordinary_with
 from .structure import fold_expressions, walk
 from .structure.analysis import RegionCfg
 from .structure.arrange import arrange

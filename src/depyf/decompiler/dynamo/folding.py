@@ -233,13 +233,7 @@ class Folder(Transformer):
 
 
 class _Run(NamedTuple):
-    """Items that repeat.
-
-    Attributes:
-        block: those of one turn, with variables for the elements.
-        differing: the variables, as :attr:`Comparison.differing`.
-        turns: how often.
-    """
+    """Items that repeat: those of one turn, the variables in them (:attr:`Comparison.differing`), and how often."""
 
     block: list[ast.expr]
     differing: Mapping[tuple[str, int, int], str]

@@ -17,7 +17,7 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op, Program
 from ...bytecode.packed import IMPORTED
 from ..nodes import Transformer, free_name, nodes_of
-from .facts import ALWAYS, Facts
+from .facts import ALWAYS, Facts, Path
 from .folding import Substitution, expression, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW
 from .live_paths import LivePaths, root_name
@@ -147,9 +147,8 @@ class _Imports(Transformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        imported, path = self._imported(node.value), self.paths.of(node)
-        if imported is None or imported[1] or path is None or not isinstance(node.ctx, ast.Load) \
-                or self.facts.reading(path) != ALWAYS:
+        imported, path = self._imported(node.value), self._lasting(node)
+        if imported is None or imported[1] or path is None:
             return self.generic_visit(node)
         # (A module that another one has imported is imported from where it is: `torch`, not `activation.torch`.)
         home = self.facts.imported(path)
@@ -160,11 +159,9 @@ class _Imports(Transformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         match node:
             case ast.Subscript(ast.Name(owner), ast.Constant(str(name))) if owner.startswith(BUILTINS_PREFIX) \
-                    and hasattr(builtins, name) and name not in self.readable.taken:
-                path = self.paths.of(node)
-                if path is not None and self.facts.reading(path) == ALWAYS:
-                    self.readable.names[name] = node
-                    return ast.Name(name, ast.Load())
+                    and hasattr(builtins, name) and name not in self.readable.taken and self._lasting(node):
+                self.readable.names[name] = node
+                return ast.Name(name, ast.Load())
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -200,17 +197,18 @@ class _Imports(Transformer):
 
     def _is_global(self, module: str, name: str) -> bool:
         """Return whether a global of the function is what an import gives."""
-        path = (("global", name),)
-        return (self.paths.of(ast.Name(name, ast.Load())) == path and self.facts.reading(path) == ALWAYS
-                and self.facts.imported(path) == (module, name))
+        path = self._lasting(ast.Name(name, ast.Load()))
+        return path == (("global", name),) and self.facts.imported(path) == (module, name)
+
+    def _lasting(self, node: ast.Name | ast.Attribute | ast.Subscript) -> Path | None:
+        """Return the path of what an expression reads, if that is always the same."""
+        path = self.paths.of(node) if isinstance(node.ctx, ast.Load) else None
+        return path if path is not None and self.facts.reading(path) == ALWAYS else None
 
     def _imported(self, node: ast.expr) -> tuple[str, str] | None:
         """Return ``(module, name in it)`` of what a global of Dynamo's refers to: a module, a class or a function."""
-        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) \
-                or not node.id.startswith(IMPORT_PREFIXES):
-            return None
-        path = self.paths.of(node)
-        return self.facts.imported(path) if path is not None and self.facts.reading(path) == ALWAYS else None
+        path = self._lasting(node) if isinstance(node, ast.Name) and node.id.startswith(IMPORT_PREFIXES) else None
+        return self.facts.imported(path) if path is not None else None
 
     def _name(self, module: str, name: str, node: ast.expr, wanted: str = "") -> ast.Name:
         """Return the name in the text of what is imported, ``wanted`` where that is free."""

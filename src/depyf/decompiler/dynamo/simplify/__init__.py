@@ -31,7 +31,7 @@ from ..global_names import NEW
 from ..written_out import has_size_calls
 from .evaluate import PartialEvaluator
 from .filling import as_calls
-from .user_part import user_part
+from .resumed import user_part
 from .values import BlockPlan, Namer, SsaValue, State, Value, is_torch_name
 from .write import BlockWriter
 
