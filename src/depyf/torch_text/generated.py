@@ -23,8 +23,7 @@ from dataclasses import dataclass, field
 from ..decompiler.nodes import dotted_name
 from ..values import frozen
 
-_SOURCES = re.compile(r"#\s*(?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>.*?)\], "
-                      r"Original ATen: \[(?P<aten>.*?)\]")
+_SOURCES = re.compile(r"#\s*(?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>.*?)\], Original ATen: \[")
 _FRAGMENT_NODE = re.compile(r"#\s+%(?P<name>\w+) : .*= call_\w+\[target=")
 _ORIGIN = re.compile(r"#\s+(?P<source>\S+) => (?P<nodes>.+)")
 _CPP_PARAMETERS = re.compile(r'extern "C"[^(]*\((?P<parameters>[^)]*)\)')
@@ -39,15 +38,13 @@ _TEMPLATES = ("cpp_packed_", "cpp_grouped_", "cpp_flex_", "cpp_bmm_", "triton_te
 
 @frozen
 class Definition:
-    """A kernel that the module defines; sources, aten and nodes are those that torch names above it."""
+    """A kernel that the module defines."""
 
     name: str  # of its variable
     kind: str  # "C++", "Triton" or torch's name of the compiler ("cutlass")
     line: int  # from 1
     parameters: tuple[str, ...] = ()  # the use of each argument for buffers, in order: "in", "out" or "in_out"
-    sources: tuple[str, ...] = ()  # source nodes
-    aten: tuple[str, ...] = ()  # ATen operations
-    nodes: tuple[str, ...] = ()  # of the post-grad graph
+    nodes: tuple[str, ...] = ()  # of the post-grad graph, as torch names them above it
 
 
 @frozen
@@ -72,9 +69,7 @@ class Launch:
     # values that it may read: its memory contained them before, and whether they are needed is unknown
     perhaps: tuple[int, ...] = ()
     changes: tuple[str, ...] = ()  # names of arguments of `call` that it writes to
-    # sources, aten: as torch names them above the call
-    sources: tuple[str, ...] = ()
-    aten: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()  # source nodes, as torch names them above the call
 
     @property
     def kind(self) -> str:
@@ -139,25 +134,20 @@ class _Reader:
             case _:
                 return
         kind = "C++" if compiler.startswith("cpp") else "Triton" if "triton" in compiler else compiler
-        sources, aten, nodes = self._metadata(statement.lineno)
         self.module.definitions[name] = Definition(
-            name, kind, statement.lineno, _parameters(source, kind), sources, aten, nodes)
+            name, kind, statement.lineno, _parameters(source, kind), self._nodes_above(statement.lineno))
 
-    def _metadata(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Return the sources, operations and nodes that torch names in the comments right before a definition."""
+    def _nodes_above(self, line: int) -> tuple[str, ...]:
+        """Return the nodes that torch names in the comments right before a definition."""
         above = itertools.takewhile(lambda text: text.startswith("#"), map(str.strip, reversed(self.lines[: line - 1])))
-        sources: tuple[str, ...] = ()
-        aten: tuple[str, ...] = ()
         nodes: dict[str, None] = {}
         mapped: dict[str, None] = {}
         for comment in reversed(list(above)):
-            if named := _SOURCES.match(comment):
-                sources, aten = _items(named["nodes"]), _items(named["aten"])
-            elif node := _FRAGMENT_NODE.match(comment):
+            if node := _FRAGMENT_NODE.match(comment):
                 nodes[node["name"]] = None
             elif origin := _ORIGIN.match(comment):
                 mapped.update(dict.fromkeys(_items(origin["nodes"])))
-        return sources, aten, tuple(nodes or mapped)
+        return tuple(nodes or mapped)
 
     # --- call -------------------------------------------------------------------------------------
     def _body(self, body: Sequence[ast.stmt], outermost: bool) -> None:
@@ -265,15 +255,12 @@ class _Reader:
         if definition is None and function.partition(".")[0] not in _LIBRARIES \
                 and not function.startswith("torch.ops."):
             return False
-        sources, aten = self._comment(statement.lineno)
         perhaps: dict[int, None] = {}
         if definition is None:
             taken = [item.value if isinstance(item, ast.Starred) else item for item in call.args]
             taken += [keyword.value for keyword in call.keywords if keyword.arg != "out"]
             outputs = [name for keyword in call.keywords if keyword.arg == "out" for name in _names(keyword.value)]
-            operation = function.removesuffix(".default").split(".")
-            in_place = any(part.endswith("_") and not part.startswith("_") for part in operation[1:])
-            if not outputs and not targets and (in_place or call.args):
+            if not outputs and not targets and call.args:
                 outputs = list(_names(call.args[0]))[:1]  # aten.scatter_reduce_.two(buf14, ...)
             reads = self._values_in(*taken)
         else:  # (its parameters show the use of each buffer)
@@ -292,7 +279,7 @@ class _Reader:
         self.module.launches.append(Launch(
             function.removesuffix(".run") if definition is not None else function, definition, statement.lineno,
             reads, writes, tuple(value for value in perhaps if value not in set(reads)),
-            tuple(name for name in outputs if name in self.module.arguments), sources, aten))
+            tuple(name for name in outputs if name in self.module.arguments), self._sources(statement.lineno)))
         return True
 
     def _written(self, names: Sequence[str], targets: Sequence[str]) -> tuple[int, ...]:
@@ -309,17 +296,17 @@ class _Reader:
             writes.append(value)
         return tuple(writes)
 
-    def _comment(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return source nodes and ATen operations that the comment before a call names."""
+    def _sources(self, line: int) -> tuple[str, ...]:
+        """Return the source nodes that the comment before a call names."""
         for number in range(line - 2, max(-1, line - 6), -1):
             text = self.lines[number].strip()
             named = _SOURCES.match(text)
             if named is not None:
-                return _items(named["nodes"]), _items(named["aten"])
+                return _items(named["nodes"])
             # (Allocations may be between; another call, or the end of a value, does not belong to this one.)
             if not text.startswith("#") and not re.match(r"(?:assert_|stream\d+ = |\w+ = empty_strided)", text):
                 break
-        return (), ()
+        return ()
 
 
 #: A size or number that torch leaves open, which kernels take after their buffers: ``s77``, ``u0``, ``zuf3``.
