@@ -318,7 +318,7 @@ def test_what_fails_at_a_branch_is_a_place_to_begin_and_nothing_tries_its_rewrit
     failed = [Compilation(CompileId(frame, 0), function="f", outcome="failed", failure=Failure(
         "Unsupported", reason, SourceLocation("m.py", 2 + 2 * frame))) for frame in range(4)]
     run = SectionContext(Capture(compilations=tuple(failed), sources=(SourceFile("m.py", text),)))
-    texts, places = first_changes(run, run.advice, run.place)
+    texts, places = first_changes(run, run.place)
     assert places == 4
     assert all(re.match(r"`m\.py:\d`: `torch\.where`, .* have finite gradients \(`?f`? was not compiled in `\[\d/0\]`\)$", each) for each in texts)
 
@@ -327,7 +327,7 @@ def test_a_function_that_failed_is_a_place_to_begin_without_any_advice():
     failed = [Compilation(CompileId(frame, 0), function=f"f{frame}", outcome="failed",
                           failure=Failure("BackendCompilerFailed", "no `sort`")) for frame in range(4)]
     run = SectionContext(Capture(compilations=tuple(failed)))
-    texts, places = first_changes(run, run.advice, run.place)
+    texts, places = first_changes(run, run.place)
     assert places == 4 and texts[0] == "`f0` was not compiled: `BackendCompilerFailed`: no `sort` (`[0/0]`)"
 
 

@@ -1119,7 +1119,7 @@ def test_a_line_at_which_several_functions_break_is_one_change(capture_program):
 
     context = SectionContext(capture_program(program))
     assert len({each.function for each in context.capture.compilations if each.breaks}) == 2
-    assert first_changes(context, context.advice, context.place)[1] == 1
+    assert first_changes(context, context.place)[1] == 1
 
 
 def test_the_recompiles_of_a_place_where_to_begin_are_those_it_is_the_advice_on(capture_program):
@@ -1138,7 +1138,7 @@ def test_the_recompiles_of_a_place_where_to_begin_are_those_it_is_the_advice_on(
     by_advice = context.advice.recompiles_by_advice(context.summaries[0].recompiles)
     assert [(advice.change.partition(":")[0], advice.is_change, len(of)) for advice, of in by_advice.items()] == [
         ("`x.shape[0]`", True, 1), ("`mode`", False, 2)]
-    assert first_changes(context, context.advice, context.place)[1] == 2
+    assert first_changes(context, context.place)[1] == 2
 
 
 @new_enough
@@ -1162,7 +1162,7 @@ def test_what_took_longest_comes_first_whether_or_not_there_is_something_to_do(c
     capture = capture_program(program)
     slow = [dataclasses.replace(each, seconds=9.0 if each.function == "f" else 1.0) for each in capture.compilations]
     context = SectionContext(dataclasses.replace(capture, compilations=tuple(slow)))
-    texts, places = first_changes(context, context.advice, context.place)
+    texts, places = first_changes(context, context.place)
     assert places == 4 and texts[0].startswith("`len(seen)`: ") and "(2 recompiles of program.f, 18.00 s)" in texts[0]
 
 
@@ -1180,7 +1180,7 @@ def test_what_could_not_be_compiled_is_not_said_to_run_in_plain_python(capture_p
             each(torch.ones(3), 2.0)
 
     context = SectionContext(capture_program(program))
-    (first, *_), _ = first_changes(context, context.advice, context.place)
+    (first, *_), _ = first_changes(context, context.place)
     assert ": `torch.where`, which" in first and first.endswith("(`program.strict` was not compiled in `[0/0]`)")
 
 
@@ -1198,7 +1198,7 @@ def test_what_a_library_does_at_a_break_of_the_program_is_no_place_to_begin(capt
 
     context = SectionContext(capture_program(program))
     assert {each.function for each in context.capture.compilations if each.outcome == "skipped"} == {"_log"}
-    assert first_changes(context, context.advice, context.place)[1] == 1
+    assert first_changes(context, context.place)[1] == 1
 
 
 @new_enough
@@ -1286,6 +1286,6 @@ def test_a_sentence_on_several_functions_is_one_place_to_begin(capture_program):
 
     context = SectionContext(capture_program(program))
     lost = [each for each in context.capture.compilations if each.outcome == "skipped" and each.breaks]
-    texts, places = first_changes(context, context.advice, context.place)
+    texts, places = first_changes(context, context.place)
     sentences = {text for each in lost for text in context.advice.on_lost(each)}
     assert len(lost) > 1 and not texts and places == len(sentences) + 1  # (and the number that changed)

@@ -341,7 +341,16 @@ def ranks_index(classes: Sequence[RankClass]) -> str:
         lines += ["", "A rank that has not ended runs still or was killed; its folder contains what it had compiled "
                       "until then. What it lacks is not listed as a difference. `depyf report DIR` makes this index "
                       "again."]
-    lines += ["", "## Where the ranks differ", "", *_differences(classes)]
+    lines += ["", "## Where the ranks differ", ""]
+    compared = sum(len(each.members) for each in classes if each.capture is not None)
+    if compared < 2:
+        lines.append("There is nothing to compare: fewer than two ranks left records.")
+    elif differing := differences(classes):
+        in_functions = _in_functions(classes)
+        lines += [*differing, *([""] if in_functions else []), *in_functions]
+    else:
+        lines.append(f"Nowhere: {count(compared, 'rank')} compiled the same functions, broke at the same places, "
+                     "recompiled for the same reasons and have the same graphs (ids and numbers of devices aside).")
     return "\n".join(lines) + "\n"
 
 
@@ -378,17 +387,6 @@ def time_of(ranks: RankClass) -> str:
     longest = max(ranks.members, key=lambda each: each.seconds)
     least, most = seconds(min(each.seconds for each in ranks.members)), seconds(longest.seconds)
     return least if least == most else f"{least} to {most} (rank {longest.number})"
-
-
-def _differences(classes: Sequence[RankClass]) -> list[str]:
-    total = sum(len(each.members) for each in classes if each.capture is not None)
-    if total < 2:
-        return ["There is nothing to compare: fewer than two ranks left records."]
-    if lines := differences(classes):
-        in_functions = _in_functions(classes)
-        return [*lines, *([""] if in_functions else []), *in_functions]
-    return [f"Nowhere: {count(total, 'rank')} compiled the same functions, broke at the same places, "
-            "recompiled for the same reasons and have the same graphs (ids and numbers of devices aside)."]
 
 
 def differences(classes: Sequence[RankClass]) -> list[str]:

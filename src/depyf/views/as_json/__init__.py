@@ -131,7 +131,7 @@ def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
         "rank": rank_of(folder), "alike_ranks": [each.number for each in capture.alike_ranks],
         "environment": dict(capture.environment), "ended": NOT_ENDED not in capture.notes,
         "verdict": [unmarked(sentence) for sentence in verdict(run)],
-        "first_changes": [unmarked(text) for text in first_changes(run, run.advice, run.place)[0]],
+        "first_changes": [unmarked(text) for text in first_changes(run, run.place)[0]],
         "totals": {
             "functions": totals.functions, "versions": totals.versions, "graphs": totals.graphs,
             **_happened(run, totals.breaks, totals.recompiles, totals.seconds),

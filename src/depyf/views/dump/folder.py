@@ -63,17 +63,18 @@ class Folder:
 
         Records from elsewhere may name any file: only one in this folder is written.
         """
-        if not is_plain_name(name):
-            self._failed(ascii(name), OSError(errno.EINVAL, "not the name of a file in it"))
-            return None
-        path = os.path.join(self.path, name)
+        path = self.path_of(name)
         if isinstance(text, str) and name.endswith(_TO_READ):
             text = harmless(text)
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         try:
+            if not is_plain_name(name):
+                name = ascii(name)
+                raise OSError(errno.EINVAL, "not the name of a file in it")
             write_whole(path, [data])
         except OSError as error:
-            self._failed(name, error)
+            with self._lock:
+                self.lost[name] = error.strerror or str(error)
             return None
         with self._lock:
             self.files[name] = None
@@ -84,12 +85,8 @@ class Folder:
         if not is_plain_name(name):
             return
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(self.path, name))
+            os.unlink(self.path_of(name))
             self.files.pop(name, None)
-
-    def _failed(self, name: str, error: OSError) -> None:
-        with self._lock:
-            self.lost[name] = error.strerror or str(error)
 
     def report_missing(self, remedy: str = "") -> None:
         """Print in one line which files could not be written, why, and what to do; nothing where all are there.
@@ -112,11 +109,6 @@ class Folder:
 NOTHING = "Nothing was compiled: no function under `torch.compile` was called while depyf watched."
 
 
-def versions(environment: Mapping[str, str]) -> str:
-    """Return the environment of a run as one phrase, for Markdown."""
-    return prose(versions_and_rank(environment))
-
-
 def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], trouble: str = "") -> str:
     """Return the text of ``index.md``.
 
@@ -124,7 +116,7 @@ def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], troub
         trouble: why the run was not watched, where that failed.
     """
     lines = [TITLE, "", f"{f'depyf did not watch this run: {prose(trouble)}' if trouble else NOTHING} "
-                        f"({versions(environment)})"]
+                        f"({prose(versions_and_rank(environment))})"]
     if notes:
         lines += ["", "## Notes", "", *(f"* {prose(note, 300)}" for note in notes)]
     return "\n".join(lines) + "\n"

@@ -9,13 +9,14 @@ from ...advice.source import is_own
 from ...model.folding import fold
 from ...model.graph_text import read_graph
 from ...records.model import Capture, Compilation, SourceLocation
+from ...records.run_directory import versions_and_rank
 from ...records.store import NOT_ENDED, UNDER_STANCE
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.modules import bypassing_operation
 from ...values import Same, frozen, once
 from ..advice import Adviser
-from ..dump.folder import NOTHING, TITLE, versions
+from ..dump.folder import NOTHING, TITLE
 from ..formatting import NOT_LOST, OUTCOMES, is_from_file, remarks, seconds, total
 from ..function_summary import FunctionSummary
 from ..markdown import code, count, link, prose, some
@@ -75,7 +76,7 @@ def head(run: SectionContext) -> list[str]:
     """Return the title, the verdict and the totals of the run."""
     capture = run.capture
     totals = Totals.of(run)
-    where = versions(capture.environment)
+    where = prose(versions_and_rank(capture.environment))
     from_file = is_from_file(capture)
     calls = total(capture.graphs)
     going_on = [compilation for compilation in capture.compilations if compilation.outcome == "open"]
@@ -258,27 +259,24 @@ class _Change:
 
 def first(run: SectionContext) -> list[str]:
     """Return the section on where to begin; nothing for a run with few places."""
-    texts, of_all = first_changes(run, run.advice, run.place)
+    texts, of_all = first_changes(run, run.place)
     return ["## Where to begin", "", f"The first {MOST} of {of_all} places: functions that torch gave up "
             "come first, then what took longest to compile:", "", *(f"* {each}" for each in texts)] if texts else []
 
 
-def first_changes(
-    run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str],
-) -> tuple[list[str], int]:
+def first_changes(run: SectionContext, place: Callable[[SourceLocation], str]) -> tuple[list[str], int]:
     """Return the places of a run where a change saves most, with the advice there, as Markdown, and how many there are.
 
     None are returned where they are few.
     """
-    found = [*_changes_of_lost(run, adviser, place), *_changes_of_breaks(run, adviser, place),
-             *_changes_of_recompiles(run, adviser)]
+    found = [*_changes_of_lost(run, place), *_changes_of_breaks(run, place), *_changes_of_recompiles(run)]
     changes = sorted(fold(found, lambda each: each.text).items(), reverse=True, key=lambda item: [
         sum(amounts) for amounts in zip(*((each.in_plain_python, each.seconds, each.times) for each in item[1]))])
     texts = [f"{text} ({'; '.join(each.what for each in members)})" for text, members in changes[:MOST]]
     return texts if len(changes) > MOST else [], len(changes)
 
 
-def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
+def _changes_of_lost(run: SectionContext, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
     broken_at = {(at.filename, at.line) for each in run.capture.compilations for broken in each.breaks
                  if (at := broken.location) is not None and is_own(at.filename)}
     for each in lost_functions(run.capture.compilations):
@@ -287,7 +285,7 @@ def _changes_of_lost(run: RunIndex, adviser: Adviser, place: Callable[[SourceLoc
                 (step.filename, step.line) in broken_at for step in each.stack):
             continue
         where = "".join(f"{place(at)}: " for at in _lost_at(each)[:1])
-        texts, this = adviser.on_lost(each), code(str(each.compile_id))
+        texts, this = run.advice.on_lost(each), code(str(each.compile_id))
         what = "runs in plain Python" if each.outcome == "skipped" else f"was not compiled in {this}"
         yield _Change(1, each.seconds, 1, *(
             (f"{where}{texts[0]}", f"{run.name_of(each)} {what}") if texts else (why_plain(run, each), this)))
@@ -300,12 +298,12 @@ def _lost_at(compilation: Compilation) -> list[SourceLocation]:
     return [at for at in found if at is not None and is_own(at.filename)]
 
 
-def _changes_of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
+def _changes_of_breaks(run: SectionContext, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
     lost_at = {(at.filename, at.line) for each in lost_functions(run.capture.compilations) for at in _lost_at(each)}
-    found = [(place(where), adviser.change_on(broken), each) for each in run.capture.compilations
+    found = [(place(where), run.advice.change_on(broken), each) for each in run.capture.compilations
              for broken in each.breaks if not broken.skips_function and (where := broken.location) is not None
              and is_own(where.filename) and (where.filename, where.line) not in lost_at
-             and adviser.on_break(broken) is not None]
+             and run.advice.on_break(broken) is not None]
     # (One sentence is for the breaks of all functions in which torch met the line.)
     for (at, change), members in fold(found, lambda each: each[:2]).items():
         after = {name for *_, each in members for name in run.resume_names(each)}
@@ -315,10 +313,10 @@ def _changes_of_breaks(run: RunIndex, adviser: Adviser, place: Callable[[SourceL
                       f"compiled after it took {seconds(spent)}")
 
 
-def _changes_of_recompiles(run: RunIndex, adviser: Adviser) -> Iterator[_Change]:
+def _changes_of_recompiles(run: SectionContext) -> Iterator[_Change]:
     limits = [each for each in lost_functions(run.capture.compilations) if each.outcome == "limit"]
     for summary in run.summaries:
-        advised = adviser.recompiles_by_advice(summary.recompiles)
+        advised = run.advice.recompiles_by_advice(summary.recompiles)
         versions = {advice: Counter(each.compile_id.frame_key for each in again) for advice, again in advised.items()}
         for advice, again in advised.items():
             # (A function at the limit begins with what most of its versions are for.)

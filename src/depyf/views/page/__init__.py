@@ -353,7 +353,7 @@ def run_data(
     lost = [lost_data(run, members) for members in not_compiled(capture.compilations)]
     compilations = [compilation_data(run, compilation) for compilation in capture.compilations]
     symbols = symbols_data(run)
-    first, _ = first_changes(run.index, run.index.advice, lambda place: code(run.index.short_place(place)))
+    first, _ = first_changes(run.index, lambda place: code(run.index.short_place(place)))
     caches = Counter((lookup.cache, lookup.outcome, without_addresses(lookup.reason))
                      for compilation in capture.compilations for lookup in compilation.caches)
     _traced(run)
