@@ -15,8 +15,8 @@ CHANNELS = ("harmless.py", "cli/terminal.py", "views/terminal.py", "program/site
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
 WRITERS = {
     "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/trial.py", "old_names.py", "records/store.py",
-    "records/run_directory.py", "program/recording.py", "views/dump/folder.py", "views/page/assemble.py",
-    "watch/stop.py",
+    "records/run_directory.py", "program/recording.py", "views/dump/folder.py", "views/page/__init__.py",
+    "watch/stop.py", "harmless.py", "notebook/view.py",
 }
 RUNS = {
     "__init__.py": {"importlib.import_module"},  # modules of depyf, at first use
@@ -60,7 +60,7 @@ def test_files_are_written_in_few_places(module):
         mode = next((ast.unparse(each) for each in [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "mode")]
                      ), "") if name in ("open", "os.fdopen", "io.open") else ""
         assert not any(letter in mode for letter in "wax+"), f"{module}:{call.lineno}: {ast.unparse(call)[:80]}"
-        assert not name.endswith((".write_text", ".write_bytes")) or name == "pages.write_text", f"{module}:{call.lineno}"
+        assert not name.endswith((".write_text", ".write_bytes", "write_whole")), f"{module}:{call.lineno}"
 
 
 @pytest.mark.parametrize("module", MODULES)

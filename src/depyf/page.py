@@ -10,6 +10,6 @@
 The page is made in :mod:`depyf.views.page`.
 """
 
-from .views.page import FILE, build, is_large, unpacked, write, write_text
+from .views.page import FILE, build, is_large, unpacked, write
 
-__all__ = ["FILE", "build", "is_large", "unpacked", "write", "write_text"]
+__all__ = ["FILE", "build", "is_large", "unpacked", "write"]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import page as pages
+from ..harmless import write_whole
 from ..provenance import sources
 from ..records.model import Capture
 from ..views.markdown import count, one_line
@@ -80,7 +81,7 @@ class View:
         text = pages.build(capture, names=cell_names(path for run in runs for path in sources.files_named(run)))
         view = cls(text, path, **options)
         if len(text) > INLINE and os.path.isdir(path) and not view.file:
-            pages.write_text(os.path.join(path, pages.FILE), [text])
+            write_whole(os.path.join(path, pages.FILE), [text.encode()])
         return view
 
     @functools.cached_property

@@ -20,7 +20,7 @@ import re
 import string
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import guarded
@@ -76,14 +76,6 @@ def build(
         provenances: those of graphs that are known already, by name of the graph.
         names: names of files, by path, where that is not a part of the path (a notebook's ``In[3]``).
     """
-    return "".join(_pieces(capture, sources, title, provenances, names))
-
-
-def _pieces(
-    capture: Recorded, sources: Sequence[SourceFile] | None = None, title: str = "",
-    provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
-) -> Iterator[str]:
-    """Yield the text of :func:`build`: a part of the data for each run, then the head of the data."""
     shown: list[tuple[str, RankClass | None, Capture]]
     if isinstance(capture, Capture):
         shown = [("", None, capture)]
@@ -93,25 +85,23 @@ def _pieces(
         shown = [(each.name, each, each.capture) for each in capture if each.capture is not None]
     captures = [run for _, _, run in shown]
     begin, between, end = _shell(title or _title(captures))
-    yield begin
+    pieces = [begin]  # (then a part of the data for each run, and the head of the data)
     runs: list[Json] = []
-    size = 0
     for name, ranks, run in shown:
-        if size > LARGEST:
+        if sum(map(len, pieces[1:])) > LARGEST:
             break
         with guarded.paused():
             data = {"name": name, **run_data(run, sources, provenances, names)}
             text = packed(data)
         runs.append(run_head(data, ranks))
-        size += len(text)
-        yield f'<script type="application/json" class="part">{text}</script>\n'
-    environment = captures[0].environment if captures else {}
+        pieces.append(f'<script type="application/json" class="part">{text}</script>\n')
+    environment = dict(captures[0].environment) if captures else {}
     head = {
-        "format": FORMAT, "title": title, "environment": dict(environment), "runs": runs,
+        "format": FORMAT, "title": title, "environment": environment, "runs": runs,
         "backends": _backends(captures),
         "left_out": [name for name, _, _ in shown[len(runs) :]],
         **(ranks_head(capture) if not isinstance(capture, (Capture, Mapping)) else {})}
-    yield f"{between}{packed(head)}{end}"
+    return "".join([*pieces, between, packed(head), end])
 
 
 def is_large(capture: Capture) -> bool:
@@ -134,12 +124,8 @@ def write(path: str, capture: Recorded, **options: Any) -> str:
     Raises:
         OSError: it cannot be written.
     """
-    return write_text(os.path.join(path, FILE) if os.path.isdir(path) else path, _pieces(capture, **options))
-
-
-def write_text(path: str, pieces: Iterable[str]) -> str:
-    """Write the pieces of a page (ASCII), or raise ``OSError``; return the path."""
-    write_whole(path, (piece.encode() for piece in pieces))
+    path = os.path.join(path, FILE) if os.path.isdir(path) else path
+    write_whole(path, [build(capture, **options).encode()])
     return path
 
 
