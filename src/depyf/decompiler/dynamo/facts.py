@@ -65,11 +65,9 @@ ORDERED_DICT = "collections.OrderedDict"
 TYPE = "builtins.type"
 OBJECT = "builtins.object"
 VARS = "builtins.vars"
-DICT = "builtins.dict"
-LIST = "builtins.list"
 #: ``x.size(i)``, not traced.
 SIZE = "dynamo.utils.call_size"  # (of torch)
-WELL_KNOWN = frozenset({SET_ATTRIBUTE, SIZE, ORDERED_DICT, TYPE, OBJECT, VARS, DICT, LIST})
+WELL_KNOWN = frozenset({SET_ATTRIBUTE, SIZE, ORDERED_DICT, TYPE, OBJECT, VARS})
 
 _CONTAINERS = {kind.__name__: kind for kind in CONTAINERS}
 _STEPS = ("local", "global", "attr", "item", "class")

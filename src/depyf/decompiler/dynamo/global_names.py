@@ -57,8 +57,8 @@ def module_of_import(name: str) -> str | None:
 # ==============================  ===========================================================================
 # ``new(cls, a=x, b=y)``          ``cls.__new__(cls)``, with these entries in its ``__dict__``: an object that the
 #                                 traced function made, made again without calling its class
-# ``new(cls, {'k': x}, a=y)``     the same for a class that is a dictionary itself, with these items; with a list for
-#                                 one that is a list (``new_1`` where the program has the name ``new`` itself)
+# ``new(cls, {'k': x}, a=y)``     the same for a class that is a dictionary itself, with these items
+#                                 (``new_1`` where the program has the name ``new`` itself)
 # ``vars(x)['a'] = y``            an entry in the ``__dict__`` of an object, whatever its class says to attributes
 # ``module.buffer = y``           ``module._buffers.update({'buffer': y})``, if the class of the module does just that
 # ==============================  ===========================================================================

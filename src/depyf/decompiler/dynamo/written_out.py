@@ -261,16 +261,13 @@ class _Writer(Transformer):
         for keyword in node.keywords:
             value = self.expression(keyword.value)
             steps.append(_filled(f"{self.set_entry}(x, {keyword.arg!r}, value)", value, x=x, value=value))
-        for entries in contents:
-            place, kind = next((index, kind) for index in range(20)
-                               if path is not None and (kind := self.paths.facts.ancestor(path, index)))
-            base = f"type(x).__mro__[{place}]"
-            if kind != "list" and isinstance(entries, ast.Dict):
-                for key, value in zip(entries.keys, map(self.expression, entries.values)):
-                    assert key is not None
-                    steps.append(_filled(f"{base}.__setitem__(x, key, value)", value, x=x, key=key, value=value))
-            else:
-                steps.append(_filled(f"{base}.extend(x, value)", entries, x=x, value=self.expression(entries)))
+        for items in contents:
+            assert isinstance(items, ast.Dict)
+            base = next(index for index in range(20) if path is not None and self.paths.facts.ancestor(path, index))
+            for key, value in zip(items.keys, map(self.expression, items.values)):
+                assert key is not None
+                text = f"type(x).__mro__[{base}].__setitem__(x, key, value)"
+                steps.append(_filled(text, value, x=x, key=key, value=value))
         return _placed(ast.Subscript(ast.Tuple([*steps, x], ast.Load()), ast.Constant(len(steps)), ast.Load()), node)
 
 

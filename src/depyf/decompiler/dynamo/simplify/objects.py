@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 _NONE = Const(None)
-#: Methods of dictionaries and lists that fill an object.
-_METHODS = ("clear", "__setitem__", "extend")
+#: Methods of dictionaries that fill an object.
+_METHODS = ("clear", "__setitem__", UPDATE)
 
 
 def is_key(value: Value) -> bool:
@@ -44,12 +44,10 @@ def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
     path, known = evaluator.path_of(owner), evaluator.owner.facts
     kind = known.well_known(path) if path is not None else ""
     role: tuple[Any, ...] = ()
-    if isinstance(owner, SsaValue) and owner.role[:1] == ("ancestor",) and name in (*_METHODS, UPDATE):
-        role = ("ancestor method", owner.role[1], name)
+    if isinstance(owner, SsaValue) and owner.role[:1] == ("ancestor",) and name in _METHODS:
+        role = ("ancestor method", name)
     elif kind == facts.OBJECT and name == "__setattr__":
         role = ("set attribute",)
-    elif kind in (facts.DICT, facts.LIST) and name in _METHODS:
-        role = ("ancestor method", kind.rpartition(".")[2], name)
     elif path is not None and name in ("__new__", "__mro__") and known.allocates(path):
         role = (name, path)
     elif path is not None and known.builtin_method(path, name):
@@ -82,7 +80,7 @@ def call(evaluator: PartialEvaluator, op: Op, function: SsaValue, operands: Sequ
     """Return the result of a call that is carried out here; ``None`` for any other."""
     known = evaluator.owner.facts
     kind, *of = function.role or (known.well_known(function.path) if function.path is not None else "",)
-    if kind == "ancestor method" and (done := _fill(of[0], of[1], operands)) is not None:
+    if kind == "ancestor method" and (done := _fill(of[0], operands)) is not None:
         return done
     if function.op is not None and function.op.arg == UPDATE:
         return _fill_entry_by_entry(evaluator, op, function, operands)
@@ -156,23 +154,20 @@ def set_attribute(evaluator: PartialEvaluator, owner: Container, name: str, valu
     return True
 
 
-def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
-    """Carry out a method of ``dict`` or ``list`` on a virtual object; ``None`` for other objects and arguments."""
+def _fill(name: str, operands: Sequence[Value]) -> Value | None:
+    """Carry out a method of ``dict`` on a virtual object; ``None`` for other objects and arguments."""
     owner = operands[0] if operands else None
-    if not _is_virtual(owner, "object") or owner.slots[0][1] != ("list" if kind == "list" else "dict"):
+    if not _is_virtual(owner, "object") or owner.slots[0][1] != "dict":
         return None
     match name, operands[1:]:
         case "clear", []:
             kept = [at for at, slot in enumerate(owner.slots) if slot[0] in ("class", "attr")]
             owner.items[:], owner.slots[:] = [owner.items[at] for at in kept], [owner.slots[at] for at in kept]
-        case "__setitem__", [key, value] if is_key(key) and kind != "list":
+        case "__setitem__", [key, value] if is_key(key):
             put(owner, ("item", _constant(key)), value)
         case global_names.UPDATE, [Container(kind="dict" | "ordered") as entries]:
             for key, value in _entries(entries):
                 put(owner, ("item", _constant(key)), value)
-        case "extend", [Container(kind="list" | "tuple") as more]:
-            owner.items += more.items
-            owner.slots += [("element", 0)] * len(more.items)
         case _:
             return None
     return _NONE
@@ -271,15 +266,13 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
         return evaluator.unobservable(call, [value.items[0], dictionary(_entries(value))])
     new = evaluator.word(evaluator.owner.new)
     parts = {kind: [(slot[1], item) for slot, item in zip(value.slots, value.items) if slot[0] == kind]
-             for kind in ("attr", "item", "element")}
+             for kind in ("attr", "item")}
     names = tuple(name for name, _ in parts["attr"])
     if not all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
         raise CannotDecompile(SIMPLIFY, "an attribute that has no word in source")
     inside: list[Value] = []
     if parts["item"]:
         inside = [dictionary((Const(key), item) for key, item in parts["item"])]
-    elif elements := [item for _, item in parts["element"]]:
-        inside = [evaluator.define(evaluator.made(o.BUILD_LIST, len(elements)), elements)]
     operands = [named(item, name) for name, item in parts["attr"]]
     call = evaluator.made(o.CALL, (1 + len(inside), names))
     result = evaluator.unobservable(call, [new, value.items[0], *inside, *operands])

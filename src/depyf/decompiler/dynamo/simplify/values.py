@@ -103,7 +103,7 @@ class Container(Value):
             ``"ordered"``, the same after the class that makes it; ``"object"``, of which the items are its class and
             the values that ``slots`` names.
         slots: of an object: ``("attr", name)`` for an entry of its dictionary, ``("item", key)`` for an item of it as a
-            dictionary itself, ``("element", 0)`` for an element of a list.
+            dictionary itself.
         built: the value it became when others got to see it.
     """
 

@@ -128,7 +128,7 @@ def attribute(prover: Prover, owner: Value, name: str) -> Value | None:
         return Allocation("items method", [owner])
     if not isinstance(owner, Symbol):
         return None
-    if owner.key[0] == "ancestor" and name in ("clear", "__setitem__", "extend"):
+    if owner.key[0] == "ancestor" and owner.key[1] != "list" and name in ("clear", "__setitem__"):
         return Symbol(("ancestor method", owner.key[1], name))
     path = path_of(prover, owner)
     if path is None:
@@ -136,8 +136,6 @@ def attribute(prover: Prover, owner: Value, name: str) -> Value | None:
     known = prover.facts.well_known(path)
     if known == facts.OBJECT and name == "__setattr__":
         return Symbol(("set attribute",))
-    if known in (facts.DICT, facts.LIST) and name in ("clear", "__setitem__", "extend"):
-        return Symbol(("ancestor method", known.rpartition(".")[2], name))
     if name == "__new__" and prover.facts.allocates(path):
         return Symbol(("new", owner.key))
     if name == "__mro__" and prover.facts.allocates(path):
@@ -173,7 +171,7 @@ def call(
     if kind == "set attribute" and len(operands) == 3:
         return _set(prover, operands[0], operands[1], operands[2], generic=False)
     if kind == "ancestor method":
-        return _fill(function.key[1], function.key[2], operands)
+        return _fill(function.key[2], operands)
     if kind == "bound" and function.key[2] == "update" and len(operands) == 1:
         return _update(prover, Symbol(function.key[1]), operands[0], op)
     path = path_of(prover, function)
@@ -258,8 +256,7 @@ def _make(prover: Prover, function: Symbol, operands: Sequence[Value]) -> Alloca
     kind = prover.facts.allocates(path, len(operands) > 1) if path is not None else ""
     if not kind:
         return None
-    contents = Constant(None) if kind == "object" else Allocation("dict" if kind == "dict" else "list", [])
-    return Allocation("object", [cls, contents])
+    return Allocation("object", [cls, Allocation("dict", []) if kind == "dict" else Constant(None)])
 
 
 def _set(prover: Prover, owner: Value, name: Value, value: Value, generic: bool) -> Constant | None:
@@ -274,19 +271,16 @@ def _set(prover: Prover, owner: Value, name: Value, value: Value, generic: bool)
     return _NONE
 
 
-def _fill(kind: str, name: str, operands: Sequence[Value]) -> Constant | None:
-    """Call a method of ``dict`` or ``list`` on the contents of an object that was made here."""
+def _fill(name: str, operands: Sequence[Value]) -> Constant | None:
+    """Call a method of ``dict`` on the contents of an object that was made here."""
     instance = own_object(operands[0]) if operands else None
     contents = instance.items[1] if instance is not None else None
-    if not isinstance(contents, Allocation) or contents.kind != ("list" if kind == "list" else "dict"):
+    if not isinstance(contents, Allocation):
         return None
     if name == "clear" and len(operands) == 1:
         contents.items.clear()
-    elif name == "__setitem__" and len(operands) == 3 and contents.kind == "dict" and is_key(operands[1]):
+    elif name == "__setitem__" and len(operands) == 3 and is_key(operands[1]):
         put(contents, 0, constant_of(operands[1]), operands[2])
-    elif name == "extend" and len(operands) == 2 and isinstance(operands[1], Allocation) \
-            and is_own(operands[1], "list", "tuple"):
-        contents.items.extend(operands[1].items)
     else:
         return None
     return _NONE

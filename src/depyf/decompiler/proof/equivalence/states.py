@@ -36,7 +36,7 @@ class Allocation:
     """A list, tuple, slice, dictionary, set or object that this program has made.
 
     Items of a dictionary are keys and values in turn. Those of an object (:mod:`.objects`) are its class, its contents
-    as a dictionary or list (or ``Constant(None)``), and names and values of its attributes in turn.
+    as a dictionary (or ``Constant(None)``), and names and values of its attributes in turn.
 
     Attributes:
         kind: which of them.
