@@ -150,11 +150,10 @@ class Folder(Transformer):
         names = run.differing.values()
         for (owner, number, _), name in run.differing.items():
             element = self.paths.of(expression(f"{owner}[{number}]"))
-            if element is not None:
-                self.paths.meanwhile[name] = element
+            self.paths.known[name] = element
         block = self.over_layers(run.block, used.union(names))
         for name in names:
-            self.paths.meanwhile.pop(name, None)
+            del self.paths.known[name]
         self.variables.update(names)
         loops = [ast.comprehension(target, over, [], 0)]
         if len(block) == 1 and not isinstance(block[0], ast.Starred):

@@ -26,30 +26,16 @@ class LivePaths:
     ) -> None:
         self.facts = facts
         self._stores = stores
-        self._parameters = set(parameters) - set(bound)
         self._real = real_names
-        self._bound = set(bound)
-        #: Variables that are bound once, to an object that is known.
-        self._known: dict[str, Path] = {}
-        #: Variables that refer to an object for a while, as those of a comprehension that is expanded.
-        self.meanwhile: dict[str, Path] = {}
-
-    def bind(self, name: str, path: Path | None = None) -> None:
-        """Take note of a variable that is bound, once and to this object if there is one."""
-        self._bound.add(name)
-        if path is not None:
-            self._known[name] = path
+        #: Paths of variables, as long as they refer to an object that is known; ``None`` for others.
+        self.known: dict[str, Path | None] = {name: (("local", name),) for name in parameters}
+        self.known |= dict.fromkeys(bound)
 
     def of(self, node: ast.expr) -> Path | None:
         """Return the path of what an expression gives, in torch's long form; ``None`` where it is not known."""
         if isinstance(node, ast.Name):
-            if node.id in self.meanwhile:
-                return self.meanwhile[node.id]
-            if node.id in self._parameters:
-                return (("local", node.id),)
-            if node.id in self._known:
-                return self._known[node.id]
-            return None if node.id in self._bound else (("global", self._real.get(node.id, node.id)),)
+            real = self._real.get(node.id, node.id)
+            return self.known[node.id] if node.id in self.known else (("global", real),)
         if isinstance(node, ast.Attribute):
             owner = self.of(node.value)
             if owner is None:

@@ -116,7 +116,7 @@ class Readable:
                     and stores[target.id] == len(statement.targets) == 1:
                 path = self.paths.of(statement.value)
                 if path is not None and self.facts.reading(path):
-                    self.paths.bind(target.id, path)
+                    self.paths.known[target.id] = path
 
     def fold_repeats(self) -> None:
         """Write what repeats from layer to layer once."""
@@ -129,7 +129,6 @@ class Readable:
 
     def written_out(self, tree: ast.Module) -> ast.Module:
         """Write the forms of a text out, in place; return the program that it means, with the places of the text."""
-        self.paths.meanwhile.clear()
         return written_out(tree, self)
 
 

@@ -140,7 +140,7 @@ class _Writer(Transformer):
         turned: list[ast.stmt] = []
         for turn in self.turns(node):
             for name, element in turn.items():
-                if name in self.paths.meanwhile:
+                if self.paths.known[name] is not None:
                     self.fresh_names += 1
                     first = f".{self.fresh_names}"  # no name that a text could have
                     reads.append(_assigned(first, self.expression(element), node))
@@ -232,11 +232,10 @@ class _Writer(Transformer):
         names = [each.id for each in targets if isinstance(each, ast.Name)]
         for elements in zip(*map(self.column, lists), strict=True):
             turn = dict(zip(names, elements))
-            paths = {name: path for name, element in turn.items() if (path := self.paths.of(element)) is not None}
-            self.paths.meanwhile |= paths
+            self.paths.known |= {name: self.paths.of(element) for name, element in turn.items()}
             yield turn
-            for name in paths:
-                del self.paths.meanwhile[name]
+            for name in names:
+                del self.paths.known[name]
 
     def variable(self, node: ast.Name) -> ast.expr:
         """Return the element that a variable of a comprehension is; its first use in a turn binds it."""
@@ -262,7 +261,7 @@ class _Writer(Transformer):
             value = self.expression(keyword.value)
             steps.append(_filled(f"{self.set_entry}(x, {keyword.arg!r}, value)", value, x=x, value=value))
         for items in contents:
-            assert isinstance(items, ast.Dict)
+            assert isinstance(items, ast.Dict)  # (what a class contains that is a dictionary itself)
             base = next(index for index in range(20) if path is not None and self.paths.facts.ancestor(path, index))
             for key, value in zip(items.keys, map(self.expression, items.values)):
                 assert key is not None
