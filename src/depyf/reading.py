@@ -11,6 +11,7 @@ device.
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import json
 import linecache
@@ -126,3 +127,10 @@ def source_lines(path: str) -> list[str]:
         except (OSError, SyntaxError, UnicodeDecodeError):
             return []
     return linecache.getlines(path)
+
+
+@functools.cache
+def own_text(name: str) -> str:
+    """Return a text that is a part of the package: ``own_text("views/repro.py.txt")``."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf-8") as file:
+        return file.read()

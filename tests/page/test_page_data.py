@@ -14,6 +14,7 @@ import textwrap
 import pytest
 
 from depyf import page
+from depyf.reading import own_text
 from depyf.records.model import (
     Capture,
     Compilation,
@@ -218,7 +219,7 @@ def test_the_policy_allows_the_script_and_the_style_and_nothing_else():
 
 
 def test_the_script_has_no_way_to_read_text_as_html():
-    script = building._asset("page.js")
+    script = own_text("views/page/static/page.js")
     for sink in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc"):
         assert sink not in script
     assert "</script" not in script.lower() and "<!--" not in script
@@ -307,7 +308,7 @@ def test_the_built_files_are_those_of_the_sources(tmp_path):
         pytest.skip("the front-end's packages are not installed (make page-assets)")
     subprocess.run(["node", "build.mjs"], cwd=frontend, check=True, env={**os.environ, "OUT": str(tmp_path)})
     for name in ("page.js", "page.css"):
-        assert (tmp_path / name).read_text(encoding="utf-8") == building._asset(name), f"{name} is stale: make page-assets"
+        assert (tmp_path / name).read_text(encoding="utf-8") == own_text(f"views/page/static/{name}"), f"{name} is stale: make page-assets"
 
 
 def test_the_lock_names_every_package():

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import os
 import string
 from collections.abc import Iterable, Iterator
 
@@ -23,6 +22,7 @@ from ..model.graph import Node, TensorType
 from ..model.graph_text import read_graph
 from ..model.guards import State, Tensor
 from ..model.reading import condition_of, in_shape_words
+from ..reading import own_text
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
 from ..torch_text.global_names import operator_imports
@@ -35,8 +35,6 @@ from ..values import frozen
 from .dump.directory import files_table, sizes_table, stage_view
 from .dump.graph_view import GraphView
 
-#: The program, with the check that is the same in all of them.
-_TEMPLATE = f"{os.path.splitext(os.path.abspath(__file__))[0]}.py.txt"
 #: Backends that a fresh process has.
 _BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 #: Names that every program of these has.
@@ -91,9 +89,7 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
     entered = [*([f"torch.set_grad_enabled({state['grad_mode']})"] if "grad_mode" in state else []),
                *(f"torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)})"
                  for device, dtype in (zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ()))]
-    with open(_TEMPLATE, encoding="utf-8") as file:
-        template = string.Template(file.read())
-    return template.substitute(
+    return string.Template(own_text("views/repro.py.txt")).substitute(
         title=f"Version {entry.compile_id} of {frame.title or frame.name}, alone{place}.",
         recorded=f"Recorded with {versions}.\n" if versions else "",
         function="\n".join([*(f"#   {line}".rstrip() for line in frame.original.text.strip().splitlines()),

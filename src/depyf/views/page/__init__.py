@@ -28,6 +28,7 @@ from ...harmless import write_whole
 from ...model.folding import fold
 from ...provenance import sources
 from ...provenance.graph_provenance import Provenance
+from ...reading import own_text
 from ...records.model import Capture, Compilation, GraphBreak, GuardFailure, SourceFile
 from ...torch_text import events
 from ...torch_text.met import in_order
@@ -56,7 +57,6 @@ LARGEST = 6_000_000
 Recorded = Capture | Mapping[str, Capture] | Sequence[RankClass]
 _DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
 _PART = re.compile(r'class="part">(.*?)</script>', re.DOTALL)
-_STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
 
 
 def build(
@@ -131,10 +131,10 @@ def write(path: str, capture: Recorded, **options: Any) -> str:
 
 def _shell(title: str) -> tuple[str, str, str]:
     """Return the text of a page before its parts, between these and the head of its data, and after that."""
-    script, style = _asset("page.js"), _asset("page.css")
+    script, style, shell = (own_text(f"views/page/static/{name}") for name in ("page.js", "page.css", "shell.html"))
     policy = (f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
-    before, after = _asset("shell.html").split("$data")
+    before, after = shell.split("$data")
     before, head, rest = before.rpartition("<script")
     title = html.escape(one_line(title)).encode("ascii", "xmlcharrefreplace").decode("ascii")
     return (string.Template(before).substitute(policy=policy, title=title, style=style),
@@ -173,12 +173,6 @@ def _title(runs: Sequence[Capture]) -> str:
 
 def _backends(runs: Sequence[Capture]) -> list[str]:
     return sorted({graph.backend for run in runs for graph in run.graphs if graph.backend})
-
-
-@functools.cache
-def _asset(name: str) -> str:
-    with open(os.path.join(_STATIC, name), encoding="utf-8", newline="") as file:
-        return file.read().replace("\r\n", "\n")
 
 
 @functools.cache

@@ -6,8 +6,6 @@ layer, modules and globals, torch's state. What repeats from layer to layer is w
 
 from __future__ import annotations
 
-import functools
-import os
 import re
 import textwrap
 from collections import Counter
@@ -17,6 +15,7 @@ from ....model import guards
 from ....model.folding import Block, Item, fold_layers, spelled, unfolded
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor, is_loose
 from ....model.reading import keys_in
+from ....reading import own_text
 from ....records.model import SourceLocation
 from ....torch_text.global_names import resumed_function
 from ....torch_text.user_expressions import known_on_stack, stack_value
@@ -153,8 +152,6 @@ def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
 
 
 # --- Source of the functions that guards call, as the files that use them have it ------------------
-#: A file of these, separated by two empty lines.
-_HELPERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "helpers.py.txt")
 #: What each of the others means.
 _MEANINGS = {
     "check_same_object": "the very object (function, class, module) that was there when compiling",
@@ -168,7 +165,8 @@ _MAKES = re.compile(r"\b(new(?:_\d+)?)\(class, \.\.\.\) does not call the class"
 
 def helpers(text: str) -> str:
     """Return the definitions of the helpers that a text calls; empty if it calls none."""
-    *defined, by_torch, new = _definitions()
+    *defined, by_torch, new = (
+        f"{each.strip()}\n" for each in own_text("views/dump/guards/helpers.py.txt").split("\n\n\n"))
     names = [source[len("def ") : source.index("(")] for source in defined]
     called = {name for name in (*names, *_MEANINGS) if f"{name}(" in text and occurs(f"{name}\\(", r"\w", text)}
     parts = [source for name, source in zip(names, defined) if name in called]
@@ -178,12 +176,6 @@ def helpers(text: str) -> str:
         parts.append(by_torch + "\n\n" + "\n".join(
             f"{name} = _checked_by_torch  # {_MEANINGS[name]}" for name in others) + "\n")
     return "\n\n".join(parts)
-
-
-@functools.cache
-def _definitions() -> list[str]:
-    with open(_HELPERS, encoding="utf-8") as file:
-        return [f"{text.strip()}\n" for text in file.read().split("\n\n\n")]
 
 
 def occurs(form: str, not_before: str, text: str) -> bool:
