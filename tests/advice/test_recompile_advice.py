@@ -79,7 +79,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("scale", ("inf",), "1.0"), Facts(is_open=True), "a later version leaves it open"),
     # (A size that torch does not say.)
     (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "a version is for some of its values only"),
-    (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at `m.py:8` fixes it"),
+    (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it (or with a size that was equal to it), or tested of it, at `m.py:8` fixes it"),
     (NUMBER, Facts(fixed_at="`m.py:8`"), "what is computed with it, or tested of it, at"),
     (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "a later version leaves it open; whether `dynamic=True`"),
     (ValueChange("self.best", ("inf",), "an object of type Tensor"), Facts(), "each version that looks at it is for one of its values, or for one type"),
@@ -119,6 +119,8 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.stride(1)", ("1",), "2"), Facts(), "each version that looks at it is for one layout, or for some strides"),
     # (Torch may name the object of which it did not find an attribute.)
     (ValueChange("self.lora", ("there",), "any __main__.Lora"), Facts(), "a version reads it, or an attribute of it, from where"),
+    # (A version that torch.fx.experimental._config.backed_size_oblivious, or a mark, lets serve size 0 and 1.)
+    (ValueChange("x.shape[0]", ("4",), "1"), Facts(is_open=True, serves_small=True), "a later version leaves it open; whether `dynamic=True`"),
     (SIZE, Facts(is_open=True, ranges="4 to 7, 8 to 11"), "versions that leave it open are for a range of its values"),
     (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(), "a version is for one state"),
 ])

@@ -40,6 +40,18 @@ def plain(x):
     return y + 1
 
 
+def given(x, cap=None):
+    if cap is not None and x.sum() > cap:
+        x = x * 2
+    return x + 1
+
+
+def missing(x, cap=None):
+    if cap is None or x.sum() > cap:
+        x = x * 2
+    return x + 1
+
+
 def branches(function):
     """What is said of the two resume functions of each branch of a function."""
     code = function.__code__
@@ -55,6 +67,11 @@ def branches(function):
 
 def test_the_condition_and_whether_it_held():
     assert branches(one) == [(("x.sum() > 0", True), ("x.sum() > 0", False))]
+
+
+def test_a_test_for_none_is_a_jump_by_itself():
+    assert branches(given)[0] == (("cap is not None", True), None)  # (two branches lead to the end)
+    assert branches(missing)[0] == (("cap is None", False), None)
 
 
 def test_within_a_branch():

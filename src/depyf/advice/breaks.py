@@ -27,6 +27,9 @@ SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 _CLASS = "torch._dynamo.config.enable_trace_load_build_class = True"
+_BACKWARD = (f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, unless the graph "
+             "has to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, and "
+             "raises no error")
 #: The rule on a function that torch compiles by itself in any case.
 OPTIMIZER = "optimizer"
 
@@ -39,20 +42,16 @@ _OUTSIDE = "before or after the compiled function, if what the call reads and ch
 _PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
 #: Types of numbers that torch may leave open, and of containers of them, which torch can format after the graph.
 _FORMATTED = frozenset({"int", "float", "Size", "tuple", "list", "dict"})
-#: Types of which nothing changes in place.
-_UNCHANGING = frozenset({"str", "bool", "NoneType", "dtype", "device", "int", "float", "Size"})
-_WHY_PRINT = "torch then prints after the graph instead of ending it here"
-_COST_OF_PRINT = ("the text comes when the graph is done, so after other output, and shows tensors that are changed in "
-                  "place as they are then; what functions that it calls print may be lost (torch 2.13)")
+_PRINTING = "torch._dynamo.config.reorderable_logging_functions.add(print)"
+_AFTER_GRAPH = ("that is so for each `print` that torch traces: its text comes when the graph is done, after other "
+                "output, and shows tensors that are changed in place as they are then; `sep`, `end` and `file` are "
+                "ignored, and what functions that are called print may be lost (torch 2.13)")
 
 
 def _printed(at: Facts) -> Advice | None:
-    """Return the advice to let torch print after the graph; with a condition where an argument may change by then."""
+    """Return the advice to let torch print after the graph: other prints change, so only a trial makes it a change."""
     found = _print_after_graph(at)
-    if found is None or _UNCHANGING.issuperset(at.met.types):
-        return found
-    return replace(found, is_change=False, change=f"where nothing that it shows is changed in place before the graph "
-                   f"ends, {found.change}; {_WHY_PRINT}")
+    return found and replace(found, is_change=False, change=f"{found.change}: {found.why}; {found.cost}")
 
 
 def _print_after_graph(at: Facts) -> Advice | None:
@@ -69,13 +68,13 @@ def _print_after_graph(at: Facts) -> Advice | None:
                 len(at.met.types) == len(given) and not any(isinstance(each, ast.Starred) for each in given)
                 and at.broken.depth < 2 and not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(
                     at.function or call))):  # (what is inlined prints nothing then)
-            setting = "torch._dynamo.config.reorderable_logging_functions.add(print)"
             changed = list(map(shown, given, at.met.types))
+            why, cost = "torch then prints after the graph instead of ending it here", _AFTER_GRAPH
             if changed == given:
-                return Advice("print", f"set `{setting}`", _WHY_PRINT, _COST_OF_PRINT, settings=(setting,))
+                return Advice("print", f"set `{_PRINTING}`", why, cost, settings=(_PRINTING,))
             line = unparsed(ast.Expr(ast.Call(call.func, changed, [])), at.site.text)
-            advice = with_lines(at.site, "print", [line], _WHY_PRINT, _COST_OF_PRINT)
-            return replace(advice, change=f"{advice.change}, and set `{setting}`", settings=(setting,))
+            advice = with_lines(at.site, "print", [line], why, cost)
+            return replace(advice, change=f"{advice.change}, and set `{_PRINTING}`", settings=(_PRINTING,))
     return None
 
 
@@ -114,8 +113,8 @@ def _makes_symbol(at: Facts) -> bool:
 
 RULES: tuple[Rule, ...] = (
     # Random numbers, loops that the data ends, branches.
-    Rule("drawn", "branch item number operator", "torch needs the value of a random number of Python's or NumPy's; "
-         "drawn outside of what is compiled, and passed to it, it is a number",
+    Rule("drawn", "branch item number operator symbol", "torch needs the value of a random number of Python's or "
+         "NumPy's; drawn outside of what is compiled, and passed to it, it is a number",
          facts=lambda at: at.needs_drawn),
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
          f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
@@ -132,8 +131,8 @@ RULES: tuple[Rule, ...] = (
          "graph there, or raise an exception",
          setting=SCALARS, facts=lambda at: at.is_number and _makes_symbol(at)),
     Rule("capture_dynamic_output_shape_ops", "size", f"with `{SHAPES}` the size of the result is "
-         "a symbol in the graph, which helps only if torch can run the operator without values, and no branch, loop "
-         "or list of numbers depends on that size; else torch may raise an exception",
+         "a symbol in the graph, if torch can run the operator without values; where a branch, a loop or a list of "
+         "numbers depends on that size, torch may break the graph there instead, or raise an exception",
          setting=SHAPES, facts=_makes_symbol),
     Rule("number", "item operator size symbol",
          f"the line needs a value that is known only from the data, and {_NO_VALUES}"),
@@ -165,7 +164,8 @@ RULES: tuple[Rule, ...] = (
          "has the value, and no lock is taken",
          facts=lambda at: _is_in(at, "/functools.py") and at.broken.stack[-1].function == "__get__"),
     Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
-         "compiled function it breaks no graph",  # (One that a library enters cannot be moved there.)
+         "compiled function it breaks no graph (under a `TorchDispatchMode` torch compiles nothing)",
+         # (One that a library enters cannot be moved there.)
          facts=lambda at: at.is_in_program and isinstance(at.statement, (ast.With, ast.AsyncWith))),
     Rule("iterator", "iterator", "torch did not trace this iterator; values that were taken from it outside the "
          "compiled function can be passed, also in a list (`next` does not take a list)",
@@ -178,10 +178,11 @@ RULES: tuple[Rule, ...] = (
     Rule("text", "exception", "the text needs the value of a number that torch leaves open; that of `.format(...)` "
          "torch makes when the graph is done, which helps only where nothing looks it up before that",
          facts=lambda at: at.met.needs_text and not isinstance(at.statement, (ast.Raise, ast.Assert))),
+    Rule("assert", "assert exception", "the condition is false for such a call in plain Python, too",
+         facts=lambda at: at.met.event == "assert" or isinstance(at.statement, ast.Assert) and not at.met.raised),
     Rule("raise", "exception", "{met.raised} is raised while torch traces the line, torch finds nothing that catches "
          "it, and a graph cannot raise; plain Python raises it for such a call, too, where torch traces as Python "
          "runs"),
-    Rule("assert", "assert", "the condition is false for such a call in plain Python, too"),
     Rule("fails", "fails", "torch ran the line on tensors without values, of the same sizes and dtypes, and met this "
          "error: plain Python meets it for such a call, too, unless what replaces an operator for such tensors, its "
          "fake implementation, is wrong or missing"),
@@ -191,11 +192,10 @@ RULES: tuple[Rule, ...] = (
          "if no tensor that the gradients are of, and none in between, is used after the call except by `.detach()`; "
          "a compiled graph of AOTAutograd (`aot_eager`, `inductor`) cannot be differentiated twice",
          setting=_AUTOGRAD),
+    Rule("backward", "backward", _BACKWARD, facts=lambda at: at.broken.skips_function),
     Rule("backward", "backward",  # (no setting to be tried: no run shows gradients that are missing)
          "a backend that differentiates graphs has compiled the backward pass of the graph before this line anyway; "
-         f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, unless the graph has "
-         "to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, without an "
-         "error"),
+         + _BACKWARD),
     Rule("checkpoint", "effect", "plain Python runs what is checkpointed again in the backward pass, where it changes "
          "this again; with `torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True` torch traces "
          "it, and it is changed once", facts=lambda at: at.met.operator.endswith(".checkpoint")),
@@ -204,7 +204,9 @@ RULES: tuple[Rule, ...] = (
     Rule("sparse", "sparse", "torch traces no sparse tensor, and gives up a function for all calls when one comes: "
          "calls with sparse tensors can be made without `torch.compile`"),
     Rule("allow_rnn", "recurrent", f"with `{_RNN}` torch traces what the module computes, of padded input alone (a "
-         "packed sequence breaks the graph), step by step: each length has its own version", setting=_RNN),
+         "packed sequence breaks the graph), `nn.RNN` and `nn.GRU` step by step: each length has its own version; of "
+         "an `nn.LSTM` with gradients a backend that differentiates graphs raises an exception on CPU (torch 2.13)",
+         setting=_RNN),
     Rule("enable_trace_load_build_class", "class", "a class outside of the function is made once only; with "
          f"`{_CLASS}` torch traces its definition", setting=_CLASS),
 )

@@ -79,8 +79,9 @@ class Facts:
         """Whether torch met a random number: of Python's, a tensor to it, or of NumPy's, a number at once."""
         drawn = {each.name for each in self.broken.values if is_drawn(each)}
         return self.met.is_number or any(
-            isinstance(each, ast.Name) and each.id in drawn or self.met.name == "_local_scalar_dense"
-            and isinstance(each, ast.Call) and ast.unparse(each.func).startswith(("np.random.", "numpy.random."))
+            isinstance(each, ast.Name) and each.id in drawn or (
+                self.met.name == "_local_scalar_dense" or self.met.tested) and isinstance(
+                    each, ast.Call) and ast.unparse(each.func).startswith(("np.random.", "numpy.random."))
             for each in own_parts(self.statement))
 
     @property

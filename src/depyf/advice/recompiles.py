@@ -59,6 +59,7 @@ class Facts:
     fixed_at: str = ""  # the place, as Markdown, of a line that fixes the size or number in some version; `""` for none
     is_open: bool = False  # a version leaves the size or number open
     dynamic: str = ""  # the argument of `torch.compile`, as Python; `""` where it is not set
+    serves_small: bool = False  # one of these serves size 0 or 1, too
     of_parameter: bool = False  # the size is one of an `nn.Parameter`
     numbers: tuple[int, ...] = ()  # the whole numbers or lengths that versions are for, in their order
     ranges: str = ""  # those that versions leave open, where they are several and each has a greatest value
@@ -130,7 +131,7 @@ _Fact = Callable[[ValueChange, Facts], bool]
 
 
 def _is_of_0_or_1(change: ValueChange, at: Facts) -> bool:
-    return at.dynamic != "False" and (not at.fixed_at or at.is_open) and (
+    return at.dynamic != "False" and (not at.fixed_at or at.is_open) and not at.serves_small and (
         change.now in ("0", "1") or set(change.was) <= {"0", "1"})
 
 
@@ -157,6 +158,7 @@ class Row:
 
 _LOOKING = "each version that looks at it is for "
 _WITH = _LOOKING + "calls with it, or for calls without it"
+_FIXES = "computed with it{equal}, or tested of it, at {fixed_at} fixes it"
 _FOR_SOME = "a version is for some of its values only, and calls have others"
 _OPENED = "a later version leaves it open"
 _NEEDED = ("open from its second value on, where nothing needs its value while torch compiles (as an index, a key, a "
@@ -171,10 +173,9 @@ ROWS = (
         "`torch._dynamo.config.force_nn_module_property_static_shapes`, too)",
         lambda change, at: at.of_parameter and not at.is_open and at.dynamic != "False", PARAMETER),
     Row("size number", "some versions leave it open; others are for one value each, one of them because what is "
-        "computed with it, or tested of it, at {fixed_at} fixes it",
+        f"{_FIXES}",
         lambda change, at: at.is_open and bool(at.fixed_at)),
-    Row("size number", "what is computed with it, or tested of it, at {fixed_at} fixes it: that version is for one "
-        "value alone", lambda change, at: bool(at.fixed_at)),
+    Row("size number", f"what is {_FIXES}: that version is for one value alone", lambda change, at: bool(at.fixed_at)),
     Row("size", "`dynamic=False` is set, so a version is for one size",
         lambda change, at: at.dynamic == "False" and not at.is_open),
     Row("size number", "versions that leave it open are for a range of its values each: {ranges}",
@@ -219,7 +220,8 @@ def on_change(change: ValueChange, at: Facts) -> Advice | None:
     if row is None:
         return None
     numbers = " → ".join(map(str, at.numbers[:4])) + (" → ..." if len(at.numbers) > 4 else "")
-    text = row.text.format(fixed_at=at.fixed_at, numbers=numbers, ranges=at.ranges)
+    equal = " (or with a size that was equal to it)" * (event == "size")  # (torch gives equal sizes one symbol)
+    text = row.text.format(fixed_at=at.fixed_at, numbers=numbers, ranges=at.ranges, equal=equal)
     return Advice(row.tries or "recompile", text, is_change=bool(row.tries))
 
 

@@ -243,7 +243,10 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
         place = places[tested.offset // 2]
         if place is None or not place.line <= line <= place.end_line:
             continue
-        branches |= {(_condition(code.filename, place), was_true)
+        text = _condition(code.filename, place)
+        # (Of `a is not None` the jump tests `a is None`.)
+        is_contrary = (tested.kind, tested.arg) == ("IS", False) and " is not None" in text
+        branches |= {(text, was_true is not is_contrary)
                      for successor, was_true in zip(block.successors, (True, False)) if successor == wanted}
     return branches.pop() if len(branches) == 1 and all(text for text, _ in branches) else None
 

@@ -92,6 +92,7 @@ _IN_CONTEXT = (
     re.compile(r"module: (?P<module>[^,]*), qualname: (?P<name>[\w.<>]+),"),
     re.compile(r"qualname: (?P<name>[\w.<>]+), name: "),
     re.compile(r"builtin (?P<name>\w+) \["),
+    re.compile(r"torch\.Generator\.(?P<name>\w+)$"),
     re.compile(r"call_method (?:.*\)|\S+) (?P<name>\w+) [\[({]"),
     re.compile(r"target: <(?:function|built-in \w+) (?P<name>[\w.]+) "),
     re.compile(r"method: <Logger .*>\.(?P<name>\w+), args: "),
@@ -189,7 +190,8 @@ def met(broken: GraphBreak) -> Met:
         message=_first_match(explanation, _MESSAGE).strip().rstrip(".") or _first_match(context, _TYPE_ERROR),
         tested=tested,
         types=tuple(each.strip().strip("'") for each in types.split(",")) if types else (),
-        raised=_first_match(context, _RAISED),
+        # (Torch's own error in a resume function: an `assert` raises a class, which is on the stack there.)
+        raised="" if "exceptions must derive from BaseException" in context else _first_match(context, _RAISED),
         is_number=_NUMBER in context or kind == "python type" and context.startswith(_OF_RANGE),
         needs_text=kind == "string" and context.startswith("SymNodeVariable")
         or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)

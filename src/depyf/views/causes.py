@@ -98,7 +98,7 @@ def _calls(found: Met, node: ast.Module) -> list[ast.Call]:
             return [call]
     name = _METHODS.get(found.kind, "")
     operator = found.name.strip("_").removeprefix("linalg_") if found.overload else ""
-    wanted = name or operator or found.cls or found.shown
+    wanted = name or operator or found.cls or found.shown or found.name
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     calls = [each for each in inside if wanted and called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:

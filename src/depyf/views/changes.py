@@ -148,9 +148,10 @@ def changes(
         others = [(version.get(name), value) for version in known.values() if id(version) not in failing
                   for name, value in seen[subject]]
         is_open = guard_failures.are_numbers(expected) and any(taken == "" for taken, _ in others)
-        is_taken = guard_failures.SAME_OBJECT not in expected and any(taken == value for taken, value in others)
-        refused = [sum(version.get(name, "") not in ("", value) for other in seen if other != subject
-                       for name, value in seen[other]) for version in failed[subject]]
+        is_taken = guard_failures.SAME_OBJECT not in expected and any(
+            taken is not None and _is_for(taken, value) for taken, value in others)
+        refused = [sum(bool(wanted := version.get(name, "")) and not _is_for(wanted, value) for other in seen
+                       if other != subject for name, value in seen[other]) for version in failed[subject]]
         # (A version that failed for another thing than the function is mostly one of that function.)
         kind = 2 if guard_failures.SAME_CODE in expected else is_taken or is_open
         return subject == guard_failures.ALL_HOLD, kind, min(refused), not is_open, -len(groups[subject])
@@ -161,6 +162,11 @@ def changes(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]), any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
+
+
+def _is_for(wanted: str, value: str) -> bool:
+    """Return whether a version that is for one value is for another: of a type torch may give the last name alone."""
+    return wanted == value or value.isidentifier() and wanted.endswith(f".{value}")
 
 
 def _values(subject: str, value: str) -> list[tuple[str, str]]:

@@ -39,6 +39,7 @@ class Circumstances:
         return Facts(
             fixed_at=code(self.run.short_place(fixed[-1])) if fixed and fixed[-1] is not None else "",
             is_open=bool(opened) and (not fixed or fixed[-1] is not None),
+            serves_small=any(each.low in (0, 1) for each in opened),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
             ranges=some(ranges, MOST) if len(ranges) > 1 and all(each.high is not None for each in opened) else "",

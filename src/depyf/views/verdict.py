@@ -165,7 +165,10 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
             reason = prose("\n".join(lines).rstrip(":. ") or whole)
         kind = code(failure.kind) if failure and failure.kind else "an error"
         at = f" at {_at(run, failure.location, compilation)}" if failure and failure.location else ""
-        return f"{name} was not compiled{' again' * bool(before)}: {kind}{at}" + (f": {reason}" if reason else "")
+        later = any(c.outcome == "compiled" and c.compile_id.frame_key == this.frame_key
+                    for c in run.capture.compilations)
+        again = " again" if before else " at first" * later
+        return f"{name} was not compiled{again}: {kind}{at}" + (f": {reason}" if reason else "")
     broken = break_given_up_at(compilation)
     if broken is not None:
         where, how = _at(run, broken.location, compilation), _no_way_on(run, broken, compilation)
@@ -238,8 +241,10 @@ def _is_called_by(run: RunIndex, summary: FunctionSummary, compilation: Compilat
     resumed = resumed_function(lost.function) if lost is not None else None
     if caller is None:
         return False
-    definition = run.source.function_at(caller)
-    first, last = (definition.first, definition.last) if definition is not None else (caller.line, math.inf)
+    is_inner = plain_name(caller.function).startswith("<")  # (a comprehension, within a definition)
+    definition = None if is_inner else run.source.function_at(caller)
+    first, last = (definition.first, definition.last) if definition is not None else (
+        caller.line, caller.line if is_inner else math.inf)
     if resumed is not None and lost is not None:
         # (The line of the break calls before the break and after it; what the resume function calls has its name.)
         first = max(first, run.source.end_of_statement(SourceLocation(caller.filename, resumed[1], "")) + 1)

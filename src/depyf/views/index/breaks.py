@@ -145,11 +145,16 @@ def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]])
             steps = [*steps[: STEPS // 2], f"{count(len(steps) - STEPS, 'more call')}", *steps[-STEPS // 2 :]]
         if steps:
             called_from = "called from " + " > ".join(steps)
-    effects = [f"in plain Python: {_in_plain_python(run, broken, compilation)}"]
-    is_here = len(path_from_frame(broken, compilation)) < 2 and not broken.skips_function
-    if is_here and compilation.outcome == "compiled" and _ends_before(run, broken, compilation) and not isinstance(
-            run.source.site(broken).statement, (ast.Return, ast.Raise)):
-        effects.append(f"what comes after it in {code(summary.title)} runs in plain Python, too")
+    in_python: dict[str, list[str]] = {}  # (Functions that resume in a line break at what is left of it.)
+    for each, of in members:
+        in_python.setdefault(_in_plain_python(run, each, of), []).append(code(str(of.compile_id)))
+    effects = [f"in plain Python: {text}" + (f" (in {some(ids, 4)})" if len(in_python) > 1 else "")
+               for text, ids in in_python.items()]
+    end = _end_of_graph(run, broken, compilation) if compilation.outcome == "compiled" else None
+    if end is not None and len(path_from_frame(broken, compilation)) < 2 and not broken.skips_function:
+        effects.append(f"all of {code(summary.title)} that comes after {run.place(end)} runs in plain Python" if (
+            run.source.are_in_one_function(end, broken.location or end)) else
+            f"what comes after it in {code(summary.title)} runs in plain Python, too")
     resumes = dict.fromkeys(name for _, c in members if c.outcome == "compiled" for name in run.resume_names(c))
     if resumes:
         if all(run.fate_of(name) == "plain" for name in resumes):
@@ -192,16 +197,18 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
                        for c in run.summary_of[each.compile_id.key].done):
                 text += ", without a graph"
         return text
-    tested = {frame.branch.condition for name in run.resume_names(compilation)
+    resumes = run.resume_names(compilation)
+    tested = {frame.branch.condition for name in resumes
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
-    if len(tested) == 1 and met(broken).kind in _IN_BRANCH:  # (of a test of several parts, the one that broke it)
+    # (Two go on after a choice, by the part of a test that broke; one may begin within a branch chosen before.)
+    if len(tested) == 1 and len(resumes) == 2 and met(broken).kind in _IN_BRANCH:
         return f"the choice by {code(tested.pop())}"
     site = run.source.site(broken)
     node, whole = site.statement, ""
     if site.where == broken.location and isinstance(node, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) \
             and node.lineno < (node.end_lineno or node.lineno):
         whole = unparsed(node, site.text)
-    is_split = not _ends_before(run, broken, compilation)
+    is_split = _end_of_graph(run, broken, compilation) is None
     return in_plain_python(broken, whole, is_split=is_split) or "the operation of this line that torch could not trace"
 
 
@@ -211,12 +218,14 @@ _EXPLAINED = 13
 _IN_BRANCH = ("branch", "branch on a symbol", "assertion", "data", "item")
 
 
-def _ends_before(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> bool:
-    """Return whether the graph ends before the line of a break, and the function is not resumed (as in a `try`)."""
-    graphs = run.with_pieces(run.graph_names(compilation))
-    return bool(graphs) and not run.resume_names(compilation) and broken.location is not None and not any(
-        node.location is not None and node.location.line == broken.location.line
-        for graph in graphs if graph.captured is not None for node in read_graph(graph.captured.text).nodes)
+def _end_of_graph(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> SourceLocation | None:
+    """Return the line that a graph ends at, before that of the break (as in a `try`), where nothing is resumed."""
+    captured = [graph.captured for graph in run.with_pieces(run.graph_names(compilation)) if graph.captured is not None]
+    lines = [node.location for stage in captured for node in read_graph(stage.text).nodes if node.location is not None]
+    if not lines or run.resume_names(compilation) or broken.location is None or any(
+            each.line == broken.location.line for each in lines):
+        return None
+    return lines[-1]
 
 
 def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compilation) -> bool:
