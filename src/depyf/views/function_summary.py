@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from ..model.folding import fold
 from ..records.model import Compilation, CompiledFunction, SourceLocation
-from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.parsed import parsed_expression
 from .markdown import code, some
@@ -34,14 +33,6 @@ class FunctionSummary:
         """Summarise a function that has compiled versions."""
         first = function.frames[0]
         return cls(function.name, first.title or function.name, first.location, first.wrappers, function)
-
-    @classmethod
-    def from_compilation(cls, compilation: Compilation) -> FunctionSummary:
-        """Summarise a function that gave no code."""
-        name, meant = plain_name(compilation.function), compilation.user_function
-        if meant is None:
-            return cls(name, name, compilation.location)
-        return cls(name, meant.name, meant.location, meant.wrappers)
 
     @property
     def done(self) -> list[Compilation]:

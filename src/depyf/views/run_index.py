@@ -88,7 +88,9 @@ class RunIndex:
             if pair:
                 summary = summaries.setdefault(id(pair[0]), FunctionSummary.from_function(pair[0]))
             else:
-                summary = FunctionSummary.from_compilation(compilation)
+                name = plain_name(compilation.function)
+                summary = FunctionSummary(name, name, place) if meant is None else FunctionSummary(
+                    name, meant.name, meant.location, meant.wrappers)
                 place = summary.location
                 key = summary.title, place and (place.filename, place.line), summary.wrappers
                 summary = summaries.setdefault(key, summary)
