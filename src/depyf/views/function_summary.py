@@ -10,9 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..model.folding import fold
 from ..records.model import Compilation, CompiledFunction, SourceLocation
-from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.parsed import parsed_expression
 from .markdown import code, some
 
@@ -48,15 +46,6 @@ class FunctionSummary:
     def file(self) -> str:
         """Return the name of its full code; empty where it has none."""
         return self.function.file if self.function else ""
-
-
-def name_wrappers(summaries: list[FunctionSummary]) -> None:
-    """Name the wrapper in a title where one was compiled without the function that it calls: both have its name."""
-    for same in fold(summaries, lambda summary: summary.title).values():
-        for summary in same if len({summary.wrappers for summary in same}) > 1 else ():
-            if summary.wrappers:
-                own = [each for each in summary.wrappers if not is_of_dynamo(each.filename)]
-                summary.title += f" (its wrapper {(own or summary.wrappers)[0].function})"
 
 
 # --- Arguments of torch.compile ----------------------------------------------------------------------
