@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from itertools import accumulate, islice, product
-from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from itertools import islice, product
+from typing import TYPE_CHECKING, Protocol
 
 from ..nodes import FoldedBool, Formatted, UnfoldedCompare, offset_of, with_operands
 from .stack import CaseTest, is_none
@@ -44,7 +43,7 @@ _TOO_WIDE, _TOO_NARROW, _WIDEST = 3.0, 1.0, 4
 #: A line that begins where none should, or at an unusual column; a test that begins left of its statement.
 _ELSEWHERE, _UNUSUAL, _IMPOSSIBLE = 2.0, 0.5, 6.0
 #: An operand that is negated twice; parentheses that are not needed; a line that goes on below a backslash.
-_TWICE, _NOT_NEEDED, _BACKSLASH = 1.0, 0.5, 0.5
+_TWICE, _NOT_NEEDED, _BACKSLASH = 1.0, 0.5, 0.25
 
 
 class Positions(Protocol):
@@ -109,7 +108,7 @@ def _spellings(test: ast.expr) -> Iterator[tuple[float, ast.expr]]:
             for at in range(1, len(groups) - 1):
                 if not _is_negated(inner.values[at - 1]):
                     enclosed = with_operands(inner, inner.values[at:])
-                    yield _NOT_NEEDED, with_operands(inner, [*inner.values[:at], enclosed])
+                    yield 0.75 * _NOT_NEEDED, with_operands(inner, [*inner.values[:at], enclosed])
 
 
 def _group_spellings(test: FoldedBool, group: list[ast.expr], is_contrary: bool) -> Iterator[tuple[float, ast.expr]]:
@@ -186,40 +185,8 @@ def _is_enclosed(operand: ast.expr, test: ast.BoolOp) -> bool:
 
 # --- how well a spelling explains the places of its operands ----------------------------------------
 # The text between two operands is known from a spelling: ``) and not (``. On one line their distance is its width.
-# Where the second operand is on a line below, that line begins somewhere in this text, and where it begins follows from
-# the parentheses around it:
-#
-#     if not (                     after a parenthesis, one indentation right of the line that it is on (as far right as
-#         a                        one likes where something follows it there)
-#         and (b                   before or after an operator, where the text in the same parentheses begins
-#              or c)
-#     ) and d:                     before a closing one, where the line of its opening one begins
-class _Level(NamedTuple):
-    """Parentheses, or the test: the columns where the text in it and the line of the opening parenthesis begin."""
-
-    text: int | None
-    line: int | None
-
-
-class _State(NamedTuple):
-    """What is known after an operand.
-
-    Attributes:
-        levels: the parentheses around it, outermost first.
-        line: where its line begins.
-        leads: whether lines below begin with the operator, or end with it.
-        is_open: there seems to be a parenthesis before it that is not needed.
-    """
-
-    levels: tuple[_Level, ...]
-    line: int | None
-    leads: bool | None = None
-    is_open: bool = False
-
-
-_Step = tuple[float, _State]
-
-
+# Where the second one is on a line below, that line begins somewhere in this text, at one of the columns where lines
+# are expected to begin: one step right of the statement, where the test begins, or what is in a parenthesis of it.
 def _misfit(
     scope: Positions, test: ast.expr, column: int | None, widths: Collection[int], keyword: str, most: float,
 ) -> float:
@@ -254,37 +221,52 @@ def _tokens(test: ast.expr, all_enclosed: bool) -> list[str | ast.expr]:
 def _misfit_of(
     scope: Positions, tokens: list[str | ast.expr], column: int | None, widths: Collection[int], most: float,
 ) -> float:
-    states = {_State((_Level(None, column),), column): 0.0}
-    words: list[str] = []
-    end: Place | None = None
-    first = True
+    cost, depth, words, end = 0.0, 0, [""] * 0, None
+    is_bare, is_open = False, False  # the test begins without a parenthesis; with one that may be of its first operand
+    lines: set[int] = set()  # where lines of the test may begin
+    led: bool | None = None  # whether the line before begins with the operator, or the one above ends with it
     for token in tokens:
         if isinstance(token, str):
             words.append(token)
+            depth += (token == "(") - (token == ")")
             continue
         start, next_end = _span(scope, token, len(tokens) == 2)
-        following: dict[_State, float] = {}
-        for state, cost in states.items():
-            if start is None or end is None and not first:
-                steps = _unknown(state, words)
-            elif end is None:
-                steps = _first(state, words, start[1], widths)
-            elif start[0] == end[0]:
-                steps = _on_one_line(state, words, start[1], start[1] - end[1])
-            else:
-                steps = _below(state, words, start[1])
-            for more, new in steps:
-                following[new] = min(following.get(new, cost + more), cost + more)
-        least = min(following.values())
-        if least >= most:
+        if start is not None:
+            # Where each word, and what is in a parenthesis, begins if it is on the line of the operand.
+            begins = [start[1] - sum(map(len, words[at:])) + words[at].startswith(" ") for at in range(len(words))]
+            inside = {right for word, right in zip(words, [*begins[1:], start[1]]) if word == "("}
+            if end is None and column is not None and not lines:
+                text = begins[0]
+                lines = {column + INDENTATION * step for step in range(1, 1 + max(1, len(inside)))}
+                if text - column in widths:
+                    is_bare = text - column in _BARE
+                    is_open = not is_bare
+                elif lines.isdisjoint({*inside, text}):
+                    cost += _NOT_NEEDED if text - 1 in lines else _ELSEWHERE if text > column else _IMPOSSIBLE
+                lines |= {text} if text - column in widths else set()
+            elif end is not None and start[0] == end[0]:
+                spare = start[1] - end[1] - sum(map(len, words))
+                cost += (_TOO_WIDE * -spare if spare < 0 else _TOO_NARROW * min(spare, _WIDEST) if spare != 1 else
+                         _NOT_NEEDED / 2 if is_open else _NOT_NEEDED)
+                is_open = spare == 1 and not is_open
+            elif end is not None:
+                line = {begin + INDENTATION * (word == ")") for word, begin in zip(words, begins)}
+                line |= {start[1]} if words[-1] != "not " else set()
+                if not {"(", ")"} & {*words}:  # (beside a parenthesis a line begins with neither)
+                    leads = any(word in (" and ", " or ") and at in lines for word, at in zip(words, begins))
+                    cost += _ELSEWHERE * (led not in (leads, None))
+                    led = leads
+                if lines and lines.isdisjoint(line):
+                    cost += _UNUSUAL if {each - INDENTATION for each in line} & lines else _ELSEWHERE
+                if is_bare and not depth:
+                    cost += _BACKSLASH
+                    is_bare = False  # (counts once)
+                is_open = False
+            lines |= inside
+        if cost >= most:
             return most
-        states = {state: cost for state, cost in following.items() if cost < least + _ELSEWHERE}
-        if len(states) > _MOST_STATES:
-            states = dict(sorted(states.items(), key=itemgetter(1))[:_MOST_STATES])
-        if start is not None and next_end is not None and next_end[0] > start[0]:
-            states = {state._replace(line=None): cost for state, cost in states.items()}
-        end, words, first = next_end, [], False
-    return min(states.values())
+        end, words = next_end, []
+    return cost
 
 
 def _span(scope: Positions, operand: ast.expr, is_alone: bool) -> tuple[Place | None, Place | None]:
@@ -297,113 +279,6 @@ def _span(scope: Positions, operand: ast.expr, is_alone: bool) -> tuple[Place | 
     elif isinstance(last, ast.NamedExpr):
         end = None  # (its parenthesis may be on a line below)
     return begin, end and (end[0], end[1] + right)
-
-
-def _widths(words: list[str]) -> list[int]:
-    """Return the width of the text from each word on."""
-    return [*accumulate(map(len, reversed(words)))][::-1]
-
-
-def _closed(state: _State, words: list[str]) -> tuple[tuple[_Level, ...], list[_Level]]:
-    """Return the levels that are left after the closing parentheses among some words, and those that end, in turn."""
-    left = len(state.levels) - words.count(")")
-    return state.levels[:left], [*reversed(state.levels[left:])]
-
-
-def _opened(words: list[str], start: int, line: int | None) -> tuple[_Level, ...]:
-    """Return the levels that parentheses on the line of the operand after them open, which begins at ``start``."""
-    if "(" not in words:
-        return ()
-    return tuple(_Level(start - width + 1, line) for word, width in zip(words, _widths(words)) if word == "(")
-
-
-def _unknown(state: _State, words: list[str]) -> Iterator[_Step]:
-    levels, _ = _closed(state, words)
-    count = 1 + words.count("(")
-    yield 0.0, _State((*levels[:-1], *[_Level(None, None)] * count), None, state.leads)
-
-
-def _first(state: _State, words: list[str], start: int, widths: Collection[int]) -> Iterator[_Step]:
-    column = state.line
-    text = start - sum(map(len, words))
-    if column is None:
-        for each in {text, text + len(words[0])}:  # (below ``if (``)
-            yield 0.0, _State((_Level(each, None), *_opened(words, start, None)), None)
-    elif text - column in widths:
-        opened = _opened(words, start, column)
-        yield 0.0, _State((_Level(text, column), *opened), column, None, text - column not in _BARE)
-    else:
-        cost = _ELSEWHERE if text > column else _IMPOSSIBLE
-        yield cost, _State((_Level(text, column), *_opened(words, start, text)), text)
-    if column is not None and text - column in (INDENTATION, INDENTATION + 1):  # (below ``if (``)
-        line = column + INDENTATION
-        is_open = text > line
-        yield _NOT_NEEDED * is_open, _State((_Level(line, column), *_opened(words, start, line)), line, None, is_open)
-    yield from _after_parenthesis(state, state.levels, [column], words, start)
-
-
-def _on_one_line(state: _State, words: list[str], start: int, gap: int) -> Iterator[_Step]:
-    spare = gap - sum(map(len, words))
-    cost = _TOO_WIDE * -spare if spare < 0 else _TOO_NARROW * min(spare, _WIDEST)
-    if spare == 1:
-        cost = _NOT_NEEDED / 2 if state.is_open else _NOT_NEEDED
-    elif state.is_open:
-        cost += _NOT_NEEDED / 2
-    levels, _ = _closed(state, words)
-    yield cost, _State((*levels, *_opened(words, start, state.line)), state.line, state.leads,
-                       spare == 1 and not state.is_open)
-
-
-def _below(state: _State, words: list[str], start: int) -> Iterator[_Step]:
-    levels, ended = _closed(state, words)
-    level = levels[-1]
-    is_bare = len(levels) == 1 and (level.text or 0) - (level.line or 0) in _BARE
-    for at, width in enumerate(_widths(words)):
-        begins = start - width
-        if words[at] == ")":
-            cost = 0.0 if ended[at].line in (begins, None) else _ELSEWHERE
-            yield cost, _State((*levels, *_opened(words, start, begins)), begins, state.leads)
-        elif words[at] in (" and ", " or "):
-            for leads, spare in ((True, 0), (True, 1), (False, 0), (False, 1)):
-                line = begins + (1 if leads else len(words[at])) - spare
-                cost = _ELSEWHERE * (state.leads not in (leads, None)) + _not_aligned(level, line)
-                cost += _NOT_NEEDED * spare  # (a parenthesis before the operand)
-                cost += _BACKSLASH * is_bare
-                opened = _opened(words, start, line)
-                yield cost, _State((*levels[:-1], _Level(line, level.line), *opened), line, leads, bool(spare))
-    lines = [level.line if state.line is None else state.line, level.text, *(each.line for each in ended)]
-    yield from _after_parenthesis(state, levels, lines, words, start)
-
-
-def _not_aligned(level: _Level, line: int) -> float:
-    """Return what speaks against a line that begins with or after an operator at a column."""
-    if level.text == line or level.text is level.line is None:
-        return 0.0
-    if level.line is None or line <= level.line:
-        return _ELSEWHERE
-    return _UNUSUAL if (line - level.line) % INDENTATION == 0 else _ELSEWHERE / 2
-
-
-def _after_parenthesis(
-    state: _State, levels: tuple[_Level, ...], lines: list[int | None], words: list[str], start: int,
-) -> Iterator[_Step]:
-    """Yield the ways to begin the line of an operand after an opening parenthesis, which is on one of some lines.
-
-    Of these the first is the line of the operand before.
-    """
-    if "(" not in words:
-        return
-    known = [each for each in lines if each is not None]
-    places = [at for at, word in enumerate(words) if word == "("]
-    widths = _widths(words)
-    for count, at in enumerate(places):
-        begins = start - widths[at] + 1
-        cost = 0.0
-        if known and begins - INDENTATION * (count + 1) not in known:  # (those before it end lines, too)
-            cost = _UNUSUAL if known[0] < begins and (begins - known[0]) % INDENTATION == 0 else _ELSEWHERE
-        opened = [_Level(column, column - INDENTATION)
-                  for column in range(begins - INDENTATION * count, begins + 1, INDENTATION)]
-        yield cost, _State((*levels, *opened, *_opened(words[at + 1:], start, begins)), begins, state.leads)
 
 
 def first_part(test: ast.expr) -> tuple[ast.expr, int]:
