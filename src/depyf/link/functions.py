@@ -20,7 +20,6 @@ from typing import Any
 
 from ..bytecode.code import Code
 from ..decompiler.proof.exact import same_program
-from .lifetimes import releases_parameters, running_graph
 
 _assigning = threading.Lock()
 
@@ -43,6 +42,8 @@ def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
 
 def _as_graph(running: CodeType, text: str, path: str) -> CodeType | None:
     """Return the code of the view of the graph that runs; ``None`` where the text has none, or it is no graph."""
+    from .lifetimes import releases_parameters, running_graph  # (of the decompiler: others compare code alone)
+
     try:
         source = "".join(linecache.getlines(running.co_filename))
         # (Torch's; or, where it is linked to another file, that with releases.)

@@ -10,10 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..model.folding import fold
 from ..records.model import Compilation, CompiledFunction, SourceLocation
-from ..torch_text.global_names import plain_name
-from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.parsed import parsed_expression
 from .markdown import code, some
 
@@ -35,14 +32,6 @@ class FunctionSummary:
         first = function.frames[0]
         return cls(function.name, first.title or function.name, first.location, first.wrappers, function)
 
-    @classmethod
-    def from_compilation(cls, compilation: Compilation) -> FunctionSummary:
-        """Summarise a function that gave no code."""
-        name, meant = plain_name(compilation.function), compilation.user_function
-        if meant is None:
-            return cls(name, name, compilation.location)
-        return cls(name, meant.name, meant.location, meant.wrappers)
-
     @property
     def done(self) -> list[Compilation]:
         """Return the compilations that gave code."""
@@ -57,15 +46,6 @@ class FunctionSummary:
     def file(self) -> str:
         """Return the name of its full code; empty where it has none."""
         return self.function.file if self.function else ""
-
-
-def name_wrappers(summaries: list[FunctionSummary]) -> None:
-    """Name the wrapper in a title where one was compiled without the function that it calls: both have its name."""
-    for same in fold(summaries, lambda summary: summary.title).values():
-        for summary in same if len({summary.wrappers for summary in same}) > 1 else ():
-            if summary.wrappers:
-                own = [each for each in summary.wrappers if not is_of_dynamo(each.filename)]
-                summary.title += f" (its wrapper {(own or summary.wrappers)[0].function})"
 
 
 # --- Arguments of torch.compile ----------------------------------------------------------------------

@@ -137,14 +137,6 @@ def in_words(numbers: Sequence[int]) -> str:
     return ("rank " if len(numbers) == 1 else "ranks ") + some(spans, 8)
 
 
-def most(classes: Sequence[RankClass]) -> RankClass:
-    """Return the class with which the others are compared: of those that ended the one from which all differ least."""
-    ended = [each for each in classes if each.ended] or classes
-    large = sorted(ended, key=lambda each: len(each.members), reverse=True)[:FEW]
-    return min(large, key=lambda one: sum(
-        len(each.members) * len({key for key, _ in one.facts.items() ^ each.facts.items()}) for each in ended))
-
-
 def _read(directory: str, members: tuple[Member, ...]) -> RankClass:
     path = os.path.join(directory, members[0].folder)
     try:
@@ -404,9 +396,15 @@ def differences(classes: Sequence[RankClass]) -> list[str]:
 
 
 def _differing(classes: Sequence[RankClass]) -> list[tuple[RankClass, RankClass, list[str]]]:
-    """Return the class with which others are compared, each that differs from it, and in what, as Markdown."""
+    """Return the class with which others are compared, each that differs from it, and in what, as Markdown.
+
+    It is, of those that ended, the one from which all differ least.
+    """
     readable = [each for each in classes if each.capture is not None]
-    common = most(readable) if readable else None
+    ended = [each for each in readable if each.ended] or readable
+    large = sorted(ended, key=lambda each: len(each.members), reverse=True)[:FEW]
+    common = min(large, default=None, key=lambda one: sum(
+        len(each.members) * len({key for key, _ in one.facts.items() ^ each.facts.items()}) for each in ended))
     return [(common, each, parts) for each in readable
             if common is not None and each is not common and (parts := _differing_parts(common, each))]
 

@@ -18,7 +18,7 @@ from ..records.model import CacheEntry, Compilation, CompiledGraph, Frame, Guard
 from ..records.naming import BEFORE_PRE_GRAD
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.guard_failures import is_without_tensor, number
-from ..torch_text.libraries import is_library, short_path_of_torch
+from ..torch_text.libraries import is_library, is_of_dynamo, short_path_of_torch
 from ..torch_text.size_names import is_symbol, symbols_in
 from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
 from ..values import frozen
@@ -27,7 +27,7 @@ from .dump.guards.sizes import condition_of_inductor, fixed_symbols, range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
 from .formatting import LOST, files_of, on_branch, short_names
-from .function_summary import FunctionSummary, name_wrappers
+from .function_summary import FunctionSummary
 from .markdown import code
 from .user_source import UserSource
 
@@ -88,7 +88,9 @@ class RunIndex:
             if pair:
                 summary = summaries.setdefault(id(pair[0]), FunctionSummary.from_function(pair[0]))
             else:
-                summary = FunctionSummary.from_compilation(compilation)
+                name = plain_name(compilation.function)
+                summary = FunctionSummary(name, name, place) if meant is None else FunctionSummary(
+                    name, meant.name, meant.location, meant.wrappers)
                 place = summary.location
                 key = summary.title, place and (place.filename, place.line), summary.wrappers
                 summary = summaries.setdefault(key, summary)
@@ -98,7 +100,12 @@ class RunIndex:
             if id(function) not in summaries:
                 summaries[id(function)] = FunctionSummary.from_function(function)
         self.summaries = list(summaries.values())
-        name_wrappers(self.summaries)
+        # (Where a wrapper was compiled without the function that it calls, both have the name of that.)
+        for same in fold(self.summaries, lambda summary: summary.title).values():
+            for summary in same if len({summary.wrappers for summary in same}) > 1 else ():
+                if summary.wrappers:
+                    own = [each for each in summary.wrappers if not is_of_dynamo(each.filename)]
+                    summary.title += f" (its wrapper {(own or summary.wrappers)[0].function})"
 
     @cached_property
     def again(self) -> dict[str, list[Again]]:

@@ -56,7 +56,9 @@ def verdict(run: RunIndex) -> list[str]:
     rest = len(lines) - MOST
     if rest > 0:
         lines[MOST:] = [f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, too."]
-    return [*wrong_results(run.capture.notes), *_numbers_for_text(run), *lines]
+    # (Judged calls that were different, of ``depyf run --check``.)
+    wrong = [f"{prose(note[:1].upper() + note[1:])}." for note in run.capture.notes if note.startswith(WRONG_RESULTS)]
+    return [*wrong, *_numbers_for_text(run), *lines]
 
 
 def _numbers_for_text(run: RunIndex) -> list[str]:
@@ -70,11 +72,6 @@ def _numbers_for_text(run: RunIndex) -> list[str]:
             f"{' does not' if each.piece else ''} in {some(ids, 3)}: it {each.sentence} "
             f"({code(run.short_place(each.place))}). That is an error of torch's; what `str.format` makes stays text."
             for (name, each), ids in found.items()]
-
-
-def wrong_results(notes: Iterable[str]) -> list[str]:
-    """Return the sentence on judged calls that were different (``depyf run --check``)."""
-    return [f"{prose(note[:1].upper() + note[1:])}." for note in notes if note.startswith(WRONG_RESULTS)]
 
 
 def is_outermost(summary: FunctionSummary) -> bool:

@@ -83,8 +83,12 @@ def difference(before: Capture, after: Capture, full: bool = False, hint: str = 
         hint: what follows the number of changes that are left out.
     """
     old, new = RunIndex(before), RunIndex(after)
-    result = Difference(_heads(before, after), _changed(_numbers(old), _numbers(new)), times=_times(before, after),
-                        caches=cache_keys.between(before, after))
+    first, second = ({"all": sum((c.seconds for c in capture.compilations), 0.0)}
+                     | seconds_by_phase(capture.compilations) for capture in (before, after))
+    times = [(name, first.get(name, 0.0), second.get(name, 0.0)) for name in first | second]
+    result = Difference(
+        _heads(before, after), _changed(_numbers(old), _numbers(new)),
+        times=[each for each in times if max(each[1:]) >= 0.005], caches=cache_keys.between(before, after))
     compare = _Comparison(old, new, full, hint)
     for summary, other in pairing.summaries(old.summaries, new.summaries):
         if lines := compare.summary(summary, other):
@@ -371,13 +375,6 @@ def _heads(before: Capture, after: Capture) -> list[str]:
             lines.append(f"{word} {prose(first) or 'unknown'}, now {prose(second) or 'unknown'}.")
     return lines + [f"The {word} run did not end: what it lacks may only not have been recorded."
                     for word, capture in (("first", before), ("second", after)) if NOT_ENDED in capture.notes]
-
-
-def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
-    first, second = ({"all": sum((c.seconds for c in capture.compilations), 0.0)}
-                     | seconds_by_phase(capture.compilations) for capture in (before, after))
-    times = [(name, first.get(name, 0.0), second.get(name, 0.0)) for name in first | second]
-    return [each for each in times if max(each[1:]) >= 0.005]
 
 
 def _place(run: RunIndex, where: SourceLocation | None, comma: str = ", ") -> str:

@@ -199,7 +199,13 @@ def cost(run: SectionContext) -> list[str]:
     if len(compilations) > 5:
         lines += ["", "Slowest: " + ", ".join(
             f"{code(str(c.compile_id))} {run.subject(c)} {seconds(c.seconds)}" for c in slowest) + "."]
-    lines += _guards(run)
+    many = [(len(version.conditions), each) for each in compilations
+            if (version := run.version(each)) is not None and len(version.conditions) >= _MANY_GUARDS]
+    for number, each in sorted(many, key=lambda one: -one[0])[:_VERSIONS]:
+        took = each.counts.get("guard_microseconds", 0) / 1000
+        measured = f", which takes {took:.2f} ms" if took else ""
+        lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
+                      f"conditions{measured}."]
     caches: dict[str, dict[str, int]] = {}
     bypassed: dict[str, list[str]] = {}
     for compilation in compilations:
@@ -227,18 +233,6 @@ def _operation_at(run: SectionContext, compilation: Compilation, reason: str) ->
               and graph.compile_id.key == compilation.compile_id.key]
     return next((run.place(node.location) for stage in filter(None, stages) for node in read_graph(stage.text).nodes
                  if node.location is not None and node.target.endswith(name)), "")
-
-
-def _guards(run: SectionContext) -> list[str]:
-    known = [(len(version.conditions), each) for each in run.capture.compilations
-             if (version := run.version(each)) is not None and len(version.conditions) >= _MANY_GUARDS]
-    lines: list[str] = []
-    for number, each in sorted(known, key=lambda one: -one[0])[:_VERSIONS]:
-        took = each.counts.get("guard_microseconds", 0) / 1000
-        measured = f", which takes {took:.2f} ms" if took else ""
-        lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
-                      f"conditions{measured}."]
-    return lines
 
 
 # --- Where to begin -----------------------------------------------------------------------------------

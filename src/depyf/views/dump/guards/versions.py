@@ -411,25 +411,21 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
     most = ", of the earlier ones the most like it" if old.number != new.number - 1 else ""
     lines = [f"# version {new.label} differs from {old.label}{most}:"]
     stack = known_on_stack(new.frame.stack)
-    for line in [change.text for change in differences] if not longest else _brief(differences):
-        lines += comment(f"  {with_stack_names(line, stack)}", 0, 6)
+    texts: list[str] = []
+    counted: Counter[str] = Counter()
+    for change in differences:
+        if longest and change.seen_by:
+            counted[change.seen_by] += change.times
+        else:
+            texts.append(change.text)
+    texts += [f"{seen_by}: {count(number, 'condition')}" for seen_by, number in counted.items()]
+    for text in texts:
+        lines += comment(f"  {with_stack_names(text, stack)}", 0, 6)
     if longest and len(lines) > longest:
         lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {whole or new.guards_file}"]
     elif longest and any(change.seen_by for change in differences):
         lines.append(f"#   (each of these: {whole or new.guards_file})")
     return lines
-
-
-def _brief(differences: Sequence[Change]) -> Iterator[str]:
-    """Yield the differences; what only one version looks at is counted by module."""
-    counted: Counter[str] = Counter()
-    for change in differences:
-        if change.seen_by:
-            counted[change.seen_by] += change.times
-        else:
-            yield change.text
-    for seen_by, number in counted.items():
-        yield f"{seen_by}: {count(number, 'condition')}"
 
 
 def _tensor(first: Tensor, second: Tensor, old: Version, new: Version) -> Iterator[Change]:
