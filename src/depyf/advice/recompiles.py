@@ -130,11 +130,6 @@ def event_of(change: ValueChange) -> str:
 _Fact = Callable[[ValueChange, Facts], bool]
 
 
-def _is_of_0_or_1(change: ValueChange, at: Facts) -> bool:
-    return at.dynamic != "False" and (not at.fixed_at or at.is_open) and not at.serves_small and (
-        change.now in ("0", "1") or set(change.was) <= {"0", "1"})
-
-
 def _is_opened(change: ValueChange, at: Facts) -> bool:
     return at.is_open and not at.fixed_at
 
@@ -167,7 +162,9 @@ _NEEDED = ("open from its second value on, where nothing needs its value while t
 ROWS = (
     Row("bound-method", "it is another object at each call, so that no version serves a second call"),
     # Sizes and numbers.
-    Row("size", "torch compiles a version of its own for size 0 and for size 1", _is_of_0_or_1),
+    Row("size", "torch compiles a version of its own for size 0 and for size 1",
+        lambda change, at: at.dynamic != "False" and (not at.fixed_at or at.is_open) and not at.serves_small and (
+            change.now in ("0", "1") or set(change.was) <= {"0", "1"})),
     Row("size", "torch keeps the sizes of parameters fixed, whatever is marked or passed as `dynamic`, unless "
         "`torch._dynamo.config.force_parameter_static_shapes` is false (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes`, too)",

@@ -240,8 +240,12 @@ class JudgedCall:
 
     def _against(self, actual: Outcome, own_random: frozenset[str], asks: bool) -> Findings:
         expected = self.in_eager_python(asks)
-        compared = functools.partial(disagreements, actual, expected, own_random=own_random,
-                                     originals=self._originals(actual, expected))
+        # (Of a large tensor that only one of the runs changed the other has no value.)
+        pairs = [(state, expected.states.get(place)) for place, state in actual.states.items()]
+        originals = Reachable({"args": self.args, "kwargs": self.kwargs, **self.roots}).states if any(
+            isinstance(one, TensorState) and isinstance(other, TensorState) and (one.value is None) != (
+                other.value is None) for one, other in pairs) else {}
+        compared = functools.partial(disagreements, actual, expected, own_random=own_random, originals=originals)
         exact = compared(tolerance=_EXACT)
         if all(each.why_not for each in exact):
             return Findings((), tuple(exact))
@@ -277,15 +281,6 @@ class JudgedCall:
             if distance is not None and not found.distance > 8 * distance:
                 return "the last digit of a number decides it"
         return ""
-
-    def _originals(self, actual: Outcome, expected: Outcome) -> dict[str, Any]:
-        """Return states before the call of large tensors that only one of the runs changed."""
-        for place, state in actual.states.items():
-            other = expected.states.get(place)
-            if isinstance(state, TensorState) and isinstance(other, TensorState) and \
-                    (state.value is None) != (other.value is None):
-                return Reachable({"args": self.args, "kwargs": self.kwargs, **self.roots}).states
-        return {}
 
     # --- versions -------------------------------------------------------------------------------------
     def _loaded(self, ran: list[CodeType], missed: list[CodeType], facts: bool) -> Loaded:
