@@ -100,7 +100,9 @@ def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str)
         is_in_else = False
     else:
         found = [_way_out(evidence, handler, line, end) for handler, line in ends]
-        is_in_else = "falls" in found or "exit" not in found and _is_in_else(evidence, stmt, rest)
+        returns = any(isinstance(each, ast.Return) and not is_nothing(each) for each in all_statements(rest))
+        is_in_else = "falls" in found or "exit" not in found and not returns and (
+            evidence.room(stmt.handlers[-1].body, rest) != 0)
     if is_in_else:
         if not stmt.orelse:
             stmt.orelse = stmts[at + 1:]
@@ -115,12 +117,6 @@ def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str)
                 written = _exit_at_end(evidence, handler, line)
                 handler.body[:] = [*([] if is_empty(handler.body) else handler.body),
                                    leave(end, written.line if written else None)]
-
-
-def _is_in_else(evidence: Evidence, stmt: ast.Try, rest: list[ast.stmt]) -> bool:
-    """Return whether statements that run if nothing was raised are likely in an ``else``, where no exit decides."""
-    returns = any(isinstance(each, ast.Return) and not is_nothing(each) for each in all_statements(rest))
-    return not returns and evidence.room(stmt.handlers[-1].body, rest) != 0
 
 
 def _way_out(evidence: Evidence, handler: ast.ExceptHandler, following: int | None, end: str) -> str:

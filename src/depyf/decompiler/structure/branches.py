@@ -13,7 +13,7 @@ from ..errors import STRUCTURE, CannotDecompile
 from ..lift.spelling import folds_not, negate
 from ..lift.stack import CaseTest, Iter, PendingTarget, Special, State, Target, is_value, same_node, values
 from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
-from .analysis import Analysis, is_leave, reached
+from .analysis import is_leave, reached
 from .frames import Construct, Cursor, Frame, LoopFrame, Suite, outer_ends
 from .loop_exits import Loop, first_of, loop_exit
 
@@ -31,7 +31,8 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
     analysis, frame, follow = walker.analysis, cursor.frame, cursor.follow
     candidates = [
         child for child in analysis.tree.children[cursor.at]
-        if _is_join(analysis, child) and child != follow and child not in walker.cfg.kinds
+        if sum(pred not in analysis.loops.get(child, ()) for pred in analysis.preds[child]) > 1
+        and child != follow and child not in walker.cfg.kinds
         and frame.jump(child) is None]
     if len(candidates) > 1:
         candidates.sort(key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
@@ -43,12 +44,6 @@ def join_point(walker: Walker, cursor: Cursor) -> int | None:
         if follow in reached(walker, arms, {candidates[0], *outer_ends(frame, follow)} - {follow}):
             ranked = [None, *candidates]
     return walker.search.choose(ranked)
-
-
-def _is_join(analysis: Analysis, id: int) -> bool:
-    """Return whether several edges lead to a block, not counting those back to it from a loop that it begins."""
-    loop = analysis.loops.get(id, ())
-    return sum(pred not in loop for pred in analysis.preds[id]) > 1
 
 
 def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Construct:

@@ -71,8 +71,10 @@ def parse_loops(
     parser = _Parser(reducer, list(stack), accumulator)
     if not parser.follow(head):
         return None
-    generators = parser.comprehensions()
-    return None if generators is None else (generators, parser.collected(generators), parser.exit)
+    generators = [each for loop in parser.loops if (each := loop.comprehension()) is not None]
+    if len(generators) < len(parser.loops):  # (one does not store its item)
+        return None
+    return generators, parser.collected(generators), parser.exit
 
 
 @dataclass
@@ -199,11 +201,6 @@ class _Parser:
         else:
             return False
         return True
-
-    def comprehensions(self) -> list[ast.comprehension] | None:
-        """Return the loops; ``None`` if one does not store its item."""
-        generators = [loop.comprehension() for loop in self.loops]
-        return None if None in generators else [loop for loop in generators if loop is not None]
 
     def collected(self, generators: list[ast.comprehension]) -> Element:
         """Return the element of the comprehension with these loops."""

@@ -24,6 +24,7 @@ from bisect import bisect_left
 from collections.abc import Collection
 from functools import cache, cached_property
 from itertools import compress
+from operator import attrgetter
 from typing import NamedTuple
 
 from ...bytecode.code import Code, decode, table
@@ -120,23 +121,12 @@ def _selection(opcodes: frozenset[int]) -> bytes:
     return bytes(selection)
 
 
-def _line_of_exit(each: Exit) -> int:
-    return each.line
-
-
 def _place_of_exit(each: Exit) -> tuple[int, int]:
     return each.line, each.column or 0
 
 
 def _lines_of(places: set[Position | None]) -> set[int]:
     return {position.line for position in places if position is not None}
-
-
-def _has_columns(positions: list[Position | None]) -> bool:
-    for position in positions:  # (mostly the first one decides)
-        if position is not None and position.column is not None:
-            return True
-    return False
 
 
 def _count_lines(positions: list[Position | None]) -> int:
@@ -185,7 +175,7 @@ class Evidence:
         instructions = decode(code) if has_places and code.version < (3, 11) else []
         self._guards = one_line_guards(instructions)
         self._left = Leftovers(instructions) if instructions and not self.copies_exits else None
-        self.has_columns = _has_columns(self.positions)
+        self.has_columns = any(each is not None and each.column is not None for each in self.positions)
         if is_resumed and self.has_columns:  # (Code that torch adds to the user's has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
                               for position in self.positions]
@@ -213,7 +203,11 @@ class Evidence:
         other |= {self.positions[at] for at, opcode in enumerate(units)
                   if opcode in self._opcodes.constant and self._constant(at) is not None}
         if not self._opcodes.deleting.isdisjoint(self._units):
-            other -= self._unbinding()
+            # (At the end of ``except E as e``, and there alone, ``e`` is set to ``None`` and deleted in one place.)
+            opcodes = self._opcodes
+            written = frozenset(self._units) - opcodes.leaving - opcodes.storing - opcodes.deleting
+            other -= (self._positions_of(opcodes.storing) & self._positions_of(opcodes.deleting)) - (
+                self._positions_of(written))
         lines = _lines_of(self._positions_of(self._opcodes.acting) & known) - _lines_of(other)
         words = self._left.words() if self._left is not None else {}
         kinds = {**{line: words.get(line, "") for line in lines}, **self._guards}
@@ -251,8 +245,10 @@ class Evidence:
         more = done - opcodes.leaving
         if more and (stored != deleted or more - opcodes.storing - opcodes.deleting):
             return ""
-        for at in units:
-            if self._units[at] in opcodes.constant and (self._constant(at) is not None or self._is_operand(at)):
+        for at in units:  # (A constant that is loaded for more than to be returned, or stored at a handler's end.)
+            if self._units[at] in opcodes.constant and (self._constant(at) is not None or (
+                    self._units[at] not in opcodes.returning
+                    and (self._units[at + 1:at + 2] or b"\0")[0] not in opcodes.taking)):
                 return ""
         load = self._load_of_constant(units[-1])
         if word == "pass" and done <= opcodes.moving and load is None:
@@ -271,11 +267,6 @@ class Evidence:
         if word == ("continue" if returns else "return"):
             return ""
         return "return None" if returns and word == "pass" and self._is_after_return(position) else word
-
-    def _is_operand(self, at: int) -> bool:
-        """Return whether a constant is loaded for more than to be returned, or stored at the end of a handler."""
-        after = self._units[at + 1:at + 2] or b"\0"
-        return self._units[at] not in self._opcodes.returning and after[0] not in self._opcodes.taking
 
     def _load_of_constant(self, at: int) -> int | None:
         """Return the load of the constant that is returned when a construct around a code unit was left.
@@ -352,13 +343,6 @@ class Evidence:
             return argument
         return self._consts[argument] if argument < len(self._consts) else None
 
-    def _unbinding(self) -> set[Position | None]:
-        """Return the positions of nothing but the end of ``except E as e``: ``e`` is set to ``None`` and deleted."""
-        opcodes = self._opcodes
-        written = frozenset(self._units) - opcodes.leaving - opcodes.storing - opcodes.deleting
-        both = self._positions_of(opcodes.storing) & self._positions_of(opcodes.deleting)
-        return both - self._positions_of(written)
-
     def _positions_of(self, opcodes: frozenset[int]) -> set[Position | None]:
         return set(compress(self.positions, self._units.translate(_selection(opcodes))))
 
@@ -381,7 +365,7 @@ class Evidence:
         """
         if first is None or last is None:
             return None
-        for at in range(bisect_left(self.exits, first, key=_line_of_exit), len(self.exits)):
+        for at in range(bisect_left(self.exits, first, key=attrgetter("line")), len(self.exits)):
             found = self.exits[at]
             if found.line >= last:
                 break
@@ -781,16 +765,12 @@ class Evidence:
             return nearest
         # (``if a:`` with ``if b:`` in it has the test ``a and b``; so has ``if not a:``.)
         before = 0
-        if self._is_nested(stmt.test, nearest):
+        test = stmt.test
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and (
+                self.first_inside(test.values, nearest, TO_TEST)):
             before = first_part(stmt.test)[1] // len("not ") * len("not ")
         widths = [before + width for width in BRANCH_TO_TEST] if before else (*TO_TEST, *_TO_TEST_OF_ELIF)
         return next((column for column in range(nearest, -1, -INDENTATION) if begin[1] - column in widths), nearest)
-
-    def _is_nested(self, test: ast.expr, column: int) -> bool:
-        """Return whether operands of a test are likely the test of an ``if`` at a column, inside of the rest."""
-        if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
-            return False
-        return bool(self.first_inside(test.values, column, TO_TEST))
 
     def first_inside(self, operands: list[ast.expr], column: int, widths: Collection[int]) -> int:
         """Return which operand of a test was likely the test of an ``if``, inside of an ``if`` on those before it.

@@ -230,7 +230,7 @@ class Reducer:
             last = block.ops[-1]
             if last.kind in ("POP_EXCEPT", "LEAVE") or (last.kind == "POP" and last.arg == "iterator"):
                 return False
-        if other.end == "for" and self.is_loop_head(succ):
+        if other.end == "for" and len(self.preds[succ]) > 1:
             return False
         if not block.ops:
             block.region = other.region
@@ -243,10 +243,6 @@ class Reducer:
         end = other.end
         self.changed(block, succs, end)
         return True
-
-    def is_loop_head(self, id: int) -> bool:
-        """Return whether more than one edge leads to a block."""
-        return len(self.preds[id]) > 1
 
     # --- conditions -------------------------------------------------------------------------------
     def condition(self, x: Block) -> bool:
@@ -580,18 +576,16 @@ class Reducer:
         return False
 
     def is_copied_end(self, a: Op, b: Op) -> bool:
-        """Return whether two operations are copies of one that follows a conditional expression."""
+        """Return whether two operations are copies of one that follows a conditional expression.
+
+        Copies have one span (``f(x) if c else f(y)`` has two calls), but for a load that is one with another
+        (``LOAD_FAST_LOAD_FAST``, 3.13), which has that one's.
+        """
         if a.kind == "MAP_ADD":  # (It has the place of its value: ``compiler_subkwargs`` in compile.c gives it none.)
             return same_op(a, b)
-        return copied_op(a, b) and a.line is not None and self.in_one_place(a, b)
-
-    def in_one_place(self, a: Op, b: Op) -> bool:
-        """Return whether two operations have one span, as copies have: ``f(x) if c else f(y)`` has two calls.
-
-        A load may be one with another (``LOAD_FAST_LOAD_FAST``, 3.13), and has that one's span then.
-        """
         one, other = (self.executor.scope.position(op.offset) for op in (a, b))
-        return a.kind in ("CONST", "LOAD_FAST") or one is None or other is None or one == other
+        return copied_op(a, b) and a.line is not None and (
+            a.kind in ("CONST", "LOAD_FAST") or one is None or other is None or one == other)
 
     def reaches_below(self, block: Block) -> bool:
         """Return whether a block takes values that were on the stack before it."""
@@ -729,20 +723,15 @@ class Reducer:
         def make(iterable: Any) -> ast.expr:
             return build_comprehension(build, element, generators, iterable)
 
-        restored = self.restoring(exit_id, len(set_aside))
+        # (Where two comprehensions lead to one copy of what gives the variables their values back.)
+        restored = self.cfg.blocks[exit_id].ops[: len(set_aside) + 1]
+        if not set_aside or self.single(exit_id) or [op.kind for op in restored] != [
+                "SWAP", *["STORE_FAST"] * len(set_aside)]:
+            restored = []
         block.ops = [*block.ops, Op("COMPREHENSION", make, -1, None), *restored]
         self.changed(block, [self.cut(self.cfg.blocks[exit_id], len(restored)).id], "jump")
         self.drop_loop(head.id, block)
         return True
-
-    def restoring(self, id: int, count: int) -> list[Op]:
-        """Return the operations that give the variables of a comprehension their values back.
-
-        They are looked for where two comprehensions lead to one copy; there are none elsewhere.
-        """
-        ops = self.cfg.blocks[id].ops[: count + 1]
-        kinds = [op.kind for op in ops]
-        return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
 
     def cut(self, k: Block, start: int) -> Block:
         """Split ``k`` at ``start`` and return the block of its operations from there on."""

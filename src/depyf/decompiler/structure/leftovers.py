@@ -111,15 +111,12 @@ class Leftovers:
         for at, each in enumerate(self._instructions):
             if each.opname in _EXITS and at not in self._unreached and each.line is not None:
                 word = _WORDS.get(each.opname, "")
-                if each.opname == "JUMP_ABSOLUTE":
-                    word = self._word_of_jump(at, each)
+                if each.opname == "JUMP_ABSOLUTE" and at + 1 in self._unreached:
+                    word = "continue" if each.target < at else ""
+                elif each.opname == "JUMP_ABSOLUTE":
+                    word = "pass" if at and self._instructions[at - 1].opname == "POP_EXCEPT" else ""
                 result.setdefault(each.line, word)
         return result
-
-    def _word_of_jump(self, at: int, jump: Instruction) -> str:
-        if at + 1 in self._unreached:
-            return "continue" if jump.target < at else ""
-        return "pass" if at and self._instructions[at - 1].opname == "POP_EXCEPT" else ""
 
 
 def one_line_guards(instructions: list[Instruction]) -> dict[int, str]:

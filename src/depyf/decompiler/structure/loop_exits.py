@@ -130,10 +130,11 @@ class _Edges:
         goal = blocks[target]
         if goal.end == "reraise" and target != loop.follow:  # (a ``finally`` ends in one)
             return
-        if _returns_from_stack(walker, target):
+        ops, last = straight(walker.cfg, target)
+        if last.end == "return" and not last.ops and all(op.kind == "LEAVE" for op in ops):
             return  # the value to return is on the stack already: no ``break`` carries one
         at_once = _returns_at_once(walker, goal)
-        if at_once and was_return(walker, straight(walker.cfg, target)[1].end_op):
+        if at_once and was_return(walker, last.end_op):
             return
         # (an exit of a body or handler has no statement)
         leaves_body = target != succ and blocks[loop.head].end == "branch" and (
@@ -141,19 +142,14 @@ class _Edges:
         if leaves_body or target != succ and drops_iterator(walker, succ, target):
             normal_exit = loop.normal_exit
             if normal_exit not in (None, target) and walker.cfg.is_copy(target, normal_exit):
-                self._lead_to_normal_exit(succ, target, normal_exit)
+                while blocks[succ].successors[0] != target:  # (from a copy of the code after the loop to the original)
+                    succ = blocks[succ].successors[0]
+                blocks[succ].successors[0] = normal_exit
                 return
             if leaves_body or not at_once:
                 self.strong.append(target)
         if not (id == loop.head and succ == loop.normal_exit):
             self._add(self.targets, target)
-
-    def _lead_to_normal_exit(self, at: int, target: int, normal_exit: int) -> None:
-        """Redirect an edge from a copy of the code after the loop to the original."""
-        blocks = self.walker.cfg.blocks
-        while blocks[at].successors[0] != target:
-            at = blocks[at].successors[0]
-        blocks[at].successors[0] = normal_exit
 
 
 def skip_unwinding(walker: Walker, id: int, head: int) -> int:
@@ -202,20 +198,15 @@ def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
             continue
         seen.add(id)
         block = blocks[id]
-        if block.ops and _pops_iterator(block, -1):
-            if block.end == "jump" and (len(block.ops) > 1 or id != start) and _breaks_late(
-                    walker, block, blocks[block.successors[0]]) and not was_return(walker, block.ops[-1]):
-                yield block.successors[0]
+        if block.ops and (block.ops[-1].kind, block.ops[-1].arg) == ("POP", "iterator"):
+            goal = blocks[block.successors[0]] if block.end == "jump" and (len(block.ops) > 1 or id != start) else None
+            if goal is not None and not _returns_at_once(walker, goal) and goal.end != "reraise" and not (
+                    len(block.ops) > 1 and block.ops[-2].kind == "SWAP" or was_return(walker, block.ops[-1])):
+                yield goal.id
         elif block.end in ("jump", "branch") and not any(
             op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in block.ops
         ):
             work.extend(block.successors)
-
-
-def _breaks_late(walker: Walker, block: Block, goal: Block) -> bool:
-    """Return whether a block that drops an iterator in the end does so for a ``break`` to ``goal``."""
-    returns = len(block.ops) > 1 and block.ops[-2].kind == "SWAP"
-    return not _returns_at_once(walker, goal) and not returns and goal.end != "reraise"
 
 
 def was_return(walker: Walker, op: Op | None) -> bool:
@@ -231,16 +222,6 @@ def _returns_at_once(walker: Walker, goal: Block) -> bool:
     """
     ops, last = straight(walker.cfg, goal.id)
     return last.end == "return" and [op.kind for op in ops if op.kind != "LEAVE"] in ([], ["CONST"])
-
-
-def _pops_iterator(block: Block, index: int) -> bool:
-    return block.ops[index].kind == "POP" and block.ops[index].arg == "iterator"
-
-
-def _returns_from_stack(walker: Walker, id: int) -> bool:
-    """Return whether control only leaves bodies from a block on, and returns what is on the stack."""
-    ops, last = straight(walker.cfg, id)
-    return last.end == "return" and not last.ops and all(op.kind == "LEAVE" for op in ops)
 
 
 def drops_iterator(walker: Walker, id: int, target: int) -> bool:
@@ -401,7 +382,8 @@ def in_loop(
         if id is None:
             continue
         line, column = _start(walker, evidence, id, body | ends, indentation)
-        if column is not None and _begins_try(walker, blocks[id], around):
+        if column is not None and any(walker.cfg.kinds.get(handler) in _INDENTED[:3] for handler in
+                                      walker.cfg.handlers_around(blocks[id].handler) if handler not in around):
             column -= INDENTATION
         if line is None or line < first or line == first and not _fails(blocks[id]):
             continue
@@ -410,12 +392,6 @@ def in_loop(
         elif column is not None and indentation is not None:
             after.add(id)
     return inside, after
-
-
-def _begins_try(walker: Walker, block: Block, around: set[int]) -> bool:
-    """Return whether a block outside of a loop begins with the body of a ``try`` that the loop is not in."""
-    return any(walker.cfg.kinds.get(handler) in _INDENTED[:3]
-               for handler in walker.cfg.handlers_around(block.handler) if handler not in around)
 
 
 def _fails(block: Block) -> bool:

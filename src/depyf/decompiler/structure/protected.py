@@ -77,18 +77,14 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor, region: int, is_share
         if any(op.kind != "CONST" and op.kind not in UNWINDING for op in block.ops):
             return "normal"
         if block.end == "return":
-            return "normal" if is_cleaned and is_shared or is_after(walker, block, region) else "return"
+            outer, (_, column) = _column_of(walker, region), _start_of_return(walker, block)
+            is_after = outer is not None and column is not None and column <= outer
+            return "normal" if is_cleaned and is_shared or is_after else "return"
         if block.end != "jump":
             return "normal"
         is_cleaned |= any(map(cleans_up, block.ops))
         at = block.successors[0]
     return "normal"
-
-
-def is_after(walker: Walker, block: Block, region: int) -> bool:
-    """Return whether the ``return`` of a constant that ends a block is known to begin no further right than ``try``."""
-    outer, (_, column) = _column_of(walker, region), _start_of_return(walker, block)
-    return outer is not None and column is not None and column <= outer
 
 
 def _column_of(walker: Walker, region: int) -> int | None:

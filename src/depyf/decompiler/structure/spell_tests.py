@@ -209,12 +209,9 @@ def _cheapest(ways: Iterable[_Way], cost: Callable[[_Way], float], operands: int
 def _negated_twice(test: ast.BoolOp, scope: CodeScope) -> int:
     """Return where ``not (not a or b in c)`` ceases to be negated twice, if no columns are known; 0 for nowhere."""
     at = next((at for at, value in enumerate(test.values) if folds_not(value)), 0)
-    return at if not scope.has_columns() and not any(folds_not(negate(value)) or not _is_negative(value)
-                                                    for value in test.values[:at]) else 0
-
-
-def _is_negative(test: ast.expr) -> bool:
-    return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
+    are_negative = all(not folds_not(negate(value)) and (isinstance(value, ast.UnaryOp) or isinstance(
+        value, ast.Compare) and isinstance(value.ops[0], ast.Is)) for value in test.values[:at])
+    return at if not scope.has_columns() and are_negative else 0
 
 
 def split_asserts(statements: list[ast.stmt], scope: CodeScope) -> None:
@@ -295,12 +292,13 @@ def _join(statements: list[ast.stmt], code: Code) -> None:
     kept: list[ast.stmt] = []
     for statement in statements:
         last = kept[-1] if kept else None
-        if isinstance(statement, ast.Import) and isinstance(last, ast.Import):
-            if _is_one_import(last, statement, positions(code)):
+        if isinstance(statement, (ast.Import, ast.Delete)) and last is not None:
+            first, second = (_place(each, positions(code)) for each in (last, statement))
+            if isinstance(statement, ast.Import) and isinstance(last, ast.Import) and first == second is not None:
                 last.names += statement.names
                 continue
-        elif isinstance(statement, ast.Delete) and isinstance(last, ast.Delete):
-            if _is_one_del(last, statement, positions(code)):
+            if isinstance(statement, ast.Delete) and isinstance(last, ast.Delete) and first and second and (
+                    second.line == first.end_line and 0 < (second.column or 0) - (first.end_column or 0) <= _COMMA):
                 last.targets += statement.targets
                 last.end_col_offset = statement.end_col_offset  # (the next one is compared with this)
                 continue
@@ -314,14 +312,3 @@ def _place(statement: ast.stmt, places: list[Position | None]) -> Position | Non
     ops = ops_of(statement)
     place = places[ops[1] // 2] if ops is not None and 0 <= ops[1] < 2 * len(places) else None
     return place if place is not None and place.column is not None else None
-
-
-def _is_one_import(one: ast.Import, other: ast.Import, places: list[Position | None]) -> bool:
-    first, second = _place(one, places), _place(other, places)
-    return first is not None and first == second
-
-
-def _is_one_del(one: ast.Delete, other: ast.Delete, places: list[Position | None]) -> bool:
-    first, second = _place(one, places), _place(other, places)
-    return (first is not None and second is not None and first.end_column is not None and second.column is not None
-            and second.line == first.end_line and 0 < second.column - first.end_column <= _COMMA)

@@ -12,7 +12,6 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift.executor import SymbolicExecutor
@@ -124,10 +123,6 @@ class Walker:
                         return done
         finally:
             self.depth -= 1
-
-    def never_ends(self, op: Op) -> bool:
-        """Return whether an operation is the clean-up of a ``finally`` that ends only by ``raise`` or ``return``."""
-        return op.kind == "LEAVE" and op.arg == "finally" and op.target in self.cfg.nowhere
 
     def pending(self, state: State) -> list[ast.stmt]:
         """Write the values that are on the stack where control leaves the function: no source leaves any."""
@@ -250,8 +245,9 @@ class _Path:
 
         Such a ``finally`` raises, or returns another value.
         """
-        if not block.ops or not self.walker.never_ends(block.ops[-1]) or not state.stack or not is_value(
-                state.stack[-1]):
+        last = block.ops[-1] if block.ops else None
+        if last is None or (last.kind, last.arg) != ("LEAVE", "finally") or last.target not in (
+                self.walker.cfg.nowhere) or not state.stack or not is_value(state.stack[-1]):
             return False
         self.out.append(at_line(ast.Return(self.walker.executor.pop(state)), block.line))
         return True
