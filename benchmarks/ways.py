@@ -158,7 +158,7 @@ def main() -> None:
     text = table(head, [each.row(labels) for each in programs])
     print(text)
     if options.write:
-        head = options.write.read_text(encoding="utf-8").partition(MARK)[0]
+        head = options.write.read_text(encoding="utf-8").partition(MARK)[0] if options.write.exists() else ""
         where = f"{dated()}, torch {torch.__version__}, Python {platform.python_version()}"
         options.write.write_text(f"{head}{MARK}\n\n{where}\n\n{text}\n", encoding="utf-8")
 

@@ -19,7 +19,7 @@ from depyf import pausing  # noqa: E402
 from depyf.capture.torch_private import private_api  # noqa: E402
 from depyf.records import store  # noqa: E402
 from depyf.records.run_directory import DirectoryError  # noqa: E402
-from depyf.views.dump.directory import Directory  # noqa: E402
+from depyf.views.dump import folder  # noqa: E402
 from torch_forks import torch_python
 
 EXPECTED = """\
@@ -352,16 +352,15 @@ def goes_on_with_one_message(tmp_path, capsys, message):
 
 
 def test_disk_full_halfway(tmp_path, monkeypatch, capsys):
-    real, count = Directory.write, []
+    real, count = folder.write_whole, []
 
-    def full(self, name, text):
-        count.append(name)
+    def full(path, *args, **kwargs):
+        count.append(path)
         if len(count) > 2:
-            self._failed(name, OSError(errno.ENOSPC, "No space left on device"))
-            return None
-        return real(self, name, text)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, *args, **kwargs)
 
-    monkeypatch.setattr(Directory, "write", full)
+    monkeypatch.setattr(folder, "write_whole", full)
     goes_on_with_one_message(tmp_path, capsys, "No space left")
 
 

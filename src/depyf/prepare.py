@@ -93,7 +93,10 @@ class prepare_debug(contextlib.ContextDecorator):
         self.link = link
         self.unsimplified = unsimplified
         self.page = page
-        self.check = int(check)
+        try:
+            self.check = int(check)
+        except (TypeError, ValueError):
+            raise ValueError(f"check={check!r} is not known; give True, False or a number of calls") from None
         self.path = ""
         self.kept: int | None = None  # the number of compilations of which only records were written
         self.capture: Capture | None = None  # what was written, if a summary follows

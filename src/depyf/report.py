@@ -57,8 +57,8 @@ def report(
                 from .capture import trace_log  # (few have a log)
 
                 trace_log.logs(path)  # raises where there is none
-            raise RecordsError(f"{path!r} is a log of TORCH_TRACE, or a file that torch saved; say where the files go: "
-                               f"depyf report {path} -o DIR")
+            raise RecordsError(f"{path!r} is no directory of records; of a log of TORCH_TRACE, or a file that torch "
+                               f"saved, say where the files go: depyf report {path} -o DIR")
         captures = _sourced({"": _completed(path, captures[""])}, sources)
         with remembered():
             if page:

@@ -114,6 +114,10 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("p.grad", ("the same object",), "gone"), Facts(), "each version that looks at it is for one object, and serves no"),
     (ValueChange("len(log)", ("2",), "3"), Facts(numbers=(1, 2, 3)), "each version that looks at it is for a greater length than the one before (1 → 2 → 3)"),
     (ValueChange("len(log)", ("0",), "1"), Facts(numbers=(0,)), "each version that looks at it is for one length, or for whether"),
+    # (The length of an object, which its `__len__` computes of sizes.)
+    (ValueChange("len(batch)", ("8",), "12"), Facts(is_open=True), "a later version leaves it open; whether `dynamic=True`"),
+    # (A line that fixes the size in the new version is not why the version for size 1 does not serve.)
+    (ValueChange("x.shape[1]", ("1",), "3"), Facts(fixed_at="`m.py:8`"), "torch compiles a version of its own for size 0"),
     (ValueChange("len(log)", ("2",), "1"), Facts(numbers=(2, 1)), "each version that looks at it is for one length"),
     # (The strides that a version leaves open serve other layouts, too.)
     (ValueChange("x.stride(1)", ("1",), "2"), Facts(), "each version that looks at it is for one layout, or for some strides"),

@@ -163,8 +163,8 @@ ROWS = (
     Row("bound-method", "it is another object at each call, so that no version serves a second call"),
     # Sizes and numbers.
     Row("size", "torch compiles a version of its own for size 0 and for size 1",
-        lambda change, at: at.dynamic != "False" and (not at.fixed_at or at.is_open) and not at.serves_small and (
-            change.now in ("0", "1") or set(change.was) <= {"0", "1"})),
+        lambda change, at: at.dynamic != "False" and not at.serves_small and (set(change.was) <= {"0", "1"} or (
+            not at.fixed_at or at.is_open) and change.now in ("0", "1"))),
     Row("size", "torch keeps the sizes of parameters fixed, whatever is marked or passed as `dynamic`, unless "
         "`torch._dynamo.config.force_parameter_static_shapes` is false (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes`, too)",
@@ -179,9 +179,9 @@ ROWS = (
         lambda change, at: _is_opened(change, at) and bool(at.ranges)),
     Row("size number", _FOR_SOME, lambda change, at: any(map(is_range, change.was[:1]))),
     Row("arithmetic", _FOR_SOME),
-    Row("size number", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows (`depyf "
-        "fix`)", lambda change, at: _is_opened(change, at) and not at.dynamic, DYNAMIC),
-    Row("size number constant", _OPENED, _is_opened),
+    Row("size number length", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows "
+        "(`depyf fix`)", lambda change, at: _is_opened(change, at) and not at.dynamic, DYNAMIC),
+    Row("size number length constant", _OPENED, _is_opened),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
         f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
         lambda change, at: change.owner == "module" and not change.of_global and _has_three(change, at),

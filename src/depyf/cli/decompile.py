@@ -349,6 +349,8 @@ def decompile(given: argparse.Namespace) -> int:
     """Run ``depyf decompile``."""
     if given.stages and any(os.path.isdir(each) for each in given.inputs):
         return refused("--stages shows one code object; give a file or module:qualname")
+    if given.interpreter is not None and shutil.which(given.interpreter) is None:
+        return refused(f"--interpreter {given.interpreter}: there is no such program; give the path of a Python")
     tasks, problems = find(given.inputs, given.output, given.python is not None)
     for problem in problems:
         print(f"depyf: {problem}", file=sys.stderr)

@@ -53,7 +53,7 @@ def run(given: argparse.Namespace) -> int:
     try:
         check_directory(given.output)
     except DirectoryError as error:
-        return refused(str(error).removeprefix("depyf "))
+        return refused(error)
     environment = dict(os.environ)
     environment[start.DIRECTORY] = os.path.abspath(given.output)
     environment[start.OPTIONS] = options.Options.of(given).text

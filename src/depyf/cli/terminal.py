@@ -114,7 +114,9 @@ INTERRUPTED = 130
 
 def refused(why: object) -> int:
     """Say on standard error why a command does nothing, and return its exit status."""
-    print(f"depyf: {why}", file=sys.stderr)
+    if isinstance(why, OSError) and why.filename is not None:
+        why = f"{why.filename!r} cannot be opened ({why.strerror}); give a path that can be"
+    print("depyf: " + str(why).removeprefix("depyf "), file=sys.stderr)
     return BAD_INPUT
 
 

@@ -109,8 +109,8 @@ class Runner:
                 exec(code_of(text(path), path, forcing), vars(module))
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        except BaseException:  # noqa: BLE001  (it is the outcome)
-            traceback.print_exc()
+        except BaseException as error:  # noqa: BLE001  (it is the outcome)
+            traceback.print_exc(0 if isinstance(error, SyntaxError) and error.filename == path else None)
             status = 1
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
@@ -135,7 +135,7 @@ def take_texts(texts: Mapping[str, str], forcing: Forcing) -> None:
 
 def code_of(text: str, path: str, forcing: Forcing) -> types.CodeType:
     """Return the code of a text; calls of functions that are compiled only with the file's own text are watched."""
-    tree, before = ast.parse(text), parsed_file(reading.text(path, budgets.CODE)) or ast.Module([], [])
+    tree, before = ast.parse(text, path), parsed_file(reading.text(path, budgets.CODE)) or ast.Module([], [])
     compiled = {node.name for node in ast.walk(before) if isinstance(node, ast.FunctionDef)
                 and any(map(is_compile, node.decorator_list))}
     for node in ast.walk(tree):

@@ -109,10 +109,9 @@ def spelled_out(words: Sequence[str]) -> list[str]:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(f"{text} is no number of calls")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of calls")
+    return int(text)
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
