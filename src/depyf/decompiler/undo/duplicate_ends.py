@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ...bytecode.operations import Op, effect
 from ...cfg.graph import Block
 from ..structure.analysis import RegionCfg, cleans_up, copied_op, handler_steps
+from .loop_inversion import common_ends, merge_before
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -39,7 +40,24 @@ def merge_ends(cfg: RegionCfg) -> None:
             block.successors = [last]
         else:
             cfg.redirect(id, last)
+    for end in sorted(set(ends.values())):
+        # (Where the last statements are short enough they are copied together with the end.)
+        merge_before(cfg, end, _common_statements)
     _merge_exits(cfg)
+
+
+def _common_statements(a: Block, b: Block) -> int:
+    """Count the operations at the end of two blocks that are copies of whole statements, on lines of their own."""
+    longest = 0
+    for size, _, depth, first in common_ends(a, b, _is_copy):
+        before = [block.ops[-size - 1].line if len(block.ops) > size else None for block in (a, b)]
+        if not depth and first.line not in before:
+            longest = size
+    return longest
+
+
+def _is_copy(x: Op, y: Op) -> bool:
+    return x.line is not None and copied_op(x, y) and x.kind not in _LEAVES and x.arg != "iterator"
 
 
 #: What ends a block that a function is left from.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ...bytecode.operations import FIXED_EFFECTS, KEEPS, Op, effect
 from ...cfg.graph import Block, Cfg
@@ -42,6 +42,8 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
         arms = _arms(cfg) if groups else set()
         for group in groups:
             group.sort(key=lambda n: cfg.order[n.id])
+            if len({(n.successors[0], n.successors[1]) for n in group}) > 1 and not _loops(cfg, group):
+                continue
             while group:
                 first = group.pop(0)
                 for other in group[:]:
@@ -106,7 +108,7 @@ def _merge_comprehensions(cfg: RegionCfg) -> bool:
             if first.id in cfg.blocks and other.id in cfg.blocks and _same_graph(cfg, first.id, other.id):
                 cfg.redirect(other.id, first.id)
                 cfg.prune()
-                _merge_before(cfg, first.id)
+                merge_before(cfg, first.id, _common)
                 done = True
     return done
 
@@ -138,18 +140,24 @@ def _same_graph(cfg: RegionCfg, a: int, b: int) -> bool:
     return True
 
 
-def _merge_before(cfg: RegionCfg, id: int) -> None:
-    """Make one of blocks that go on to one place after the same operations, from where these begin."""
+def merge_before(cfg: RegionCfg, id: int, common: Callable[[Block, Block], int]) -> None:
+    """Make one of blocks that go on to one place after the same operations, from where these begin.
+
+    Args:
+        cfg: the graph.
+        id: the place.
+        common: counts the operations at the end of two blocks that are copies.
+    """
     candidates = [cfg.blocks[pred] for pred in cfg.predecessors()[id]]
     candidates = sorted((n for n in candidates if n.end == "jump" and n.ops), key=lambda block: cfg.order[block.id])
     arms = _arms(cfg)
     for first, other in itertools.combinations(candidates, 2):
         if first.handler == other.handler and frozenset((first.id, other.id)) not in arms and (
-                size := _common(first, other)):
+                size := common(first, other)):
             shared = cfg.share_end(first, other, size)
-            _merge_before(cfg, id)
+            merge_before(cfg, id, common)
             if shared == first.id:
-                _merge_before(cfg, shared)
+                merge_before(cfg, shared, common)
             return
 
 
@@ -160,6 +168,19 @@ def _arms(cfg: RegionCfg) -> set[frozenset[int]]:
         frozenset(block.successors) for block in cfg.blocks.values()
         if block.end == "branch" and all(len(preds[succ]) == 1 and succ != cfg.entry for succ in block.successors)
     }
+
+
+def _loops(cfg: RegionCfg, group: list[Block]) -> bool:
+    """Return whether a test of the group leads back: only then are copies of its exits taken for one."""
+    first = cfg.order[group[0].id]
+
+    def leads_back(block: Block, succ: int) -> bool:
+        goal = cfg.blocks[succ]
+        if goal.end == "jump" and cfg.order[succ] > cfg.order[block.id]:
+            succ = goal.successors[0]  # the rest of the test, which has been found before
+        return first <= cfg.order[succ] <= cfg.order[block.id]
+
+    return any(leads_back(block, succ) for block in group[1:] for succ in block.successors)
 
 
 def _place(cfg: RegionCfg, id: int) -> object:
@@ -185,15 +206,26 @@ def _key(op: Op) -> tuple[object, ...]:
 
 def _common(a: Block, b: Block) -> int:
     """Return the length of the longest common end of two blocks that is a whole expression."""
-    longest = needed = depth = 0  # (values that they take and do not push; how many more they push than they take)
-    for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
-        if not copied_op(x, y):
-            break
-        popped, pushed = (len(a.ops), 0) if x.kind == "LEAVE" else effect(x)  # (No expression goes over that.)
-        needed, depth = popped + max(needed - pushed, 0), depth + pushed - popped
+    longest = 0
+    for size, needed, depth, _ in common_ends(a, b, copied_op):
         if size == len(a.ops) == len(b.ops) or not needed and depth >= 1:
             longest = size
     return longest
+
+
+def common_ends(a: Block, b: Block, same: Callable[[Op, Op], bool]) -> Iterator[tuple[int, int, int, Op]]:
+    """Yield the common ends of two blocks, the shortest first.
+
+    Of each its number of operations, how many values they take that they do not push, how many more they push than
+    they take, and the first of them.
+    """
+    needed = depth = 0
+    for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
+        if not same(x, y):
+            return
+        popped, pushed = (len(a.ops), 0) if x.kind == "LEAVE" else effect(x)  # (No expression goes over that.)
+        needed, depth = popped + max(needed - pushed, 0), depth + pushed - popped
+        yield size, needed, depth, x
 
 
 def _merge_equal(cfg: RegionCfg) -> None:
