@@ -223,7 +223,7 @@ def common_ends(a: Block, b: Block, same: Callable[[Op, Op], bool]) -> Iterator[
     for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
         if not same(x, y):
             return
-        popped, pushed = (len(a.ops), 0) if x.kind == "LEAVE" else effect(x)  # (No expression goes over that.)
+        popped, pushed = effect(x)
         needed, depth = popped + max(needed - pushed, 0), depth + pushed - popped
         yield size, needed, depth, x
 
