@@ -75,15 +75,23 @@ def _set_blocks(t: Translator, blocks: tuple[Any, ...]) -> None:
     t.handler = handler_of(t, blocks)
 
 
-def setup(lasti: bool, entered: int = 0, kind: str = "") -> common.Function:
-    """Return the rule that pushes a block, below what an operation (or the one before) has entered."""
+def setup_finally(t: Translator, i: Instruction) -> None:
+    """Push the block of a ``try``, at the depth that its handler keeps."""
+    _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), False)))
 
-    def rule(t: Translator, i: Instruction) -> None:
-        if kind:
-            t.apply(kind)
-        _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack) - entered, lasti)))
 
-    return rule
+def setup_with(t: Translator, i: Instruction) -> None:
+    """Enter a context: the exit is below the level of the block, what was entered is above it."""
+    t.pop(1)
+    t.emit("BEFORE_WITH")
+    t.stack.append(1)  # the exit; what was entered is above the level of the block
+    _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), True)))
+    t.stack.append(1)
+
+
+def setup_async_with(t: Translator, i: Instruction) -> None:
+    """Push the block of an ``async with``, below what was entered."""
+    _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack) - 1, True)))
 
 
 def pop_block(t: Translator, i: Instruction) -> None:

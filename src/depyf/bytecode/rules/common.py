@@ -27,9 +27,10 @@ INTRINSICS_1 = (
     "invalid", "print", "import_star", "stopiteration_error", "async_gen_wrap", "unary_positive",
     "list_to_tuple", "typevar", "paramspec", "typevartuple", "subscript_generic", "typealias",
 )
-INTRINSICS_2: tuple[tuple[str, Any], ...] = (("INTRINSIC_2", "invalid"), ("PREP_RERAISE_STAR", None), *(
-    ("INTRINSIC_2", name) for name in (
-        "typevar_with_bound", "typevar_with_constraints", "set_function_type_params", "set_typeparam_default")))
+INTRINSICS_2 = (
+    "invalid", "prep_reraise_star", "typevar_with_bound", "typevar_with_constraints",
+    "set_function_type_params", "set_typeparam_default",
+)
 
 
 def nothing(t: Translator, i: Instruction) -> None:
@@ -52,11 +53,6 @@ def applies(kind: str, argument: Callable[[int], Any] = int) -> Function:
         t.apply(kind, argument(i.arg), i.target)
 
     return rule
-
-
-def numbered(operations: Sequence[tuple[str, Any]]) -> Function:
-    """Return the rule of an instruction whose argument is the number of an operation."""
-    return lambda t, i: t.apply(*operations[i.arg])
 
 
 def always(*steps: tuple[str, Any]) -> Function:
@@ -208,6 +204,11 @@ def formats(has_spec: bool) -> Function:
 
 
 # --- operators -------------------------------------------------------------------------------------
+def binary_op(operands: Sequence[tuple[str, Any]]) -> Function:
+    """Return the rule of ``BINARY_OP``, whose argument is the number of an operator."""
+    return lambda t, i: t.apply(*operands[i.arg])
+
+
 def compare_shifted(shift: int) -> Function:
     """``COMPARE_OP``: the comparison is above ``shift`` bits; 3.13 has a bit for "as a bool"."""
 
@@ -240,6 +241,12 @@ def intrinsic_1(t: Translator, i: Instruction) -> None:
         t.next += 1
     else:
         t.apply("INTRINSIC_1", name)
+
+
+def intrinsic_2(t: Translator, i: Instruction) -> None:
+    """Call a function of the interpreter with two values."""
+    name = INTRINSICS_2[i.arg]
+    t.apply(*(("PREP_RERAISE_STAR",) if name == "prep_reraise_star" else ("INTRINSIC_2", name)))
 
 
 # --- jumps -----------------------------------------------------------------------------------------

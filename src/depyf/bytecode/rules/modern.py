@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..operations import FIXED_EFFECTS
+from ..operations import Op
 from . import common
 
 if TYPE_CHECKING:
@@ -14,19 +13,37 @@ if TYPE_CHECKING:
 
 
 # --- calls -----------------------------------------------------------------------------------------
-def loads(kind: str, argument: Callable[[Translator, int], Any]) -> common.Function:
-    """Return the rule of an instruction with a low bit that wants a ``NULL`` too: below what is loaded up to 3.12."""
-    pops, _ = FIXED_EFFECTS[kind]
+def load_global(t: Translator, i: Instruction) -> None:
+    """Push a global; with the low bit a NULL too, below the value up to 3.12, above it from 3.13 on."""
+    t.ops.append(Op("LOAD_GLOBAL", t.names[i.arg >> 1], i.offset, i.line, -1, t.handler))
+    if i.arg & 1:
+        t.stack += (1, 0) if t.null_is_above else (0, 1)
+    else:
+        t.stack.append(1)
 
-    def rule(t: Translator, i: Instruction) -> None:
-        t.pop(pops)
-        t.emit(kind, argument(t, i.arg))
-        if not i.arg & 1:
-            t.stack.append(1)
-        else:
-            t.stack += (1, 0) if t.null_is_above else (0, 1)
 
-    return rule
+def push_callable(t: Translator, with_null: bool) -> None:
+    """Push a callable, with the ``NULL`` beside it on the side where the version has it."""
+    if not with_null:
+        t.stack.append(1)
+    elif t.null_is_above:
+        t.stack += (1, 0)
+    else:
+        t.stack += (0, 1)
+
+
+def load_attr(t: Translator, i: Instruction) -> None:
+    """3.12 and later: the low bit makes it what ``LOAD_METHOD`` was."""
+    t.pop(1)
+    t.emit("LOAD_ATTR", t.names[i.arg >> 1])
+    push_callable(t, bool(i.arg & 1))
+
+
+def load_super_attr(t: Translator, i: Instruction) -> None:
+    """Read an attribute of ``super()``; the low bits say how it was called and whether a method is wanted."""
+    t.pop(3)
+    t.emit("LOAD_SUPER_ATTR", (t.names[i.arg >> 2], bool(i.arg & 2)))
+    push_callable(t, bool(i.arg & 1))
 
 
 def kw_names(t: Translator, i: Instruction) -> None:
@@ -117,10 +134,15 @@ def async_gen_wrap(t: Translator, i: Instruction) -> None:
 
 # --- changes of 3.14 ---------------------------------------------------------------------------------
 #: What ``LOAD_COMMON_CONSTANT`` loads.
-COMMON_CONSTANTS: tuple[tuple[str, Any], ...] = (("LOAD_ASSERTION_ERROR", None), *(
-    ("LOAD_COMMON_CONSTANT", name) for name in ("NotImplementedError", "tuple", "all", "any")))
+COMMON_CONSTANTS = ("AssertionError", "NotImplementedError", "tuple", "all", "any")
 #: The methods of ``LOAD_SPECIAL``.
 _ENTER, _EXIT, _AENTER, _AEXIT = range(4)
+
+
+def load_common_constant(t: Translator, i: Instruction) -> None:
+    """Push one of the built-in objects that the interpreter numbers."""
+    name = COMMON_CONSTANTS[i.arg]
+    t.apply(*(("LOAD_ASSERTION_ERROR",) if name == "AssertionError" else ("LOAD_COMMON_CONSTANT", name)))
 
 
 # --- with ------------------------------------------------------------------------------------------
@@ -162,7 +184,7 @@ def ordinary_call(t: Translator) -> int:
     tests = t.instructions[start + 1 : start + 5]
     if [x.opname for x in tests] != ["IS_OP", "POP_JUMP_IF_FALSE", "NOT_TAKEN", "POP_TOP"] or tests[0].arg:
         return -1
-    _, function = COMMON_CONSTANTS[t.instructions[start].arg]
+    function = COMMON_CONSTANTS[t.instructions[start].arg]
     call = tests[1].target
     arms = _Arms(t)
     fast, slow = start + 5, call + 1
