@@ -110,6 +110,8 @@ def spelled_out(words: Sequence[str]) -> list[str]:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
+        import argparse  # (start-up does without it)
+
         raise argparse.ArgumentTypeError(f"{text!r} is no number of calls")
     return int(text)
 
