@@ -273,6 +273,12 @@ def test_an_assert_that_a_resume_function_repeats_is_no_type_error():
     assert advice.change == "the condition is false for such a call in plain Python, too"
 
 
+def test_an_error_in_the_text_of_a_condition_does_not_say_that_it_is_false():
+    text = "def f(x, names):\n    assert f'{x.size(0)}' in names\n"
+    advice = on_break(broken_at(text, 2, "GB0021", "BUILD_STRING type error", context="FakeVariable()"))
+    assert advice is None or "the condition is false" not in advice.change
+
+
 def test_nothing_was_compiled_before_a_backward_of_a_function_that_is_given_up():
     site = broken_at("def f(x):\n    x.sum().backward()\n", 2, "GB0123", "Unsupported Tensor.backward() call")
     assert "has compiled the backward pass" in on_break(site).change

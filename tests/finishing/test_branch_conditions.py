@@ -74,6 +74,16 @@ def test_a_test_for_none_is_a_jump_by_itself():
     assert branches(missing)[0] == (("cap is None", False), None)
 
 
+def chosen(x, cap=None):
+    if (cap is not None) is None:
+        return x
+    return x + 1
+
+
+def test_only_the_comparison_itself_decides_what_a_jump_tests():
+    assert branches(chosen) == [(("(cap is not None) is None", True), ("(cap is not None) is None", False))]
+
+
 def test_within_a_branch():
     """Another break on the line of the condition."""
     known = list(dis.get_instructions(one.__code__))

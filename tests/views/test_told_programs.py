@@ -884,7 +884,8 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
     text = index(capture)
     assert "### Could not extract specialized integer from data-dependent expression u0\n" in text
     assert (
-        "why: the line needs the value of a number while the graph is captured, and it is known only from the data\n"
+        "why: the line needs the value of a number while the graph is captured, and it is known only when the graph "
+        "runs\n"
     ) in text
     assert "why torch gives the function up: graph break in loop" in text
     (sentence,) = verdict(RunIndex(capture))

@@ -179,7 +179,7 @@ RULES: tuple[Rule, ...] = (
          "torch makes when the graph is done, which helps only where nothing looks it up before that",
          facts=lambda at: at.met.needs_text and not isinstance(at.statement, (ast.Raise, ast.Assert))),
     Rule("assert", "assert exception", "the condition is false for such a call in plain Python, too",
-         facts=lambda at: at.met.event == "assert" or isinstance(at.statement, ast.Assert) and not at.met.raised),
+         facts=lambda at: at.met.event == "assert" or isinstance(at.statement, ast.Assert) and at.met.raises_class),
     Rule("raise", "exception", "{met.raised} is raised while torch traces the line, torch finds nothing that catches "
          "it, and a graph cannot raise; plain Python raises it for such a call, too, where torch traces as Python "
          "runs"),

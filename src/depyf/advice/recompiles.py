@@ -169,8 +169,8 @@ ROWS = (
         "`torch._dynamo.config.force_parameter_static_shapes` is false (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes`, too)",
         lambda change, at: at.of_parameter and not at.is_open and at.dynamic != "False", PARAMETER),
-    Row("size number", "some versions leave it open; others are for one value each, one of them because what is "
-        f"{_FIXES}",
+    Row("size number",
+        f"some versions leave it open; others are for one value each, one of them because what is {_FIXES}",
         lambda change, at: at.is_open and bool(at.fixed_at)),
     Row("size number", f"what is {_FIXES}: that version is for one value alone", lambda change, at: bool(at.fixed_at)),
     Row("size", "`dynamic=False` is set, so a version is for one size",

@@ -32,7 +32,6 @@ _COMPUTING = frozenset(op for name, op in dis.opmap.items() if name.startswith((
     "BINARY_", "COMPARE_", "CONTAINS_", "INPLACE_", "IS_", "UNARY_", "LOAD_SMALL_INT")))
 
 
-
 def readable_alone(text: str) -> str:
     """Write ``global`` for ``nonlocal`` in the text of a function, so that it is valid alone."""
     return re.sub(r"(?m)^    nonlocal (.*)$", r"    global \1  # nonlocal: captured from the enclosing function", text)

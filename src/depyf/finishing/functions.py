@@ -243,16 +243,19 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
         place = places[tested.offset // 2]
         if place is None or not place.line <= line <= place.end_line:
             continue
-        text = _condition(code.filename, place)
-        # (Of `a is not None` the jump tests `a is None`.)
-        is_contrary = (tested.kind, tested.arg) == ("IS", False) and " is not None" in text
+        text, op = _condition(code.filename, place)
+        is_contrary = isinstance(op, ast.IsNot) and (tested.kind, tested.arg) == ("IS", False)  # (a jump on ``None``)
         branches |= {(text, was_true is not is_contrary)
                      for successor, was_true in zip(block.successors, (True, False)) if successor == wanted}
     return branches.pop() if len(branches) == 1 and all(text for text, _ in branches) else None
 
 
-def _condition(filename: str, place: Position) -> str:
-    """Return the expression at a place; ``""`` for ``a < b < c``, of which a jump tests a part."""
+def _condition(filename: str, place: Position) -> tuple[str, ast.cmpop | None]:
+    """Return the expression at a place, ``""`` for ``a < b < c``, of which a jump tests a part; and its comparison."""
     text = text_at(filename, place)
-    node = ast.parse(f"({text or 0})", mode="eval").body
-    return "" if isinstance(node, ast.Compare) and len(node.ops) > 1 else text
+    match ast.parse(f"({text or 0})", mode="eval").body:
+        case ast.Compare(_, [op]):
+            return text, op
+        case ast.Compare():
+            return "", None
+    return text, None

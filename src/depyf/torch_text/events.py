@@ -104,7 +104,7 @@ class _Builder:
         self.symbols = [*known.symbols]
         self.phases = [*known.phases]
         self.spans: list[records.Span | None] = [*known.timeline]
-        # begun and not ended, by thread: `(name, start, index in spans)`
+        # those that have no end yet, by thread: `(name, start, index in spans)`
         self.open_spans: dict[Any, list[tuple[str, float, int]]] = {}
         self.finished = known.outcome != "unknown"  # (then its backward graph is compiled now)
         self.guarded = known.outcome == "compiled"

@@ -126,6 +126,8 @@ _UNBACKED = re.compile(r"z?uf?\d+")
 _LONG = 200
 _TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
 _OPERATOR = re.compile(r"Higher Order Operator: (?P<what>\S+)")
+#: Torch's own error where a resume function raises a class (or the user's, of ``raise 5``).
+_NO_EXCEPTION = "exceptions must derive from BaseException"
 _RAISED = re.compile(r"raised exception (?P<what>\w+)\(")
 #: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
@@ -153,7 +155,8 @@ class Met:
     message: str = ""  # given to ``torch._dynamo.graph_break``; of a ``TypeError``
     tested: str = ""  # a condition on numbers whose values depend on the data
     types: tuple[str, ...] = ()  # of the arguments of a builtin
-    raised: str = ""  # the exception that left the function: "TypeError"
+    raised: str = ""  # the exception that left the function: "TypeError"; not where it is torch's own
+    raises_class: bool = False  # that: a resume function raises what is on the stack, the class of an ``assert``
     is_number: bool = False  # a Python number that torch represents as a tensor
     needs_text: bool = False  # a text needs the value of a number that torch leaves open
     is_generator: bool = False  # a ``torch.Generator``
@@ -190,8 +193,8 @@ def met(broken: GraphBreak) -> Met:
         message=_first_match(explanation, _MESSAGE).strip().rstrip(".") or _first_match(context, _TYPE_ERROR),
         tested=tested,
         types=tuple(each.strip().strip("'") for each in types.split(",")) if types else (),
-        # (Torch's own error in a resume function: an `assert` raises a class, which is on the stack there.)
-        raised="" if "exceptions must derive from BaseException" in context else _first_match(context, _RAISED),
+        raised="" if _NO_EXCEPTION in context else _first_match(context, _RAISED),
+        raises_class=_NO_EXCEPTION in context,
         is_number=_NUMBER in context or kind == "python type" and context.startswith(_OF_RANGE),
         needs_text=kind == "string" and context.startswith("SymNodeVariable")
         or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)

@@ -197,7 +197,8 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "numpy": "torch has no function of its own for NumPy's `{name}`",
     "context": "torch cannot enter the context manager `{shown}`",
     "undecided": _undecided,
-    "value": "the line needs the value of a number while the graph is captured, and it is known only from the data",
+    "value": "the line needs the value of a number while the graph is captured, and it is known only when the graph "
+             "runs",
     "size": "the size of what `{shown}` returns depends on values in a tensor",
     "fails on types": _failing_call,
     "no fake": "the operator `{name}` has no implementation for fake tensors, which torch traces with",
@@ -205,8 +206,8 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "method in C": "torch cannot trace `{method}` of `{owner}`, which is written in C",
     "copy": "torch cannot trace `copy.deepcopy` of a tensor",
     "recurrent": "torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`",
-    "running generator": "a generator is at work where the graph breaks, and torch cannot make it anew for the code "
-                         "after the break",
+    "running generator": "a generator, or what torch traces as one (`enumerate`), is at work where the graph breaks, "
+                         "and torch cannot make it anew for the code after the break",
     **dict.fromkeys(("string", "exception"), _text),
     "effect": "what `{operator}` runs changes something outside of it",
     "backend": "the backend could not compile the graph",

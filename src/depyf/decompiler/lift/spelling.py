@@ -221,7 +221,9 @@ def _tokens(test: ast.expr, all_enclosed: bool) -> list[str | ast.expr]:
 def _misfit_of(
     scope: Positions, tokens: list[str | ast.expr], column: int | None, widths: Collection[int], most: float,
 ) -> float:
-    cost, depth, words, end = 0.0, 0, [""] * 0, None
+    cost, depth = 0.0, 0
+    words: list[str] = []
+    end: Place | None = None
     is_bare, is_open = False, False  # the test begins without a parenthesis; with one that may be of its first operand
     lines: set[int] = set()  # where lines of the test may begin
     led: bool | None = None  # whether the line before begins with the operator, or the one above ends with it
@@ -241,9 +243,9 @@ def _misfit_of(
                 if text - column in widths:
                     is_bare = text - column in _BARE
                     is_open = not is_bare
+                    lines.add(text)
                 elif lines.isdisjoint({*inside, text}):
                     cost += _NOT_NEEDED if text - 1 in lines else _ELSEWHERE if text > column else _IMPOSSIBLE
-                lines |= {text} if text - column in widths else set()
             elif end is not None and start[0] == end[0]:
                 spare = start[1] - end[1] - sum(map(len, words))
                 cost += (_TOO_WIDE * -spare if spare < 0 else _TOO_NARROW * min(spare, _WIDEST) if spare != 1 else

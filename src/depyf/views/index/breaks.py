@@ -222,8 +222,10 @@ def _end_of_graph(run: SectionContext, broken: GraphBreak, compilation: Compilat
     """Return the line that a graph ends at, before that of the break (as in a `try`), where nothing is resumed."""
     captured = [graph.captured for graph in run.with_pieces(run.graph_names(compilation)) if graph.captured is not None]
     lines = [node.location for stage in captured for node in read_graph(stage.text).nodes if node.location is not None]
-    if not lines or run.resume_names(compilation) or broken.location is None or any(
-            each.line == broken.location.line for each in lines):
+    where = broken.location
+    if not lines or run.resume_names(compilation) or where is None or any(
+            # (Torch cuts what a path has in common with its own.)
+            each.line == where.line and where.filename.endswith(each.filename) for each in lines):
         return None
     return lines[-1]
 
