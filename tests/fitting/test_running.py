@@ -62,6 +62,19 @@ def test_text():
     assert text == GOLDEN.read_text()
 
 
+def test_a_size_that_must_be_larger_is_changed_with_its_tensor():
+    """The program still has the old tensor, of which ``x.size()[0]`` is 1."""
+    compiled = eager(lambda x, n: torch.nn.functional.silu(x) * n)
+    for rows, n in ((8, 3), (6, 4)):
+        compiled(torch.ones(rows, 4), n)
+    answer = depyf.fits(compiled, torch.ones(1, 4), 4, sizes=["x.0=1"])
+    version = answer.versions[0]
+    assert version.name.endswith("/1") and version.certain
+    assert [(change.path, str(change.before), str(change.after)) for change in version.changes] == [
+        ("x", "f32[1, 4]", "f32[2, 4]")]
+    assert "         1  compiled again: x.shape[0] must be 2 or more, is 1" in str(answer)
+
+
 def test_nothing_runs_or_is_counted():
     calls = []
 

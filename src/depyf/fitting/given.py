@@ -133,7 +133,10 @@ class Given:
     def get(self, node: ast.expr) -> Any:
         """Return the value of an expression of torch's (``L['x']``); ``UNKNOWN`` if it is not given as a whole."""
         name = words(node)
-        return self.values[name] if name in self.values else UNKNOWN if self._look is None else self._look(node)
+        if name in self.values:
+            return self.values[name]
+        # (A part of what changed, `x.size()[0]`, is read from the new value: the program has the old one.)
+        return UNKNOWN if self._look is None or self.names(name) else self._look(node)
 
     def names(self, expression: str) -> bool:
         """Return whether an expression in the user's words is of something that was given."""
