@@ -151,6 +151,17 @@ def test_a_name_that_the_function_lacks_is_refused_with_the_closest_one(dump, ca
     assert "has no xs; did you mean x? It has" in capsys.readouterr().err
 
 
+def test_the_answer_says_that_the_run_did_not_end(dump, capsys):
+    """There may be versions that were not recorded."""
+    command = ["fits", dump, "Decoder.forward", "--args", "x=f32[1,4]"]
+    cli.main(command)
+    assert "did not end" not in capsys.readouterr().out
+    records = pathlib.Path(dump) / store.FILE
+    records.write_text("".join(each for each in records.read_text().splitlines(True) if '"end"' not in each[:20]))
+    cli.main(command)
+    assert capsys.readouterr().out.endswith(f"\nT{store.NOT_ENDED[1:]}.\n")
+
+
 def test_a_keyword_argument_has_its_own_name():
     tensor = "check_tensor(L['kwargs']['input_ids'], dtype=torch.float32, device='cpu', size=(4,), stride=(1,))"
     code = TransformedCode(CompileId(0, 0), "forward", CodeText("", "exact"), None, ("x", "kwargs"))

@@ -44,7 +44,7 @@ def fits(given: argparse.Namespace) -> int:
     from ..fitting.oracle import advice, fit
     from ..fitting.written import NotGiven, answers_by_size, arguments
     from ..recorded_runs import capture_of
-    from ..records.store import GUARDS_OF_FILE
+    from ..records.store import GUARDS_OF_FILE, NOT_ENDED
 
     try:
         capture = capture_of(given.path, given.rank)
@@ -68,6 +68,7 @@ def fits(given: argparse.Namespace) -> int:
     hint = advice(answer, likely) if None in asked else ""
     if hint:
         print(f"\n{hint}")
-    if GUARDS_OF_FILE in capture.notes:
-        print(f"\n{GUARDS_OF_FILE[:1].upper()}{GUARDS_OF_FILE[1:]}.")
+    for note in (GUARDS_OF_FILE, NOT_ENDED):  # (there may be other versions)
+        if note in capture.notes:
+            print(f"\n{note[:1].upper()}{note[1:]}.")
     return NOT_SERVED if False in asked else UNDECIDED if None in asked else DONE

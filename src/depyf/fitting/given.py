@@ -249,10 +249,9 @@ def unknown_name(owner: str, name: str, known: Collection[str]) -> ValueError:
     """Return the error for an unknown name; its message has the closest one, and the known ones."""
     close = difflib.get_close_matches(name, known, 1)
     meant = f"; did you mean {close[0]}?" if close else "."
-    # (Names that torch gave to modules come last.)
-    first = sorted(known, key=lambda each: (each.startswith("__"), each))[:_MOST_NAMES]
-    there = f" It has {', '.join(first)}{', ...' if len(known) > _MOST_NAMES else ''}."
-    return ValueError(f"{owner} has no {name}{meant}{there if known else ''}")
+    users = sorted(each for each in known if not each.startswith("__"))  # (others are torch's, for modules)
+    there = f" It has {', '.join(users[:_MOST_NAMES])}{', ...' if len(users) > _MOST_NAMES else ''}."
+    return ValueError(f"{owner} has no {name}{meant}{there if users else ''}")
 
 
 def _signature(frame: Frame) -> ast.arguments:
