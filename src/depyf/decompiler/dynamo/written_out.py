@@ -5,7 +5,6 @@ the text                               written out
 =====================================  ======================================================================
 ``*(v for l in layers for v in (..))`` an argument for each layer and value
 ``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
-``for x in xs: x.a = 1``               the statements, once for each element
 ``f(*out[0:4], *xs)``                  the items and elements, each an argument
 ``new(cls, a=x)``                      ``cls.__new__(cls)``, then an entry in its dictionary
 ``self.norm.mean = y``                 ``self._modules['norm']._buffers['mean'] = y``
@@ -132,24 +131,6 @@ class _Writer(Transformer):
         return place
 
     # --- what repeats -------------------------------------------------------------------------------
-    def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
-        """Return the statements of a loop, repeated for each turn; its lists are read before the first."""
-        if ast.For not in self.folded:
-            return self.generic_visit(node)
-        reads: list[ast.stmt] = []
-        turned: list[ast.stmt] = []
-        for turn in self.turns(node):
-            for name, element in turn.items():
-                if self.paths.known[name] is not None:
-                    self.fresh_names += 1
-                    first = f".{self.fresh_names}"  # no name that a text could have
-                    reads.append(_assigned(first, self.expression(element), node))
-                    element = ast.Name(first, ast.Load())
-                turned.append(_assigned(name, self.expression(element), node))
-            body = ast.Module([copied(each) for each in node.body], [])
-            turned += self.generic_visit(body).body
-        return reads + turned
-
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id == self.word_for_new and node.func.id not in self.names:
             return self.new(node)
@@ -221,7 +202,7 @@ class _Writer(Transformer):
                 self.variables.pop(name, None)
         return result
 
-    def turns(self, loop: ast.comprehension | ast.For) -> Iterator[dict[str, ast.expr]]:
+    def turns(self, loop: ast.comprehension) -> Iterator[dict[str, ast.expr]]:
         """Yield for each turn what a loop's variables are; meanwhile their paths are known."""
         match loop.iter:
             case ast.Call(ast.Name(global_names.SIDE_BY_SIDE), lists):

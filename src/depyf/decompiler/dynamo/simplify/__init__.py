@@ -182,25 +182,12 @@ class _Simplifier:
 
     def _names_read_later(self) -> set[str]:
         """Return the locals that are read in a block other than along the path on which they were stored."""
-        kept: set[str] = set()
-        for block in self.graph.blocks.values():
-            before = self.predecessors[block.id]
-            if before and block.id not in self.verbatim and block.id != self.graph.entry and all(
-                    self.follows(self.graph.blocks[p]) for p in before):
-                continue
-            # What this block and those that follow it read before they store it.
-            pending: list[tuple[Block, frozenset[str]]] = [(block, frozenset())]
-            while pending:
-                current, stored = pending.pop()
-                mine, verbatim = set(stored), current.id in self.verbatim
-                for op in current.ops:
-                    if op.kind is o.STORE_FAST:
-                        mine.add(op.arg)
-                    if op.kind in _READ and op.arg not in mine or verbatim and op.kind in (*_READ, o.STORE_FAST):
-                        kept.add(op.arg)
-                if self.follows(current):
-                    pending += [(self.graph.blocks[id], frozenset(mine)) for id in current.successors]
-        return kept
+        blocks = self.graph.blocks
+        starts = [id for id in blocks if id in self.verbatim or id != self.graph.entry and not all(
+            self.follows(blocks[p]) for p in self.predecessors[id])]
+        later = reachable(blocks, starts, lambda block: block.successors if self.follows(block) else ())
+        return {op.arg for id in later for op in blocks[id].ops
+                if op.kind in _READ or id in self.verbatim and op.kind is o.STORE_FAST}
 
     def restores(self) -> frozenset[str]:
         """Return the parameters that are only ever given their own values."""
