@@ -281,29 +281,6 @@ def f(self):
     return __compiled_fn_1(self.layers[0].norm.bias, items, self.layers[1].norm.bias)
 """, self=Model(2))
 
-case("what_is_done_to_each_element", """
-def f(caches):
-    graph_out_0 = __compiled_fn_1()
-    layers_0 = caches.layers[0]
-    layers_1 = caches.layers[1]
-    set = __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor
-    set(layers_1, 'keys', graph_out_0[3])
-    set(layers_1, 'values', graph_out_0[2])
-    set(layers_1, 'ready', True)
-    set(layers_0, 'keys', graph_out_0[1])
-    set(layers_0, 'values', graph_out_0[0])
-    set(layers_0, 'ready', True)
-    return caches.layers
-""", """
-def f(caches):
-    graph_out_0 = __compiled_fn_1()
-    for layer, keys, values in zip(caches.layers[1::-1], graph_out_0[3::-2], graph_out_0[2::-2]):
-        layer.keys = keys
-        layer.values = values
-        layer.ready = True
-    return caches.layers
-""", caches=Caches(2))
-
 case("buffers_of_the_layers_are_stored", """
 def f(self):
     graph_out_0 = __compiled_fn_1()
@@ -318,9 +295,10 @@ def f(self):
 def f(self):
     graph_out_0 = __compiled_fn_1()
     self.means.update({'mean': graph_out_0[3]})
-    for norm, running_mean, running_var in zip(self.norms[1::-1], graph_out_0[2::-2], graph_out_0[3::-2]):
-        norm.running_mean = running_mean
-        norm.running_var = running_var
+    self.norms[1].running_mean = graph_out_0[2]
+    self.norms[1].running_var = graph_out_0[3]
+    self.norms[0].running_mean = graph_out_0[0]
+    self.norms[0].running_var = graph_out_0[1]
     return graph_out_0[3]
 """, self=Statistics())
 

@@ -12,11 +12,26 @@ A block is ``(kind, target instruction, stack level, lasti)`` with kind ``TRY`` 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..code import Code
 from ..operations import Op
-from . import common
+from .common import (
+    Function,
+    Known,
+    Rules,
+    always,
+    applies,
+    keyword_names,
+    load_const,
+    one,
+    pop_top,
+    push_copy,
+    rotate,
+    rule,
+    suspends,
+)
 
 if TYPE_CHECKING:
     from ..canonical import Translator
@@ -75,13 +90,78 @@ def _set_blocks(t: Translator, blocks: tuple[Any, ...]) -> None:
     t.handler = handler_of(t, blocks)
 
 
-def setup_finally(t: Translator, i: Instruction) -> None:
-    """Push the block of a ``try``, at the depth that its handler keeps."""
+# --- what 3.10 and before spell differently ----------------------------------------------------------
+def rot(places: int) -> Function:
+    """Return the rule that puts the top below ``places - 1`` others (0: as many as the argument says)."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        count = places or i.arg
+        visible = t.visible(count)
+        value = t.stack.pop()
+        t.stack.insert(len(t.stack) - count + 1, value)
+        if value:
+            rotate(t, visible)
+
+    return rule
+
+
+def branch(when: bool) -> Function:
+    """Return the rule of a jump where the value on top, which it pops, is ``when``."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        ops = t.ops
+        flipped = when
+        if t.recent(2) == ["CONST", "IS"] and ops[-2].arg is None and ops[-1].arg:
+            ops[-1].arg = False  # ``is not None``: 3.11 tests ``is None`` and jumps the other way
+            flipped = not when
+        t.apply("BRANCH", flipped, i.target)
+
+    return rule
+
+
+def yield_from_after(t: Translator, kind: str) -> None:
+    """Make one operation of the current instruction and the ``LOAD_CONST None; YIELD_FROM`` after it."""
+    first = t.instructions[t.next] if t.next < len(t.instructions) else None
+    if first is None or first.opname != "LOAD_CONST" or t.consts[first.arg] is not None:
+        raise t.unsupported("is not followed by LOAD_CONST None")
+    if t.peek(2) != "YIELD_FROM":
+        raise t.unsupported("is not followed by YIELD_FROM")
+    t.emit(kind)
+    t.next += 2
+
+
+_OPERATORS = {
+    "ADD": "+", "SUBTRACT": "-", "MULTIPLY": "*", "TRUE_DIVIDE": "/", "FLOOR_DIVIDE": "//", "MODULO": "%",
+    "MATRIX_MULTIPLY": "@", "POWER": "**", "LSHIFT": "<<", "RSHIFT": ">>", "AND": "&", "OR": "|", "XOR": "^",
+}
+#: The rules of 3.10 and before, on top of :data:`.common.EVERYWHERE`.
+OLD: Rules = {
+    **{f"{kind}_{name}": one(kind, arg=sign) for name, sign in _OPERATORS.items() for kind in ("BINARY", "INPLACE")},
+    "LOAD_CONST": load_const,
+    "GEN_START": pop_top,
+    "JUMP_ABSOLUTE": always(("JUMP", None)),
+    "POP_JUMP_IF_TRUE": branch(True),
+    "POP_JUMP_IF_FALSE": branch(False),
+    **{f"ROT_{name}": rot(places) for name, places in (("TWO", 2), ("THREE", 3), ("FOUR", 4), ("N", 0))},
+    "CALL_FUNCTION": applies("CALL", lambda n: (n, ())),
+    "CALL_FUNCTION_EX": applies("CALL_EX", lambda n: bool(n & 1)),
+    "GET_AWAITABLE": suspends("AWAIT", yield_from_after),
+    "GET_YIELD_FROM_ITER": suspends("YIELD_FROM", yield_from_after),
+    "GET_ANEXT": suspends("GET_ANEXT_AWAIT", yield_from_after),
+    # displays with stars, which 3.8 and before build in one go
+    **{f"BUILD_{name}": applies("BUILD_UNPACK", partial(lambda kind, count: (kind, count), kind)) for name, kind in (
+        ("LIST_UNPACK", "list"), ("TUPLE_UNPACK", "tuple"), ("TUPLE_UNPACK_WITH_CALL", "arguments"),
+        ("SET_UNPACK", "set"), ("MAP_UNPACK", "dict"), ("MAP_UNPACK_WITH_CALL", "keywords"))},
+}
+
+
+@rule(OLD, "SETUP_FINALLY")
+def _(t: Translator, i: Instruction) -> None:
     _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), False)))
 
 
-def setup_with(t: Translator, i: Instruction) -> None:
-    """Enter a context: the exit is below the level of the block, what was entered is above it."""
+@rule(OLD, "SETUP_WITH")
+def _(t: Translator, i: Instruction) -> None:
     t.pop(1)
     t.emit("BEFORE_WITH")
     t.stack.append(1)  # the exit; what was entered is above the level of the block
@@ -89,20 +169,20 @@ def setup_with(t: Translator, i: Instruction) -> None:
     t.stack.append(1)
 
 
-def setup_async_with(t: Translator, i: Instruction) -> None:
-    """Push the block of an ``async with``, below what was entered."""
+@rule(OLD, "SETUP_ASYNC_WITH")
+def _(t: Translator, i: Instruction) -> None:
     _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack) - 1, True)))
 
 
-def pop_block(t: Translator, i: Instruction) -> None:
-    """Take the innermost block off the block stack."""
+@rule(OLD, "POP_BLOCK")
+def _(t: Translator, i: Instruction) -> None:
     if not t.blocks:
         raise t.unsupported("there is no block")
     _set_blocks(t, t.blocks[:-1])
 
 
-def pop_except(t: Translator, i: Instruction) -> None:
-    """End a handler: the three values of the previous exception go, of which one is visible."""
+@rule(OLD, "POP_EXCEPT")
+def _(t: Translator, i: Instruction) -> None:
     if not t.blocks or t.blocks[-1][0] != HANDLER or len(t.stack) < 3:
         raise t.unsupported("no handler is running")
     lasti = t.stack[-3]
@@ -113,8 +193,8 @@ def pop_except(t: Translator, i: Instruction) -> None:
         t.emit("POP")
 
 
-def reraise(t: Translator, i: Instruction) -> None:
-    """Raise the exception on top again; up to 3.9 the stack shows whether it keeps an offset."""
+@rule(OLD, "RERAISE")
+def _(t: Translator, i: Instruction) -> None:
     stack = t.stack
     if stack[-3:] != [0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
@@ -132,8 +212,8 @@ def reraise(t: Translator, i: Instruction) -> None:
     t.next = -1
 
 
-def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
-    """Test the exception for a type, and jump if it is of another."""
+@rule(OLD, "JUMP_IF_NOT_EXC_MATCH")
+def _(t: Translator, i: Instruction) -> None:
     t.pop(1)
     if t.stack.pop():
         raise t.unsupported("what is matched is not the type of the exception")
@@ -142,99 +222,66 @@ def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
     t.enter(i.target, tuple(t.stack), t.blocks)
 
 
-def with_except_start(t: Translator, i: Instruction) -> None:
-    """Call the exit, which is below the six values of a handler."""
+@rule(OLD, "WITH_EXCEPT_START")
+def _(t: Translator, i: Instruction) -> None:
     if t.stack[-6:] != [1, 0, 1, 0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
     t.emit("WITH_EXCEPT_START")
     t.stack.append(1)
 
 
-def end_async_for(t: Translator, i: Instruction) -> None:
-    """End an asynchronous loop: its iterator and the six values go."""
+@rule(OLD, "END_ASYNC_FOR")
+def _(t: Translator, i: Instruction) -> None:
     if t.stack[-7:] != [1, 0, 0, 0, 0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
     del t.stack[-7:]
     t.emit("END_ASYNC_FOR")
 
 
-def build_tuple(t: Translator, i: Instruction) -> None:
+@rule(OLD, "BUILD_TUPLE")
+def _(t: Translator, i: Instruction) -> None:
     """Build a tuple, folded to a constant where its items are constants.
 
     The optimiser of 3.9 and before folds constants, but leaves code alone whose line table has large steps
     (Python/peephole.c).
     """
     count = i.arg
-    if count and t.recent(count) == ["CONST"] * count:
+    if t.code.version < (3, 10) and count and t.recent(count) == ["CONST"] * count:
         t.pop(count)
         values = tuple(op.arg for op in t.ops[-count:])
         del t.ops[-count:]
         t.emit("CONST", values)
-        t.stack.append(common.Known(values))
+        t.stack.append(Known(values))
     else:
         t.apply("BUILD_TUPLE", count)
 
 
-# --- the rest of what 3.10 spells differently ------------------------------------------------------
-def dup_top(t: Translator, i: Instruction) -> None:
-    """Push the top once more."""
-    if _is_exit_call(t):  # ``None, None, None`` for ``__exit__``: 3.11 loads it three times
+@rule(OLD, "DUP_TOP")
+def _(t: Translator, i: Instruction) -> None:
+    ahead = [t.peek(1), t.peek(2)] if t.peek(1) == "DUP_TOP" else [t.peek(1)]
+    if t.recent(1) == ["CONST"] and t.ops[-1].arg is None and "CALL_FUNCTION" in ahead:
+        # ``None, None, None`` for ``__exit__``: 3.11 loads it three times
         t.apply("CONST", None)
     else:
-        common.push_copy(t, 1)
+        push_copy(t, 1)
 
 
-def _is_exit_call(t: Translator) -> bool:
-    if t.recent(1) != ["CONST"] or t.ops[-1].arg is not None:
-        return False
-    ahead = [t.peek(1), t.peek(2)] if t.peek(1) == "DUP_TOP" else [t.peek(1)]
-    return "CALL_FUNCTION" in ahead
+@rule(OLD, "DUP_TOP_TWO")
+def _(t: Translator, i: Instruction) -> None:
+    push_copy(t, 2)
+    push_copy(t, 2)
 
 
-def dup_top_two(t: Translator, i: Instruction) -> None:
-    """Push the two topmost values once more."""
-    common.push_copy(t, 2)
-    common.push_copy(t, 2)
-
-
-def rot(places: int) -> common.Function:
-    """Return the rule that puts the top below ``places - 1`` others (0: as many as the argument says)."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        count = places or i.arg
-        visible = t.visible(count)
-        value = t.stack.pop()
-        t.stack.insert(len(t.stack) - count + 1, value)
-        if value:
-            common.rotate(t, visible)
-
-    return rule
-
-
-def branch(when: bool) -> common.Function:
-    """Return the rule of a jump where the value on top, which it pops, is ``when``."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        ops = t.ops
-        flipped = when
-        if t.recent(2) == ["CONST", "IS"] and ops[-2].arg is None and ops[-1].arg:
-            ops[-1].arg = False  # ``is not None``: 3.11 tests ``is None`` and jumps the other way
-            flipped = not when
-        t.apply("BRANCH", flipped, i.target)
-
-    return rule
-
-
-def call_function_kw(t: Translator, i: Instruction) -> None:
-    """Call with keywords, whose names are on top."""
-    names = common.keyword_names(t, t.take_const("the tuple of keyword names"))
+@rule(OLD, "CALL_FUNCTION_KW")
+def _(t: Translator, i: Instruction) -> None:
+    names = keyword_names(t, t.take_const("the tuple of keyword names"))
     if len(names) > i.arg:
         raise t.unsupported("more keyword names than arguments")
     t.apply("CALL", (i.arg - len(names), names))
 
 
-def call_method(t: Translator, i: Instruction) -> None:
-    """Call what ``LOAD_METHOD`` has loaded."""
+@rule(OLD, "CALL_METHOD")
+def _(t: Translator, i: Instruction) -> None:
     t.pop(i.arg + 1)
     if t.stack.pop():
         raise t.unsupported("no method was loaded")
@@ -242,8 +289,8 @@ def call_method(t: Translator, i: Instruction) -> None:
     t.stack.append(1)
 
 
-def make_function(t: Translator, i: Instruction) -> None:
-    """Make a function whose qualified name is on the stack; later versions keep it in the code object."""
+@rule(OLD, "MAKE_FUNCTION")
+def _(t: Translator, i: Instruction) -> None:
     qualname = t.take_const("the qualified name")
     if not isinstance(qualname, str):
         raise t.unsupported("the qualified name is not a string")
@@ -257,18 +304,8 @@ def make_function(t: Translator, i: Instruction) -> None:
     t.apply("MAKE_FUNCTION", i.arg & 15)
 
 
-def yield_from_after(t: Translator, kind: str) -> None:
-    """Make one operation of the current instruction and the ``LOAD_CONST None; YIELD_FROM`` after it."""
-    first = t.instructions[t.next] if t.next < len(t.instructions) else None
-    if first is None or first.opname != "LOAD_CONST" or t.consts[first.arg] is not None:
-        raise t.unsupported("is not followed by LOAD_CONST None")
-    if t.peek(2) != "YIELD_FROM":
-        raise t.unsupported("is not followed by YIELD_FROM")
-    t.emit(kind)
-    t.next += 2
-
-
-def match(t: Translator, i: Instruction) -> None:
+@rule(OLD, "MATCH_KEYS", "MATCH_CLASS")
+def _(t: Translator, i: Instruction) -> None:
     """Match the subject with keys or a class, and branch on whether it matched; later versions test for ``None``."""
     t.apply(i.opname, i.arg if i.opname == "MATCH_CLASS" else None)
     test = t.instructions[t.next]

@@ -1,11 +1,11 @@
-"""Instructions that need a look at the stack or at their neighbours; shared by the versions."""
+"""The rules that versions share, and what rules are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Union
 
-from ..operations import FIXED_EFFECTS, JUMPS, KEEPS, Op
+from ..operations import FIXED_EFFECTS, JUMPS, KEEPS, UPDATES, Op
 
 if TYPE_CHECKING:
     from typing import Self
@@ -15,54 +15,53 @@ if TYPE_CHECKING:
 
 
 Function = Callable[["Translator", "Instruction"], None]
+#: The rule of an instruction that is one operation: ``(kind, pool, pops, slots pushed, fixed argument)``. ``pool`` says
+#: what the instruction's argument indexes; ``pops`` -1 means "as many as the argument says" (displays).
+SimpleRule = tuple[str, int, int, tuple[int, ...], Any]
+Rule = Union[SimpleRule, Function]  # noqa: UP007  (a string inside)
+#: Rules by the names of instructions.
+Rules = dict[str, Rule]
+
+#: Where the argument of the operation comes from (indexes of ``Translator.pools``).
+FIXED, NAMES, LOCALS, CELLS, CONSTS, NUMBER = range(6)
 
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
-_BINARY_OPS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
 #: What ``s``, ``r`` and ``a`` of a format are numbered.
 CONVERSIONS = ("", "s", "r", "a")
-BINARY_OPERANDS = tuple(
-    [("BINARY", sign) for sign in _BINARY_OPS] + [("INPLACE", sign) for sign in _BINARY_OPS]
-)
-INTRINSICS_1 = (
-    "invalid", "print", "import_star", "stopiteration_error", "async_gen_wrap", "unary_positive",
-    "list_to_tuple", "typevar", "paramspec", "typevartuple", "subscript_generic", "typealias",
-)
-INTRINSICS_2 = (
-    "invalid", "prep_reraise_star", "typevar_with_bound", "typevar_with_constraints",
-    "set_function_type_params", "set_typeparam_default",
-)
+
+
+def rule(rules: Rules, *names: str) -> Callable[[Function], Function]:
+    """Return a decorator that puts a function among rules, under names of instructions."""
+
+    def register(function: Function) -> Function:
+        rules.update(dict.fromkeys(names, function))
+        return function
+
+    return register
 
 
 def nothing(t: Translator, i: Instruction) -> None:
     """Emit nothing: the instruction changes nothing that the program could notice."""
 
 
-def copy_free_vars(t: Translator, i: Instruction) -> None:
-    """Emit nothing: in the canonical program the closure is in the frame from the start.
+def always(*steps: tuple[str, Any]) -> Function:
+    """Return the rule of an instruction that is always the same operations.
 
-    A second time is allowed: it copies the same cells.
+    Args:
+        steps: each operation with its argument, or with the function that makes it of the instruction's. The
+            instruction's target is that of a jump among them.
     """
-    if i.arg != len(t.code.freevars):
-        raise t.unsupported(f"argument {i.arg} where there are {len(t.code.freevars)} free variables")
+
+    def rule(t: Translator, i: Instruction) -> None:
+        for kind, argument in steps:
+            t.apply(kind, argument(i.arg) if callable(argument) else argument, i.target if kind in JUMPS else -1)
+
+    return rule
 
 
 def applies(kind: str, argument: Callable[[int], Any] = int) -> Function:
     """Return the rule of an instruction that is one operation, whose argument is made of the instruction's."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        t.apply(kind, argument(i.arg), i.target)
-
-    return rule
-
-
-def always(*steps: tuple[str, Any]) -> Function:
-    """Return the rule of an instruction that is always the same operations; its target is that of a jump among them."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        for kind, argument in steps:
-            t.apply(kind, argument, i.target if kind in JUMPS else -1)
-
-    return rule
+    return always((kind, argument))
 
 
 def suspends(kind: str, finish: Callable[[Translator, str], None]) -> Function:
@@ -93,24 +92,6 @@ def push_copy(t: Translator, place: int) -> None:
     t.stack.append(value)
 
 
-def swap(t: Translator, i: Instruction) -> None:
-    """Swap the top with the value that many places below."""
-    place = i.arg
-    stack = t.stack
-    visible = t.visible(place)
-    if place < 2:
-        return
-    top, other = stack[-1], stack[-place]
-    stack[-1], stack[-place] = other, top
-    if top and other:
-        t.emit("SWAP", visible)
-    elif top:  # a NULL comes up, the top value goes below what is in between
-        rotate(t, visible)
-    elif other:  # the top is a NULL: the value comes up over what is in between
-        for step in range(2, visible + 1):
-            t.emit("SWAP", step)
-
-
 def rotate(t: Translator, visible: int) -> None:
     """Emit the move of the top value below ``visible - 1`` others."""
     if visible == 2:
@@ -119,21 +100,16 @@ def rotate(t: Translator, visible: int) -> None:
         t.emit("ROT", visible)
 
 
-def below(t: Translator, place: int) -> int:
-    """Canonical place of the value at physical ``place`` (1 is the top)."""
-    visible = t.visible(place)
-    if not t.stack[-place]:
-        raise t.unsupported("works on a value that is not one")
-    return visible
-
-
 def update(kind: str) -> Function:
     """``LIST_APPEND i`` and its like: values go into the container ``i`` below them."""
     values, _ = FIXED_EFFECTS[kind]
 
     def rule(t: Translator, i: Instruction) -> None:
         t.pop(values)
-        t.emit(kind, below(t, i.arg))
+        visible = t.visible(i.arg)
+        if not t.stack[-i.arg]:
+            raise t.unsupported("works on a value that is not one")
+        t.emit(kind, visible)
 
     return rule
 
@@ -162,19 +138,6 @@ def load_const(t: Translator, i: Instruction) -> None:
 
 
 # --- loading ---------------------------------------------------------------------------------------
-def fused(first: str, second: str) -> Function:
-    """Return the rule of two operations on locals, whose numbers are the upper and the lower half of the argument."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        for kind, index in ((first, i.arg >> 4), (second, i.arg & 15)):
-            if kind == "LOAD_FAST":
-                load_local(t, index)
-            else:
-                t.apply(kind, t.locals[index])
-
-    return rule
-
-
 def load_local(t: Translator, index: int) -> None:
     """Push a local, or the cell of a variable that is one."""
     name = t.locals[index]
@@ -182,35 +145,9 @@ def load_local(t: Translator, index: int) -> None:
     t.stack.append(1)
 
 
-# --- building --------------------------------------------------------------------------------------
-def build_const_key_map(t: Translator, i: Instruction) -> None:
-    """Build a dictionary of the values below a tuple of keys."""
-    keys = t.take_const("the tuple of keys")
-    if not isinstance(keys, tuple) or len(keys) != i.arg:
-        raise t.unsupported("the keys are not a tuple of the right size")
-    t.apply("BUILD_CONST_KEY_MAP", keys)
-
-
-def formats(has_spec: bool) -> Function:
-    """Return the rule that formats a value with the conversion that came before, and a specification on top."""
-    # (A constant is all there is in between: the order cannot be seen.)
-    before = ["CONVERT", "CONST"] if has_spec else ["CONVERT"]
-
-    def rule(t: Translator, i: Instruction) -> None:
-        conversion = t.ops.pop(-len(before)).arg if t.recent(len(before)) == before else ""
-        t.apply("FORMAT", (conversion, has_spec))
-
-    return rule
-
-
 # --- operators -------------------------------------------------------------------------------------
-def binary_op(operands: Sequence[tuple[str, Any]]) -> Function:
-    """Return the rule of ``BINARY_OP``, whose argument is the number of an operator."""
-    return lambda t, i: t.apply(*operands[i.arg])
-
-
-def compare_shifted(shift: int) -> Function:
-    """``COMPARE_OP``: the comparison is above ``shift`` bits; 3.13 has a bit for "as a bool"."""
+def compares(shift: int) -> Function:
+    """Return the rule of ``COMPARE_OP``: the comparison is above ``shift`` bits; 3.13 has a bit for "as a bool"."""
 
     def rule(t: Translator, i: Instruction) -> None:
         t.apply("COMPARE", COMPARISONS[i.arg >> shift])
@@ -227,54 +164,6 @@ def to_bool(t: Translator, i: Instruction) -> None:
         t.emit("UNARY", "not")
 
 
-def intrinsic_1(t: Translator, i: Instruction) -> None:
-    """Call a function of the interpreter with one value."""
-    name = INTRINSICS_1[i.arg]
-    if name == "unary_positive":
-        t.apply("UNARY", "+")
-    elif name == "list_to_tuple":
-        t.apply("LIST_TO_TUPLE")
-    elif name == "async_gen_wrap" and t.peek(1) == "YIELD_VALUE":
-        t.need(1)  # an asynchronous generator's YIELD does it
-    elif name in ("print", "import_star") and t.peek(1) == "POP_TOP":
-        t.apply("PRINT_EXPR" if name == "print" else "IMPORT_STAR")
-        t.next += 1
-    else:
-        t.apply("INTRINSIC_1", name)
-
-
-def intrinsic_2(t: Translator, i: Instruction) -> None:
-    """Call a function of the interpreter with two values."""
-    name = INTRINSICS_2[i.arg]
-    t.apply(*(("PREP_RERAISE_STAR",) if name == "prep_reraise_star" else ("INTRINSIC_2", name)))
-
-
-# --- jumps -----------------------------------------------------------------------------------------
-def for_iter(t: Translator, i: Instruction) -> None:
-    """From 3.12 on, the loop's end skips ``END_FOR`` (and what cleans up with it in 3.13)."""
-    target = i.target
-    if t.code.version >= (3, 12):
-        if t.instructions[target].opname != "END_FOR":
-            raise t.unsupported("loop does not end at END_FOR")
-        target += 1
-        if t.code.version >= (3, 13):
-            drops = "POP_TOP" if t.code.version < (3, 14) else "POP_ITER"
-            if t.instructions[target].opname != drops:
-                raise t.unsupported(f"loop does not end at END_FOR and {drops}")
-            target += 1
-    t.emit("FOR_ITER", None, target)
-    t.pop(1)
-    t.enter(target, tuple(t.stack), t.blocks)
-    t.stack += (1, 1)
-
-
-def return_const(t: Translator, i: Instruction) -> None:
-    """Return a constant."""
-    t.apply("CONST", t.consts[i.arg])
-    t.apply("RETURN")
-
-
-# --- calls, functions ------------------------------------------------------------------------------
 def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
     """Return the names of a call's keyword arguments, from the constant with them."""
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
@@ -282,47 +171,7 @@ def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
     return names
 
 
-def make_function_attributes(t: Translator, i: Instruction) -> None:
-    """3.13: ``SET_FUNCTION_ATTRIBUTE`` instructions follow, the attribute that was pushed last first."""
-    t.pop(1)
-    flags, last = 0, 32
-    while t.instructions[t.next].opname == "SET_FUNCTION_ATTRIBUTE":
-        flag = t.instructions[t.next].arg
-        rank = {8: 8, 4: 4, 16: 3, 2: 2, 1: 1}.get(flag, 99)
-        if rank >= last:
-            raise t.unsupported("attributes are set in an order that no compiler uses")
-        flags, last = flags | flag, rank
-        t.pop(1)
-        t.next += 1
-    t.emit("MAKE_FUNCTION", flags)
-    t.stack.append(1)
-
-
-def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
-    """Look a variable up in the mapping on top, then in its cell."""
-    kind = "LOAD_FROM_DICT_OR_DEREF"
-    if t.recent(1) == ["LOAD_LOCALS"]:
-        t.pop(1)
-        t.ops.pop()
-        kind = "LOAD_CLASSDEREF"
-    t.apply(kind, t.cells[i.arg])
-
-
-# --- instructions that are one operation: ``(kind, pool, pops, slots pushed, fixed argument)`` -------
-# ``pool`` says what the instruction's argument indexes; ``pops`` -1 means "as many as the argument says" (displays).
-SimpleRule = tuple[str, int, int, tuple[int, ...], Any]
-Rule = Union[SimpleRule, Callable[["Translator", "Instruction"], None]]  # noqa: UP007  (a string inside)
-Rules = dict[str, Rule]
-
-#: Where the argument of the operation comes from (indexes of ``Translator.pools``).
-FIXED, NAMES, LOCALS, CELLS, CONSTS, NUMBER = range(6)
-
-OPERATORS = {
-    "ADD": "+", "SUBTRACT": "-", "MULTIPLY": "*", "TRUE_DIVIDE": "/", "FLOOR_DIVIDE": "//", "MODULO": "%",
-    "MATRIX_MULTIPLY": "@", "POWER": "**", "LSHIFT": "<<", "RSHIFT": ">>", "AND": "&", "OR": "|", "XOR": "^",
-}
-
-
+# --- the table --------------------------------------------------------------------------------------
 def one(kind: str, pool: int = FIXED, arg: Any = None, hidden: int = 0) -> SimpleRule:
     """Return the rule of an instruction that is one operation, whose row says what it does to the stack.
 
@@ -352,7 +201,7 @@ _SAME_NAME: dict[int, tuple[str, ...]] = {
         "PUSH_EXC_INFO", "POP_EXCEPT", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "PREP_RERAISE_STAR", "BEFORE_WITH",
         "WITH_EXCEPT_START", "LOAD_LOCALS", "BUILD_TEMPLATE"),
 }
-#: The same on every version from 3.9 on that has them and says nothing else.
+#: The rules of every version from 3.9 on that has the instruction and no rule of its own.
 EVERYWHERE: Rules = {
     **{name: one(name, pool) for pool, names in _SAME_NAME.items() for name in names},
     "LOAD_CONST": one("CONST", CONSTS),
@@ -364,10 +213,47 @@ EVERYWHERE: Rules = {
     "UNARY_INVERT": one("UNARY", arg="~"),
     "UNARY_NOT": one("UNARY", arg="not"),
     "YIELD_VALUE": one("YIELD"),
+    "NOP": nothing,
+    "POP_TOP": pop_top,
+    "LOAD_FAST": lambda t, i: load_local(t, i.arg),
+    "LOAD_METHOD": one("LOAD_ATTR", NAMES, hidden=1),  # (function, self) or (NULL, function): one callable both
+    "BUILD_MAP": applies("BUILD_MAP"),
+    "UNPACK_SEQUENCE": applies("UNPACK"),
+    "UNPACK_EX": applies("UNPACK_EX", lambda n: (n & 255, n >> 8)),
+    "FORMAT_VALUE": applies("FORMAT", lambda n: (CONVERSIONS[n & 3], bool(n & 4))),
+    **{kind: update(kind) for kind in UPDATES},
+    "COMPARE_OP": compares(0),
+    "IS_OP": applies("IS", bool),
+    "CONTAINS_OP": applies("IN", bool),
+    "JUMP_FORWARD": always(("JUMP", None)),
+    "JUMP_IF_FALSE_OR_POP": always(("COPY", 1), ("BRANCH", False), ("POP", None)),
+    "JUMP_IF_TRUE_OR_POP": always(("COPY", 1), ("BRANCH", True), ("POP", None)),
+    "RETURN_VALUE": always(("RETURN", None)),
+    "RAISE_VARARGS": applies("RAISE"),
+    "MATCH_CLASS": applies("MATCH_CLASS"),
 }
 
-#: 3.10 and before: an instruction for each operator.
-OPERATOR_INSTRUCTIONS: Rules = {
-    **{f"BINARY_{name}": one("BINARY", arg=sign) for name, sign in OPERATORS.items()},
-    **{f"INPLACE_{name}": one("INPLACE", arg=sign) for name, sign in OPERATORS.items()},
-}
+
+@rule(EVERYWHERE, "BUILD_CONST_KEY_MAP")
+def _(t: Translator, i: Instruction) -> None:
+    keys = t.take_const("the tuple of keys")
+    if not isinstance(keys, tuple) or len(keys) != i.arg:
+        raise t.unsupported("the keys are not a tuple of the right size")
+    t.apply("BUILD_CONST_KEY_MAP", keys)
+
+
+#: What a loop's end skips, which cleans up after it.
+_ENDS = {(3, 12): ("END_FOR",), (3, 13): ("END_FOR", "POP_TOP"), (3, 14): ("END_FOR", "POP_ITER")}
+
+
+@rule(EVERYWHERE, "FOR_ITER")
+def _(t: Translator, i: Instruction) -> None:
+    target, ends = i.target, _ENDS.get(t.code.version, ())
+    for name in ends:
+        if t.instructions[target].opname != name:
+            raise t.unsupported(f"loop does not end at {' and '.join(ends)}")
+        target += 1
+    t.emit("FOR_ITER", None, target)
+    t.pop(1)
+    t.enter(target, tuple(t.stack), t.blocks)
+    t.stack += (1, 1)

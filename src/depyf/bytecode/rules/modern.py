@@ -5,98 +5,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..operations import Op
-from . import common
+from .common import (
+    CONVERSIONS,
+    Function,
+    Rules,
+    always,
+    applies,
+    compares,
+    keyword_names,
+    load_const,
+    load_local,
+    nothing,
+    one,
+    pop_top,
+    push_copy,
+    rotate,
+    rule,
+    suspends,
+    to_bool,
+)
 
 if TYPE_CHECKING:
     from ..canonical import Translator
     from ..code import Instruction
 
 
-# --- calls -----------------------------------------------------------------------------------------
-def load_global(t: Translator, i: Instruction) -> None:
-    """Push a global; with the low bit a NULL too, below the value up to 3.12, above it from 3.13 on."""
-    t.ops.append(Op("LOAD_GLOBAL", t.names[i.arg >> 1], i.offset, i.line, -1, t.handler))
-    if i.arg & 1:
-        t.stack += (1, 0) if t.null_is_above else (0, 1)
-    else:
-        t.stack.append(1)
-
-
-def push_callable(t: Translator, with_null: bool) -> None:
-    """Push a callable, with the ``NULL`` beside it on the side where the version has it."""
-    if not with_null:
-        t.stack.append(1)
-    elif t.null_is_above:
-        t.stack += (1, 0)
-    else:
-        t.stack += (0, 1)
-
-
-def load_attr(t: Translator, i: Instruction) -> None:
-    """3.12 and later: the low bit makes it what ``LOAD_METHOD`` was."""
-    t.pop(1)
-    t.emit("LOAD_ATTR", t.names[i.arg >> 1])
-    push_callable(t, bool(i.arg & 1))
-
-
-def load_super_attr(t: Translator, i: Instruction) -> None:
-    """Read an attribute of ``super()``; the low bits say how it was called and whether a method is wanted."""
-    t.pop(3)
-    t.emit("LOAD_SUPER_ATTR", (t.names[i.arg >> 2], bool(i.arg & 2)))
-    push_callable(t, bool(i.arg & 1))
-
-
-def kw_names(t: Translator, i: Instruction) -> None:
-    """Note the names of the keywords of the next call."""
-    t.keywords = t.consts[i.arg]
-
-
-def call(t: Translator, i: Instruction) -> None:
-    """Call with the names that ``KW_NAMES`` gave."""
-    names, t.keywords = t.keywords, ()
-    finish_call(t, i.arg, names)
-
-
-def finish_call(t: Translator, count: int, names: Any) -> None:
-    """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
-    if names != ():
-        names = common.keyword_names(t, names)
-    if count:
-        t.pop(count)
-    positional = count - len(names) + callable_slots(t)
-    if positional < 0:
-        raise t.unsupported("more keyword names than arguments")
-    t.emit("CALL", (positional, names))
-    t.stack.append(1)
-
-
-def callable_slots(t: Translator) -> int:
-    """Pops the callable and its NULL (or ``self``); how many of the two are arguments."""
-    upper, lower = t.stack.pop(), t.stack.pop()
-    if t.null_is_above:
-        if not lower:
-            raise t.unsupported("the callable is a NULL")
-        return upper
-    if not upper:
-        raise t.unsupported("the callable is a NULL")
-    return lower
-
-
-def call_function_ex(t: Translator, i: Instruction) -> None:
-    """Call with a tuple of arguments and perhaps a mapping; from 3.14 on a NULL is in its place if there is none."""
-    has_keywords = bool(t.stack.pop()) if t.code.version >= (3, 14) else bool(i.arg & 1)
-    t.pop(1 if t.code.version >= (3, 14) else 1 + has_keywords)
-    if callable_slots(t):
-        raise t.unsupported("no NULL beside the callable")
-    t.emit("CALL_EX", has_keywords)
-    t.stack.append(1)
-
-
-# --- cells, generators -----------------------------------------------------------------------------
-def make_cell(t: Translator, i: Instruction) -> None:
-    """Cells made before ``RESUME`` follow from the code object; those of inlined comprehensions do not."""
-    if t.ops:
-        t.emit("MAKE_CELL", t.cells[i.arg])
+_BINARY_OPS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
+#: The operations of ``BINARY_OP``, by its argument (``GETITEM`` since 3.14).
+_OPERATORS = (
+    *[(kind, sign) for kind in ("BINARY", "INPLACE") for sign in _BINARY_OPS], ("GETITEM", None))
+_INTRINSICS_1 = (
+    "invalid", "print", "import_star", "stopiteration_error", "async_gen_wrap", "unary_positive",
+    "list_to_tuple", "typevar", "paramspec", "typevartuple", "subscript_generic", "typealias",
+)
+_INTRINSICS_2 = (
+    "invalid", "prep_reraise_star", "typevar_with_bound", "typevar_with_constraints",
+    "set_function_type_params", "set_typeparam_default",
+)
+#: What ``LOAD_COMMON_CONSTANT`` loads.
+_COMMON_CONSTANTS = ("AssertionError", "NotImplementedError", "tuple", "all", "any")
 
 
 def send_loop(t: Translator, kind: str) -> None:
@@ -126,34 +73,287 @@ def send_loop(t: Translator, kind: str) -> None:
         t.next += 1
 
 
-def async_gen_wrap(t: Translator, i: Instruction) -> None:
+def fused(first: str, second: str) -> Function:
+    """Return the rule of two operations on locals, whose numbers are the upper and the lower half of the argument."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        for kind, index in ((first, i.arg >> 4), (second, i.arg & 15)):
+            if kind == "LOAD_FAST":
+                load_local(t, index)
+            else:
+                t.apply(kind, t.locals[index])
+
+    return rule
+
+
+def formats(has_spec: bool) -> Function:
+    """Return the rule that formats a value with the conversion that came before, and a specification on top."""
+    # (A constant is all there is in between: the order cannot be seen.)
+    before = ["CONVERT", "CONST"] if has_spec else ["CONVERT"]
+
+    def rule(t: Translator, i: Instruction) -> None:
+        conversion = t.ops.pop(-len(before)).arg if t.recent(len(before)) == before else ""
+        t.apply("FORMAT", (conversion, has_spec))
+
+    return rule
+
+
+#: Conditional jumps, by what they test the value on top for.
+_BRANCHES: Rules = {
+    "TRUE": always(("BRANCH", True)),
+    "FALSE": always(("BRANCH", False)),
+    "NONE": always(("CONST", None), ("IS", False), ("BRANCH", True)),
+    "NOT_NONE": always(("CONST", None), ("IS", False), ("BRANCH", False)),
+}
+#: The rules since 3.11, on top of :data:`.common.EVERYWHERE`; below those since later versions, each on top of these.
+V3_11: Rules = {
+    "RESUME": nothing,
+    "PRECALL": nothing,
+    # (the NULL of RETURN_GENERATOR is popped again by the POP_TOP after it)
+    **dict.fromkeys(("RETURN_GENERATOR", "PUSH_NULL"), lambda t, i: t.stack.append(0)),
+    "COPY": lambda t, i: push_copy(t, i.arg),
+    "BINARY_OP": lambda t, i: t.apply(*_OPERATORS[i.arg]),
+    "MAKE_FUNCTION": applies("MAKE_FUNCTION", lambda n: n & 15),
+    "JUMP_BACKWARD": always(("JUMP", None)),
+    "JUMP_BACKWARD_NO_INTERRUPT": always(("JUMP", None)),
+    "GET_AWAITABLE": suspends("AWAIT", send_loop),
+    "GET_YIELD_FROM_ITER": suspends("YIELD_FROM", send_loop),
+    "GET_ANEXT": suspends("GET_ANEXT_AWAIT", send_loop),
+    "RERAISE": applies("RERAISE"),
+    "END_ASYNC_FOR": one("END_ASYNC_FOR"),
+    **{f"POP_JUMP_{way}_IF_{test}": rule for way in ("FORWARD", "BACKWARD") for test, rule in _BRANCHES.items()},
+}
+V3_12: Rules = {
+    "LOAD_FAST_CHECK": lambda t, i: load_local(t, i.arg),
+    "COMPARE_OP": compares(4),
+    "BINARY_SLICE": always(("BUILD_SLICE", 2), ("GETITEM", None)),
+    "STORE_SLICE": always(("BUILD_SLICE", 2), ("SETITEM", None)),
+    **{f"POP_JUMP_IF_{test}": rule for test, rule in _BRANCHES.items()},
+}
+V3_13: Rules = {
+    "LOAD_CONST": load_const,
+    "COMPARE_OP": compares(5),
+    "TO_BOOL": to_bool,
+    "CALL_KW": lambda t, i: finish_call(t, i.arg, t.take_const("the tuple of keyword names")),
+    "CONVERT_VALUE": applies("CONVERT", CONVERSIONS.__getitem__),
+    "FORMAT_SIMPLE": formats(False),
+    "FORMAT_WITH_SPEC": formats(True),
+    **{f"{first}_{second}": fused(first, second) for first, second in (
+        ("LOAD_FAST", "LOAD_FAST"), ("STORE_FAST", "LOAD_FAST"), ("STORE_FAST", "STORE_FAST"))},
+}
+V3_14: Rules = {
+    "NOT_TAKEN": nothing,
+    "POP_ITER": pop_top,
+    "LOAD_SMALL_INT": applies("CONST"),
+    "LOAD_FAST_BORROW": lambda t, i: load_local(t, i.arg),
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": fused("LOAD_FAST", "LOAD_FAST"),
+    "BUILD_INTERPOLATION": applies("BUILD_INTERPOLATION", lambda n: (CONVERSIONS[n >> 2], bool(n & 1))),
+}
+
+
+# --- calls -----------------------------------------------------------------------------------------
+@rule(V3_11, "LOAD_GLOBAL")
+def _(t: Translator, i: Instruction) -> None:
+    """Push a global; with the low bit a NULL too, below the value up to 3.12, above it from 3.13 on."""
+    t.ops.append(Op("LOAD_GLOBAL", t.names[i.arg >> 1], i.offset, i.line, -1, t.handler))
+    if i.arg & 1:
+        t.stack += (1, 0) if t.null_is_above else (0, 1)
+    else:
+        t.stack.append(1)
+
+
+def push_callable(t: Translator, with_null: bool) -> None:
+    """Push a callable, with the ``NULL`` beside it on the side where the version has it."""
+    if not with_null:
+        t.stack.append(1)
+    elif t.null_is_above:
+        t.stack += (1, 0)
+    else:
+        t.stack += (0, 1)
+
+
+@rule(V3_12, "LOAD_ATTR")
+def _(t: Translator, i: Instruction) -> None:
+    """3.12 and later: the low bit makes it what ``LOAD_METHOD`` was."""
+    t.pop(1)
+    t.emit("LOAD_ATTR", t.names[i.arg >> 1])
+    push_callable(t, bool(i.arg & 1))
+
+
+@rule(V3_12, "LOAD_SUPER_ATTR")
+def _(t: Translator, i: Instruction) -> None:
+    """Read an attribute of ``super()``; the low bits say how it was called and whether a method is wanted."""
+    t.pop(3)
+    t.emit("LOAD_SUPER_ATTR", (t.names[i.arg >> 2], bool(i.arg & 2)))
+    push_callable(t, bool(i.arg & 1))
+
+
+@rule(V3_11, "KW_NAMES")
+def _(t: Translator, i: Instruction) -> None:
+    t.keywords = t.consts[i.arg]
+
+
+@rule(V3_11, "CALL")
+def _(t: Translator, i: Instruction) -> None:
+    names, t.keywords = t.keywords, ()
+    finish_call(t, i.arg, names)
+
+
+def finish_call(t: Translator, count: int, names: Any) -> None:
+    """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
+    if names != ():
+        names = keyword_names(t, names)
+    if count:
+        t.pop(count)
+    positional = count - len(names) + callable_slots(t)
+    if positional < 0:
+        raise t.unsupported("more keyword names than arguments")
+    t.emit("CALL", (positional, names))
+    t.stack.append(1)
+
+
+def callable_slots(t: Translator) -> int:
+    """Pops the callable and its NULL (or ``self``); how many of the two are arguments."""
+    upper, lower = t.stack.pop(), t.stack.pop()
+    if t.null_is_above:
+        if not lower:
+            raise t.unsupported("the callable is a NULL")
+        return upper
+    if not upper:
+        raise t.unsupported("the callable is a NULL")
+    return lower
+
+
+@rule(V3_11, "CALL_FUNCTION_EX")
+def _(t: Translator, i: Instruction) -> None:
+    """Call with a tuple of arguments and perhaps a mapping; from 3.14 on a NULL is in its place if there is none."""
+    has_keywords = bool(t.stack.pop()) if t.code.version >= (3, 14) else bool(i.arg & 1)
+    t.pop(1 if t.code.version >= (3, 14) else 1 + has_keywords)
+    if callable_slots(t):
+        raise t.unsupported("no NULL beside the callable")
+    t.emit("CALL_EX", has_keywords)
+    t.stack.append(1)
+
+
+@rule(V3_11, "COPY_FREE_VARS")
+def _(t: Translator, i: Instruction) -> None:
+    """Emit nothing: in the canonical program the closure is in the frame from the start.
+
+    A second time is allowed: it copies the same cells.
+    """
+    if i.arg != len(t.code.freevars):
+        raise t.unsupported(f"argument {i.arg} where there are {len(t.code.freevars)} free variables")
+
+
+@rule(V3_12, "LOAD_FROM_DICT_OR_DEREF")
+def _(t: Translator, i: Instruction) -> None:
+    kind = "LOAD_FROM_DICT_OR_DEREF"
+    if t.recent(1) == ["LOAD_LOCALS"]:
+        t.pop(1)
+        t.ops.pop()
+        kind = "LOAD_CLASSDEREF"
+    t.apply(kind, t.cells[i.arg])
+
+
+@rule(V3_12, "RETURN_CONST")
+def _(t: Translator, i: Instruction) -> None:
+    t.apply("CONST", t.consts[i.arg])
+    t.apply("RETURN")
+
+
+@rule(V3_12, "CALL_INTRINSIC_1")
+def _(t: Translator, i: Instruction) -> None:
+    name = _INTRINSICS_1[i.arg]
+    if name == "unary_positive":
+        t.apply("UNARY", "+")
+    elif name == "list_to_tuple":
+        t.apply("LIST_TO_TUPLE")
+    elif name == "async_gen_wrap" and t.peek(1) == "YIELD_VALUE":
+        t.need(1)  # an asynchronous generator's YIELD does it
+    elif name in ("print", "import_star") and t.peek(1) == "POP_TOP":
+        t.apply("PRINT_EXPR" if name == "print" else "IMPORT_STAR")
+        t.next += 1
+    else:
+        t.apply("INTRINSIC_1", name)
+
+
+@rule(V3_12, "CALL_INTRINSIC_2")
+def _(t: Translator, i: Instruction) -> None:
+    name = _INTRINSICS_2[i.arg]
+    t.apply(*(("PREP_RERAISE_STAR",) if name == "prep_reraise_star" else ("INTRINSIC_2", name)))
+
+
+@rule(V3_13, "MAKE_FUNCTION")
+def _(t: Translator, i: Instruction) -> None:
+    """3.13: ``SET_FUNCTION_ATTRIBUTE`` instructions follow, the attribute that was pushed last first."""
+    t.pop(1)
+    flags, last = 0, 32
+    while t.instructions[t.next].opname == "SET_FUNCTION_ATTRIBUTE":
+        flag = t.instructions[t.next].arg
+        rank = {8: 8, 4: 4, 16: 3, 2: 2, 1: 1}.get(flag, 99)
+        if rank >= last:
+            raise t.unsupported("attributes are set in an order that no compiler uses")
+        flags, last = flags | flag, rank
+        t.pop(1)
+        t.next += 1
+    t.emit("MAKE_FUNCTION", flags)
+    t.stack.append(1)
+
+
+@rule(V3_11, "SWAP")
+def _(t: Translator, i: Instruction) -> None:
+    place = i.arg
+    stack = t.stack
+    visible = t.visible(place)
+    if place < 2:
+        return
+    top, other = stack[-1], stack[-place]
+    stack[-1], stack[-place] = other, top
+    if top and other:
+        t.emit("SWAP", visible)
+    elif top:  # a NULL comes up, the top value goes below what is in between
+        rotate(t, visible)
+    elif other:  # the top is a NULL: the value comes up over what is in between
+        for step in range(2, visible + 1):
+            t.emit("SWAP", step)
+
+
+# --- cells, generators -----------------------------------------------------------------------------
+@rule(V3_11, "MAKE_CELL")
+def _(t: Translator, i: Instruction) -> None:
+    """Cells made before ``RESUME`` follow from the code object; those of inlined comprehensions do not."""
+    if t.ops:
+        t.emit("MAKE_CELL", t.cells[i.arg])
+
+
+@rule(V3_11, "ASYNC_GEN_WRAP")
+def _(t: Translator, i: Instruction) -> None:
     """Nothing: the ``YIELD`` of an asynchronous generator wraps."""
     if t.peek(1) != "YIELD_VALUE":
         raise t.unsupported("is not followed by YIELD_VALUE")
 
 
 # --- changes of 3.14 ---------------------------------------------------------------------------------
-#: What ``LOAD_COMMON_CONSTANT`` loads.
-COMMON_CONSTANTS = ("AssertionError", "NotImplementedError", "tuple", "all", "any")
 #: The methods of ``LOAD_SPECIAL``.
 _ENTER, _EXIT, _AENTER, _AEXIT = range(4)
 
 
-def load_common_constant(t: Translator, i: Instruction) -> None:
-    """Push one of the built-in objects that the interpreter numbers."""
-    name = COMMON_CONSTANTS[i.arg]
+@rule(V3_14, "LOAD_COMMON_CONSTANT")
+def _(t: Translator, i: Instruction) -> None:
+    name = _COMMON_CONSTANTS[i.arg]
     t.apply(*(("LOAD_ASSERTION_ERROR",) if name == "AssertionError" else ("LOAD_COMMON_CONSTANT", name)))
 
 
 # --- with ------------------------------------------------------------------------------------------
-def copy(t: Translator, i: Instruction) -> None:
+@rule(V3_14, "COPY")
+def _(t: Translator, i: Instruction) -> None:
     """Also the start of what earlier versions do in one instruction."""
     if i.arg == 1 and t.peek(1) == "LOAD_SPECIAL":
         enter_context(t)
     elif i.arg == 1 and t.peek(1) == "LOAD_COMMON_CONSTANT" and (there := ordinary_call(t)) >= 0:
         t.next = there
     else:
-        common.push_copy(t, i.arg)
+        push_copy(t, i.arg)
 
 
 def enter_context(t: Translator) -> None:
@@ -184,7 +384,7 @@ def ordinary_call(t: Translator) -> int:
     tests = t.instructions[start + 1 : start + 5]
     if [x.opname for x in tests] != ["IS_OP", "POP_JUMP_IF_FALSE", "NOT_TAKEN", "POP_TOP"] or tests[0].arg:
         return -1
-    function = COMMON_CONSTANTS[t.instructions[start].arg]
+    function = _COMMON_CONSTANTS[t.instructions[start].arg]
     call = tests[1].target
     arms = _Arms(t)
     fast, slow = start + 5, call + 1
@@ -301,7 +501,7 @@ class _Arms:
         if back < 0 or self.instructions[back - 1].arg != 2 or self.follow_jumps(back) != loop:
             return []
         after = self.expect(self.instructions[loop].target, "END_FOR", "POP_ITER", "CALL_INTRINSIC_1")
-        if after < 0 or common.INTRINSICS_1[self.instructions[after - 1].arg] != "list_to_tuple":
+        if after < 0 or _INTRINSICS_1[self.instructions[after - 1].arg] != "list_to_tuple":
             return []
         return [after]
 

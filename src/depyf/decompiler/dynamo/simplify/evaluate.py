@@ -210,16 +210,10 @@ class PartialEvaluator:
             self.state.variables[name] = value
 
     def forget(self, name: str) -> None:
-        """Materialise what still means the value of a local, as the local gets another one: it is read here."""
+        """Forget the value of a local, which gets another one; refuse code in which the earlier one is read later."""
         self.state.variables.pop(name, None)
-        stale = [value for value in self.state.values() if isinstance(value, Local) and value.name == name]
-        if not stale:
-            return
-        read = SsaValue(self.made(o.LOAD_FAST, name), (), self.block.id)
-        read.optional = True
-        self.plan.values.append(read)
-        for each in stale:
-            self.state.replace(each, read)
+        if any(isinstance(value, Local) and value.name == name for value in self.state.values()):
+            raise CannotDecompile(SIMPLIFY, "a local is stored while its value waits")
 
     def op_DELETE_FAST(self, op: Op) -> None:
         """Delete a local; in texts for readers the variables of graph results are not deleted."""

@@ -31,8 +31,6 @@ class BlockWriter:
         self.targets = {id(operand) for result in plan.values if result.op is not None and result.op.kind in _TARGETS
                         for operand in result.operands}
         self.pending: list[tuple[SsaValue, list[Op]]] = []
-        #: Some of what waits takes a value that is on the stack already, which must then remain on its top.
-        self.waits_on_reals = False
 
     def write(self) -> list[Op]:
         """Return the operations of the block."""
@@ -112,7 +110,6 @@ class BlockWriter:
         for result, fragment in self.pending[:count]:
             self.ops += [*fragment, self.op(o.STORE_FAST, self.namer.name(result), result.op)]
         del self.pending[:count]
-        self.waits_on_reals &= bool(self.pending)
 
     def spill(self, count: int, unused: bool = False) -> None:
         """Take values off the stack into variables, top first."""
@@ -163,7 +160,6 @@ class BlockWriter:
         del self.pending[start:]
         if on_stack:
             del self.reals[-len(on_stack) :]
-            self.waits_on_reals = True
         ops: list[Op] = []
         for value in operands:
             if isinstance(value, Const):
@@ -185,26 +181,20 @@ class BlockWriter:
     def at_hand(self, operands: Sequence[Value], late: list[SsaValue]) -> tuple[list[SsaValue], list[SsaValue]]:
         """Return the operands that are taken from the stack, and those that wait to be computed.
 
-        What is there or waits in another order than it is taken in goes into variables.
+        What waits in another order than it is taken in goes into variables.
         """
         wanted = [value for value in _not_in_variables(operands) if value not in late]
         on_stack = [value for value in wanted if value.op is None]
         computed = [value for value in wanted if value.op is not None]
         if on_stack and (wanted != on_stack + computed or operands[: len(on_stack)] != on_stack
-                         or self.reals[-len(on_stack) :] != on_stack or len(set(map(id, on_stack))) != len(on_stack)):
-            if self.waits_on_reals:
-                self.flush()
-            self.spill(len(self.reals) - min(map(self.reals.index, on_stack)))
-            on_stack = []
-            computed = [value for value in _not_in_variables(operands) if value not in late]
+                         or self.reals[-len(on_stack) :] != on_stack):
+            raise CannotDecompile(SIMPLIFY, "values on the stack are used in another order")
         waiting = [result for result, _ in self.pending]
-        if on_stack and len(waiting) > len(computed):
-            kept = 0
-        elif computed == waiting[len(waiting) - len(computed) :]:
+        if computed == waiting[len(waiting) - len(computed) :] and not (on_stack and len(waiting) > len(computed)):
             return on_stack, computed
-        else:  # and what came before that
-            kept = next(k for k in range(len(waiting), -1, -1)
-                        if [v for v in computed if v in waiting[len(waiting) - k :]] == waiting[len(waiting) - k :])
+        kept = 0 if on_stack else next(  # (and what came before that)
+            k for k in range(len(waiting), -1, -1)
+            if [v for v in computed if v in waiting[len(waiting) - k :]] == waiting[len(waiting) - k :])
         self.flush(len(waiting) - kept)
         waiting = [result for result, _ in self.pending]
         computed = [value for value in computed if value.variable is None]
