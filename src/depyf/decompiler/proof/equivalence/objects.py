@@ -12,91 +12,238 @@ when it is done before the object escapes. What counts is the contents of the ob
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
 
-from ....bytecode.operations import Op
+from ....bytecode.operations import Op, Program
 from ...dynamo import facts
-from ...dynamo.facts import ALWAYS, ENTRIES, EPOCHS, MODULES, Path, ended_by, is_member, lasting
+from ...dynamo.facts import ALWAYS, ENTRIES, EPOCHS, MODULES, Facts, Path, ended_by, is_member, lasting
 from ...dynamo.global_names import MODULE_DICTIONARIES
 from .states import Allocation, Constant, Event, State, Symbol, Value, constant_of, is_key, is_own, resolve
 
-if TYPE_CHECKING:
-    from .prover import Prover
-
-
-# --- unobservable reads -----------------------------------------------------------------------------
 # Such a read is no event. What it gives is named by what was read and by when: what happened since may have changed it.
 ALWAYS_NOTE = "if no global name is rebound meanwhile"
 MODULES_NOTE = "if reading attributes and items changes nothing"
 MEMBERS_NOTE = "members of modules, which torch reads from their dictionaries, are written as attributes (checked)"
+#: Kind of the event that sets an entry of an object's dictionary.
+STORE_IN_DICT = "STORE_IN_DICT"
+#: Kind of the event that makes an entry in a plain dictionary.
+STORE_ENTRY = "STORE_ENTRY"
+#: Kind of the event that reads a size of a tensor.
+READ_SIZE = "READ_SIZE"
+_NONE = Constant(None)
 
 
-def path_of(prover: Prover, value: Value) -> Path | None:
-    """Return the path of the live object that a value denotes, if there is one."""
-    value = resolve(value)
-    if not isinstance(value, Symbol):
-        return None
-    if value.key[0] == "argument":
-        return (("local", value.key[1]),)
-    return prover.paths.get(value.key)
+class Reads:
+    """The reads, calls and stores of which others see nothing, or less than the operation that they are.
 
-
-def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any]) -> Symbol | None:
-    """Return the value that a read of an attribute, item or variable gives; ``None`` where it is observable.
-
-    Args:
-        prover: what knows the live objects.
-        state: the program that reads.
-        owner: what it is read from; ``None`` for variables.
-        step: ``("attr", name)``, ``("item", key)``, ``("global", name)``, ``("local", name)``.
+    Attributes:
+        p, q: the original and the recompiled program.
+        rename: ``{global name in the original: name in the recompiled}``.
+        facts: those about the live objects that the code was compiled for.
+        notes: what was assumed.
+        paths: paths of the live objects that symbols denote.
+        members: paths of members that were read from the dictionary of a module.
     """
-    base = path_of(prover, owner) if owner is not None else ()
-    if base is None:
-        return None
-    path = (*base, step)
-    kind = lasting(prover.facts, path)
-    source = resolve(owner) if owner is not None else None
-    owned: tuple[Any, ...] = source.key if isinstance(source, Symbol) else ()
-    if step[0] == "item" and base and base[-1] == ("attr", "__dict__") and prover.facts.reading(
-            (*base[:-1], ("attr", step[1]))):
-        # ``x.__dict__['a']`` is ``x.a``, where the latter is known to be no more
-        base, owned, step = base[:-1], owned[2], ("attr", step[1])
+
+    def __init__(self, p: Program, q: Program, rename: Mapping[str, str], facts: Facts | None) -> None:
+        self.p, self.q, self.rename = p, q, rename
+        self.facts: Facts = facts or Facts()
+        self.notes: set[str] = set()
+        self.paths: dict[tuple[Any, ...], Path] = {}
+        self.members: set[Path] = set()
+
+    def path_of(self, value: Value) -> Path | None:
+        """Return the path of the live object that a value denotes, if there is one."""
+        value = resolve(value)
+        if not isinstance(value, Symbol):
+            return None
+        if value.key[0] == "argument":
+            return (("local", value.key[1]),)
+        return self.paths.get(value.key)
+
+    def read(self, state: State, owner: Value | None, step: tuple[str, Any]) -> Symbol | None:
+        """Return the value that a read of an attribute, item or variable gives; ``None`` where it is observable.
+
+        Args:
+            state: the program that reads.
+            owner: what it is read from; ``None`` for variables.
+            step: ``("attr", name)``, ``("item", key)``, ``("global", name)``, ``("local", name)``.
+        """
+        base = self.path_of(owner) if owner is not None else ()
+        if base is None:
+            return None
         path = (*base, step)
-        kind = lasting(prover.facts, path)
-    if not kind and base:
-        # ``module.layers`` and ``modules[0]``: the contents of the module's dictionaries
-        for path in _in_dictionaries(prover, base, step):
-            kind, owned, step = lasting(prover.facts, path) or MODULES, (owned, path[-2][1]), path[-1]
-            if path in prover.members and state.program is prover.q:
-                prover.notes.add(MEMBERS_NOTE)
-            break
-    elif kind in (ENTRIES, MODULES) and is_member(path):
-        # The dictionary of a module is always the same; its contents may have changed since it was read.
-        owned = (owned[2], base[-1][1])
-        prover.members.add(path)
-    if not kind:
+        kind = lasting(self.facts, path)
+        source = resolve(owner) if owner is not None else None
+        owned: tuple[Any, ...] = source.key if isinstance(source, Symbol) else ()
+        if step[0] == "item" and base and base[-1] == ("attr", "__dict__") and self.facts.reading(
+                (*base[:-1], ("attr", step[1]))):
+            # ``x.__dict__['a']`` is ``x.a``, where the latter is known to be no more
+            base, owned, step = base[:-1], owned[2], ("attr", step[1])
+            path = (*base, step)
+            kind = lasting(self.facts, path)
+        if not kind and base:
+            # ``module.layers`` and ``modules[0]``: the contents of the module's dictionaries
+            for path in self._in_dictionaries(base, step):
+                kind, owned, step = lasting(self.facts, path) or MODULES, (owned, path[-2][1]), path[-1]
+                if path in self.members and state.program is self.q:
+                    self.notes.add(MEMBERS_NOTE)
+                break
+        elif kind in (ENTRIES, MODULES) and is_member(path):
+            # The dictionary of a module is always the same; its contents may have changed since it was read.
+            owned = (owned[2], base[-1][1])
+            self.members.add(path)
+        if not kind:
+            return None
+        if kind == ALWAYS:
+            self.notes.add(ALWAYS_NOTE)
+            symbol = Symbol(("read", ALWAYS, path, step))
+        else:
+            symbol = Symbol(("read", state.epochs[EPOCHS.index(kind)], owned, step))
+        self.paths[symbol.key] = path
+        return symbol
+
+    def _in_dictionaries(self, base: Path, step: tuple[str, Any]) -> Iterator[Path]:
+        """Yield the path in a module's dictionary to what an attribute or index of the module gives."""
+        if step[0] == "attr":
+            for dictionary in MODULE_DICTIONARIES:
+                path = (*base, ("attr", dictionary), ("item", step[1]))
+                if self.facts.unshadowed(path):
+                    yield path
+        else:
+            element = self.facts.element(base, step[1])
+            if element is not None:
+                yield element
+
+    def attribute(self, owner: Value, name: str) -> Value | None:
+        """Return the value of an attribute that only leads to a call that :func:`call` knows; ``None`` of any other."""
+        owner = resolve(owner)
+        if isinstance(owner, Allocation) and owner.kind in ("dict", "ordered") and name == "items":
+            return Allocation("items method", [owner])
+        if not isinstance(owner, Symbol):
+            return None
+        if owner.key[0] == "ancestor" and owner.key[1] != "list" and name in ("clear", "__setitem__"):
+            return Symbol(("ancestor method", owner.key[1], name))
+        path = self.path_of(owner)
+        if path is None:
+            return None
+        known = self.facts.well_known(path)
+        if known == facts.OBJECT and name == "__setattr__":
+            return Symbol(("set attribute",))
+        if name == "__new__" and self.facts.allocates(path):
+            return Symbol(("new", owner.key))
+        if name == "__mro__" and self.facts.allocates(path):
+            return Symbol(("mro", owner.key))
+        if self.facts.builtin_method(path, name):
+            return Symbol(("bound", owner.key, name))
         return None
-    if kind == ALWAYS:
-        prover.notes.add(ALWAYS_NOTE)
-        symbol = Symbol(("read", ALWAYS, path, step))
-    else:
-        symbol = Symbol(("read", state.epochs[EPOCHS.index(kind)], owned, step))
-    prover.paths[symbol.key] = path
-    return symbol
 
+    def ancestor(self, owner: Value, index: int | slice | None) -> Symbol | None:
+        """Return ``cls.__mro__[index]`` if that is a built-in container."""
+        owner = resolve(owner)
+        if isinstance(owner, Symbol) and owner.key[0] == "mro" and type(index) is int:
+            container = self.facts.ancestor(self.paths[owner.key[1]], index)
+            if container:
+                return Symbol(("ancestor", container))
+        return None
 
-def _in_dictionaries(prover: Prover, base: Path, step: tuple[str, Any]) -> Iterator[Path]:
-    """Yield the path in a module's dictionary to what an attribute or index of the module gives."""
-    if step[0] == "attr":
-        for dictionary in MODULE_DICTIONARIES:
-            path = (*base, ("attr", dictionary), ("item", step[1]))
-            if prover.facts.unshadowed(path):
-                yield path
-    else:
-        element = prover.facts.element(base, step[1])
-        if element is not None:
-            yield element
+    def call(
+        self, state: State, function: Value, operands: Sequence[Value], op: Op,
+    ) -> Value | Event | None:
+        """Return the result of an unobservable call, or the event that a call is; ``None`` for any other call."""
+        function = resolve(function)
+        if isinstance(function, Allocation):
+            is_read = function.kind == "items method" and not operands
+            return Allocation("items", [function.items[0]]) if is_read else None
+        if not isinstance(function, Symbol):
+            return None
+        kind = function.key[0]
+        if kind == "new":
+            return self._make(function, operands)
+        if kind == "set attribute" and len(operands) == 3:
+            return self._set(operands[0], operands[1], operands[2], generic=False)
+        if kind == "ancestor method":
+            return _fill(function.key[2], operands)
+        if kind == "bound" and function.key[2] == "update" and len(operands) == 1:
+            return self._update(Symbol(function.key[1]), operands[0], op)
+        path = self.path_of(function)
+        match self.facts.well_known(path) if path is not None else "", operands:
+            case facts.SET_ATTRIBUTE, [owner, name, value] if is_key(name):
+                if (instance := own_object(owner)) is None:
+                    return self._entry(owner, constant_of(name), value, op)
+                put(instance, 2, constant_of(name), value)
+                return _NONE
+            case facts.SIZE, [_, _]:
+                return Event(READ_SIZE, None, list(operands), op)
+            case facts.TYPE, [value]:
+                instance = own_object(value)
+                return instance.items[0] if instance is not None else self.read(state, value, ("class", ""))
+            case facts.VARS, [value]:
+                return Allocation("vars", [value])
+            case facts.ORDERED_DICT, [Allocation() as items] if is_own(items, "dict"):
+                return Allocation("ordered", list(items.items))
+        return None
+
+    def store(self, owner: Value, name: str, value: Value, op: Op) -> Event | bool:
+        """Do ``owner.name = value``: return whether it is done, or the event that it is."""
+        if own_object(owner) is not None:
+            return self._set(owner, Constant(name), value, generic=True) is not None
+        path = self.path_of(owner)
+        kind = self.facts.class_path(path) if path is not None else None
+        if kind is not None and self.facts.stores_plainly(kind, name, True):
+            return self._entry(owner, name, value, op)
+        return False
+
+    def _entry(self, owner: Value, name: Any, value: Value, op: Op) -> Event:
+        return Event(STORE_IN_DICT, name, [value, owner], op, ends=ended_by(self.facts, str(name)))
+
+    def entry(self, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
+        """Return the event that ``vars(owner)['key'] = value`` is."""
+        if isinstance(owner, Allocation) and owner.kind == "vars" and is_key(key):
+            return self._entry(owner.items[0], constant_of(key), value, op)
+        return None
+
+    def _update(self, owner: Symbol, entries: Value, op: Op) -> Event | None:
+        """Return the first of the events that ``dictionary.update({'key': value})`` is."""
+        if not isinstance(entries, Allocation) or not is_own(entries, "dict") or not entries.items:
+            return None
+        event = self.store_entry(owner, entries.items[0], entries.items[1], op)
+        if event is not None and all(type(constant_of(key)) is str for key in entries.items[::2]):
+            event.entries = entries
+            return event
+        return None
+
+    def store_entry(self, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
+        """Return the event that ``dictionary['key'] = value`` is; ``None`` where it may do more than make an entry."""
+        owner = resolve(owner)
+        path = self.path_of(owner)
+        if path is None or not self.facts.builtin_method(path, "setdefault") or not is_key(key) \
+                or type(name := constant_of(key)) is not str:
+            return None
+        return Event(STORE_ENTRY, name, [value, owner], op, ends=ended_by(self.facts, name))
+
+    def _make(self, function: Symbol, operands: Sequence[Value]) -> Allocation | None:
+        """``cls.__new__(cls, ...)``."""
+        cls = resolve(operands[0]) if operands else None
+        if not isinstance(cls, Symbol) or cls.key != function.key[1]:
+            return None
+        path = self.path_of(cls)
+        kind = self.facts.allocates(path, len(operands) > 1) if path is not None else ""
+        if not kind:
+            return None
+        return Allocation("object", [cls, Allocation("dict", []) if kind == "dict" else Constant(None)])
+
+    def _set(self, owner: Value, name: Value, value: Value, generic: bool) -> Constant | None:
+        """Set an attribute of an object that was made here, if nothing else comes of that."""
+        instance = own_object(owner)
+        if instance is None or not is_key(name):
+            return None
+        path = self.path_of(instance.items[0])
+        if path is None or not self.facts.stores_plainly(path, constant_of(name), generic):
+            return None
+        put(instance, 2, constant_of(name), value)
+        return _NONE
 
 
 def item_key(value: Value) -> Any:
@@ -107,134 +254,9 @@ def item_key(value: Value) -> Any:
     return ...
 
 
-#: Kind of the event that sets an entry of an object's dictionary.
-STORE_IN_DICT = "STORE_IN_DICT"
-#: Kind of the event that makes an entry in a plain dictionary.
-STORE_ENTRY = "STORE_ENTRY"
-#: Kind of the event that reads a size of a tensor.
-READ_SIZE = "READ_SIZE"
-_NONE = Constant(None)
-
-
 def own_object(value: Value) -> Allocation | None:
     """Return the object that a value is, if no other code refers to it."""
     return value if isinstance(value, Allocation) and is_own(value, "object") else None
-
-
-def attribute(prover: Prover, owner: Value, name: str) -> Value | None:
-    """Return the value of an attribute that only leads to a call that :func:`call` knows; ``None`` of any other."""
-    owner = resolve(owner)
-    if isinstance(owner, Allocation) and owner.kind in ("dict", "ordered") and name == "items":
-        return Allocation("items method", [owner])
-    if not isinstance(owner, Symbol):
-        return None
-    if owner.key[0] == "ancestor" and owner.key[1] != "list" and name in ("clear", "__setitem__"):
-        return Symbol(("ancestor method", owner.key[1], name))
-    path = path_of(prover, owner)
-    if path is None:
-        return None
-    known = prover.facts.well_known(path)
-    if known == facts.OBJECT and name == "__setattr__":
-        return Symbol(("set attribute",))
-    if name == "__new__" and prover.facts.allocates(path):
-        return Symbol(("new", owner.key))
-    if name == "__mro__" and prover.facts.allocates(path):
-        return Symbol(("mro", owner.key))
-    if prover.facts.builtin_method(path, name):
-        return Symbol(("bound", owner.key, name))
-    return None
-
-
-def ancestor(prover: Prover, owner: Value, index: int | slice | None) -> Symbol | None:
-    """Return ``cls.__mro__[index]`` if that is a built-in container."""
-    owner = resolve(owner)
-    if isinstance(owner, Symbol) and owner.key[0] == "mro" and type(index) is int:
-        container = prover.facts.ancestor(prover.paths[owner.key[1]], index)
-        if container:
-            return Symbol(("ancestor", container))
-    return None
-
-
-# --- calls ----------------------------------------------------------------------------------------
-def call(
-    prover: Prover, state: State, function: Value, operands: Sequence[Value], op: Op
-) -> Value | Event | None:
-    """Return the result of an unobservable call, or the event that a call is; ``None`` for any other call."""
-    function = resolve(function)
-    if isinstance(function, Allocation):
-        return Allocation("items", [function.items[0]]) if function.kind == "items method" and not operands else None
-    if not isinstance(function, Symbol):
-        return None
-    kind = function.key[0]
-    if kind == "new":
-        return _make(prover, function, operands)
-    if kind == "set attribute" and len(operands) == 3:
-        return _set(prover, operands[0], operands[1], operands[2], generic=False)
-    if kind == "ancestor method":
-        return _fill(function.key[2], operands)
-    if kind == "bound" and function.key[2] == "update" and len(operands) == 1:
-        return _update(prover, Symbol(function.key[1]), operands[0], op)
-    path = path_of(prover, function)
-    match prover.facts.well_known(path) if path is not None else "", operands:
-        case facts.SET_ATTRIBUTE, [owner, name, value] if is_key(name):
-            if (instance := own_object(owner)) is None:
-                return _entry(prover, owner, constant_of(name), value, op)
-            put(instance, 2, constant_of(name), value)
-            return _NONE
-        case facts.SIZE, [_, _]:
-            return Event(READ_SIZE, None, list(operands), op)
-        case facts.TYPE, [value]:
-            instance = own_object(value)
-            return instance.items[0] if instance is not None else read(prover, state, value, ("class", ""))
-        case facts.VARS, [value]:
-            return Allocation("vars", [value])
-        case facts.ORDERED_DICT, [Allocation() as items] if is_own(items, "dict"):
-            return Allocation("ordered", list(items.items))
-    return None
-
-
-# --- stores ---------------------------------------------------------------------------------------
-def store(prover: Prover, owner: Value, name: str, value: Value, op: Op) -> Event | bool:
-    """Do ``owner.name = value``: return whether it is done, or the event that it is."""
-    if own_object(owner) is not None:
-        return _set(prover, owner, Constant(name), value, generic=True) is not None
-    path = path_of(prover, owner)
-    kind = prover.facts.class_path(path) if path is not None else None
-    if kind is not None and prover.facts.stores_plainly(kind, name, True):
-        return _entry(prover, owner, name, value, op)
-    return False
-
-
-def _entry(prover: Prover, owner: Value, name: Any, value: Value, op: Op) -> Event:
-    return Event(STORE_IN_DICT, name, [value, owner], op, ends=ended_by(prover.facts, str(name)))
-
-
-def entry(prover: Prover, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
-    """Return the event that ``vars(owner)['key'] = value`` is."""
-    if isinstance(owner, Allocation) and owner.kind == "vars" and is_key(key):
-        return _entry(prover, owner.items[0], constant_of(key), value, op)
-    return None
-
-
-def _update(prover: Prover, owner: Symbol, entries: Value, op: Op) -> Event | None:
-    """Return the first of the events that ``dictionary.update({'key': value})`` is."""
-    if not isinstance(entries, Allocation) or not is_own(entries, "dict") or not entries.items:
-        return None
-    event = store_entry(prover, owner, entries.items[0], entries.items[1], op)
-    if event is not None and all(type(constant_of(key)) is str for key in entries.items[::2]):
-        event.entries = entries
-        return event
-    return None
-
-
-def store_entry(prover: Prover, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
-    """Return the event that ``dictionary['key'] = value`` is; ``None`` where it may do more than make an entry."""
-    owner = resolve(owner)
-    path = path_of(prover, owner)
-    if path is None or not prover.facts.builtin_method(path, "setdefault") or not is_key(key) \
-            or type(name := constant_of(key)) is not str:
-        return None
-    return Event(STORE_ENTRY, name, [value, owner], op, ends=ended_by(prover.facts, name))
 
 
 def put(allocation: Allocation, start: int, name: Any, value: Value) -> None:
@@ -245,30 +267,6 @@ def put(allocation: Allocation, start: int, name: Any, value: Value) -> None:
             allocation.items[place + 1] = value
             return
     allocation.items += [Constant(name), value]
-
-
-def _make(prover: Prover, function: Symbol, operands: Sequence[Value]) -> Allocation | None:
-    """``cls.__new__(cls, ...)``."""
-    cls = resolve(operands[0]) if operands else None
-    if not isinstance(cls, Symbol) or cls.key != function.key[1]:
-        return None
-    path = path_of(prover, cls)
-    kind = prover.facts.allocates(path, len(operands) > 1) if path is not None else ""
-    if not kind:
-        return None
-    return Allocation("object", [cls, Allocation("dict", []) if kind == "dict" else Constant(None)])
-
-
-def _set(prover: Prover, owner: Value, name: Value, value: Value, generic: bool) -> Constant | None:
-    """Set an attribute of an object that was made here, if nothing else comes of that."""
-    instance = own_object(owner)
-    if instance is None or not is_key(name):
-        return None
-    path = path_of(prover, instance.items[0])
-    if path is None or not prover.facts.stores_plainly(path, constant_of(name), generic):
-        return None
-    put(instance, 2, constant_of(name), value)
-    return _NONE
 
 
 def _fill(name: str, operands: Sequence[Value]) -> Constant | None:
@@ -286,7 +284,6 @@ def _fill(name: str, operands: Sequence[Value]) -> Constant | None:
     return _NONE
 
 
-# --- iteration ------------------------------------------------------------------------------------
 def is_known_iterator(value: Value) -> TypeGuard[Allocation]:
     """Return whether a value is an iterator of which all items are known."""
     return isinstance(value, Allocation) and value.kind == "iterator"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ....bytecode import operations as o
 from ....bytecode.operations import (
@@ -17,7 +16,7 @@ from ....bytecode.operations import (
     Program,
     effect,
 )
-from ...dynamo.facts import EPOCHS, PLAIN, Facts, Path
+from ...dynamo.facts import EPOCHS, PLAIN, Facts
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
 from .merge import Relation, all_paired, merge
@@ -36,7 +35,7 @@ from .states import (
     sequence,
     slice_parts,
 )
-from .unobservable import step
+from .unobservable import Steps
 
 SWALLOWED_NOTE = "if no context that was entered again after the graph break swallows exceptions (torch raises)"
 
@@ -47,32 +46,20 @@ _READS = ONLY_READ | {READ_SIZE}
 LIMIT = 400_000
 
 
-class Prover:
+class Prover(Steps):
     """Evaluates a recompiled and an original program side by side; raises :class:`Different` where they part."""
 
     def __init__(
         self, p: Program, q: Program, rename: Mapping[str, str], nested: list[Pair] | None = None,
         facts: Facts | None = None,
     ) -> None:
-        self.facts: Facts = facts or Facts()
-        #: Paths of the live objects that symbols denote.
-        self.paths: dict[tuple[Any, ...], Path] = {}
-        #: Paths of members that were read from the dictionary of a module.
-        self.members: set[Path] = set()
-        self._real = {shown: name for name, shown in rename.items()}
-        self.p = p
-        self.q = q
-        self.rename = rename
+        super().__init__(p, q, rename, facts)
         self.nested = nested
-        self.notes: set[str] = set()
         self.pairs: list[tuple[int, int]] = []
         self.events = 0
-        #: Where items of graphs' results are read, in the recompiled and in the original program.
-        self.items: tuple[dict[tuple[Any, ...], int], dict[tuple[Any, ...], int]] = ({}, {})
         self.merge_points = merge_points(p)
         #: All locals of each program.
         self.names = {"p": locals_of(p), "q": locals_of(q)}
-        self.graphs: set[tuple[Any, ...]] = set()  # symbols that are results of graph calls
         #: Relation at each pair of merge points: see :mod:`.merge`.
         self.relations: dict[tuple[int, int], Relation] = {}
         #: Pairs of merge points at which values have been forgotten.
@@ -120,14 +107,10 @@ class Prover:
                 state.turns = 1
                 return MergePoint()
             op = ops[state.at]
-            event = step(self, state, op)
+            event = self.step(state, op)
             if event is not None:
                 return event
             state.turns = 0
-
-    def real_name(self, state: State, name: str) -> str:
-        """Return the name that a global has, not the one that the text shows."""
-        return name if state.program is self.p else self._real.get(name, name)
 
     def catch_up(self, left: State, right: State) -> None:
         """Bring the right program to the merge point where the left one is.
@@ -139,7 +122,7 @@ class Prover:
             return
         ahead = right.copy({})
         ops = ahead.program.ops
-        while step(self, ahead, ops[ahead.at]) is None:
+        while self.step(ahead, ops[ahead.at]) is None:
             self.steps += 1
             if self.steps > LIMIT:
                 raise Different("the comparison takes too long")
