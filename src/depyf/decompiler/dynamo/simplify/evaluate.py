@@ -2,133 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeGuard
+from collections.abc import Mapping
+from typing import TypeGuard
 
 from ....bytecode import operations as o
-from ....bytecode.operations import ONLY_READ, UNOBSERVABLE, Op, effect
+from ....bytecode.operations import Op, effect
 from ....cfg import graph as g
-from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
-from ..facts import ALWAYS, EPOCHS, MODULES, PLAIN, Path, lasting
+from ..facts import ALWAYS
 from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS, UPDATE
-from . import objects
-from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value, called_global, global_name
+from .objects import Evaluator, is_key
+from .values import Const, Container, Local, SsaValue, Value, called_global, global_name
 
-if TYPE_CHECKING:
-    from . import _Simplifier
-
-
-_BEING_BUILT = Const(...)
 _DISPLAYS = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}
 
 
-class PartialEvaluator:
-    """A partial evaluator of one block: runs its operations on symbolic values and fills its block plan.
-
-    Args:
-        owner: knows the graph around the block.
-        block: whose operations are run.
-        plan: gets the SSA values that are left.
-        state: stack and locals at the entry; it is changed.
-    """
-
-    def __init__(self, owner: _Simplifier, block: Block, plan: BlockPlan, state: State) -> None:
-        self.owner = owner
-        self.block = block
-        self.plan = plan
-        self.state = state
-        self.stack = state.stack
-        self.op: Op | None = None
-
-    # --- helpers ---
-    def pop(self, count: int) -> list[Value]:
-        """Pop ``count`` values, the deepest first."""
-        taken = self.stack[len(self.stack) - count :]
-        del self.stack[len(self.stack) - count :]
-        return taken
-
-    def define(self, op: Op, operands: Sequence[Value], unobservable: bool = False) -> SsaValue:
-        """Append an SSA value to the plan; unless it is unobservable, it may change the contents of objects."""
-        escaped = [self.escape(value) for value in operands]
-        result = SsaValue(op, escaped, self.block.id)
-        result.epochs = self.state.epochs
-        self.plan.values.append(result)
-        if not unobservable and op.kind not in UNOBSERVABLE:
-            self.happened(PLAIN if op.kind in ONLY_READ else MODULES)
-        return result
-
-    def made(self, kind: str, arg: object = None) -> Op:
-        """Return an operation at the place of the present one."""
-        assert self.op is not None
-        return Op(kind, arg, self.op.offset, self.op.line, -1, self.op.handler)
-
-    def word(self, name: str) -> SsaValue:
-        """Return a global that texts have for a form."""
-        return self.unobservable(self.made(o.LOAD_GLOBAL, name), (), ALWAYS)
-
-    def happened(self, ends: str = MODULES) -> None:
-        """Begin a new epoch: something happens that others may observe, and that ends what lasts so long."""
-        number = self.owner.happened = self.owner.happened + 1
-        ended = EPOCHS.index(ends) + 1
-        self.state.epochs = (number,) * ended + self.state.epochs[ended:]
-
-    def reads(self, op: Op, operands: Sequence[Value], path: Path | None, instead: int = 0) -> bool:
-        """Push an unobservable read in place of ``instead`` values; return False if the facts do not know it as one."""
-        kind = lasting(self.owner.facts, path) if path is not None else ""
-        if not kind:
-            return False
-        self.pop(instead)
-        self.stack.append(self.unobservable(op, operands, kind, path))
-        return True
-
-    def unobservable(self, op: Op, operands: Sequence[Value], lasts: str = "", path: Path | None = None) -> SsaValue:
-        """Append an SSA value that may be left out: of what nobody sees, or of a read that remains valid so long."""
-        result = self.define(op, operands, unobservable=True)
-        result.path, result.lasting, result.optional = path, lasts, True
-        return result
-
-    def path_of(self, value: Value) -> Path | None:
-        """Return the path of the live object that a value is; ``None`` if unknown."""
-        if isinstance(value, SsaValue):
-            return value.path
-        if isinstance(value, Local) and value.name in self.owner.arguments and value.name not in self.owner.stored:
-            return (("local", value.name),)
-        return None
-
-    def escape(self, value: Value) -> Value:
-        """Return a value as others may see it: a container is built, once, and is that object from now on."""
-        if not isinstance(value, Container):
-            return value
-        if value.built is _BEING_BUILT:
-            raise CannotDecompile(SIMPLIFY, "an object that holds itself")
-        if value.built is not None:
-            return value.built
-        if value.kind in ("dict", "ordered", "object"):
-            value.built = _BEING_BUILT
-            built: Value = objects.built(self, value)
-        elif value.kind == "tuple" and not value.items:
-            built = Const(())
-        else:
-            items = [self.escape(item) for item in list(value.items)]
-            kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
-            built = self.define(self.made(kind, len(items)), items)
-            built.optional = built.pure = True  # building alone has no effect
-        value.built = built
-        self.state.replace(value, built)
-        return built
-
-    def settle(self, taken: Sequence[Value]) -> None:
-        """Have all values computed before a loop, which takes some of them: its turns are the same to the proof."""
-        for value in [*self.stack, *self.state.variables.values(), *taken]:
-            seen = self.escape(value)
-            if isinstance(seen, SsaValue) and not seen.lasting and seen.op is not None:
-                seen.block, seen.pure, seen.graph_item = -1, False, False  # (as if another block had made it)
+class PartialEvaluator(Evaluator):
+    """A partial evaluator of one block: runs its operations, each by its method ``_op_KIND``."""
 
     def step(self, op: Op) -> None:
-        """Run one operation: by its rule ``op_KIND``, or as any operation."""
+        """Run one operation: by its rule ``_op_KIND``, or as any operation."""
         self.op = op
-        method = getattr(self, "op_" + op.kind, None)
+        method = getattr(self, "_op_" + op.kind, None)
         if method is not None:
             method(op)
         else:
@@ -163,11 +58,10 @@ class PartialEvaluator:
             self.happened()
 
     # --- constants, locals ---
-    def op_CONST(self, op: Op) -> None:
-        """Push a constant."""
+    def _op_CONST(self, op: Op) -> None:
         self.stack.append(Const(op.arg))
 
-    def op_LOAD_FAST(self, op: Op) -> None:
+    def _op_LOAD_FAST(self, op: Op) -> None:
         """Push the value that a local is known to have, or the local itself if it is bound."""
         name = op.arg
         known = self.state.variables.get(name)
@@ -178,22 +72,18 @@ class PartialEvaluator:
         else:
             self.generic(op)
 
-    def op_LOAD_DEREF(self, op: Op) -> None:
-        """Push the value of a cell, as an unobservable read where the facts know it."""
+    def _op_LOAD_DEREF(self, op: Op) -> None:
         if not self.reads(op, (), (("local", op.arg),)):
             self.generic(op)
 
-    def op_STORE_ATTR(self, op: Op) -> None:
-        """Store an attribute: of an object that is being made, into it."""
+    def _op_STORE_ATTR(self, op: Op) -> None:
         value, owner = self.stack[-2:]
-        if isinstance(owner, Container) and objects.set_attribute(self, owner, op.arg, value, generic=True):
-            self.pop(2)
-        elif objects.store_plainly(self, owner, op.arg, value, op):
+        if self.store_plainly(owner, op.arg, value, op):
             self.pop(2)
         else:
             self.generic(op)
 
-    def op_STORE_FAST(self, op: Op) -> None:
+    def _op_STORE_FAST(self, op: Op) -> None:
         """Note the value of a local; the store is left only where code reads it that is not followed."""
         name = op.arg
         (value,) = self.pop(1)
@@ -215,7 +105,7 @@ class PartialEvaluator:
         if any(isinstance(value, Local) and value.name == name for value in self.state.values()):
             raise CannotDecompile(SIMPLIFY, "a local is stored while its value waits")
 
-    def op_DELETE_FAST(self, op: Op) -> None:
+    def _op_DELETE_FAST(self, op: Op) -> None:
         """Delete a local; in texts for readers the variables of graph results are not deleted."""
         name = op.arg
         if name in self.state.variables:
@@ -227,52 +117,46 @@ class PartialEvaluator:
             self.define(op, [])
 
     # --- the stack ---
-    def op_POP(self, op: Op) -> None:
+    def _op_POP(self, op: Op) -> None:
         """Drop the top; only a value that is on the real stack leaves an operation."""
         (value,) = self.pop(1)
         if isinstance(value, SsaValue) and value.op is None:
             self.define(op, [value])
 
-    def op_COPY(self, op: Op) -> None:
-        """Push a value of the stack once more."""
+    def _op_COPY(self, op: Op) -> None:
         self.stack.append(self.stack[-op.arg])
 
-    def op_SWAP(self, op: Op) -> None:
-        """Exchange the top with a value of the stack."""
+    def _op_SWAP(self, op: Op) -> None:
         self.stack[-1], self.stack[-op.arg] = self.stack[-op.arg], self.stack[-1]
 
-    def op_ROT(self, op: Op) -> None:
-        """Move the top below the ``op.arg - 1`` values under it."""
+    def _op_ROT(self, op: Op) -> None:
         self.stack[-op.arg :] = self.stack[-1:] + self.stack[-op.arg : -1]
 
     # --- containers ---
-    def op_BUILD_LIST(self, op: Op) -> None:
-        """Push a virtual list, tuple or slice."""
+    def _op_BUILD_LIST(self, op: Op) -> None:
         self.stack.append(Container(_DISPLAYS[op.kind], self.pop(op.arg)))
 
-    op_BUILD_TUPLE = op_BUILD_SLICE = op_BUILD_LIST
+    _op_BUILD_TUPLE = _op_BUILD_SLICE = _op_BUILD_LIST
 
-    def op_BUILD_MAP(self, op: Op) -> None:
+    def _op_BUILD_MAP(self, op: Op) -> None:
         """Push a virtual dictionary if it has keys whose hashing is unobservable, or leave the operation."""
         if not op.arg:
             self.generic(op)  # (it may be the beginning of ``{**d}``)
             result = self.stack[-1]
             assert isinstance(result, SsaValue)
             result.optional = True
-        elif all(map(objects.is_key, self.stack[-2 * op.arg :: 2])):
+        elif all(map(is_key, self.stack[-2 * op.arg :: 2])):
             self.stack.append(Container("dict", self.pop(2 * op.arg)))
         else:
             self.generic(op)
             self.happened()  # (to the proof, keys that have hashes of their own may change anything)
 
-    def op_BUILD_CONST_KEY_MAP(self, op: Op) -> None:
-        """Push a dictionary as ``BUILD_MAP`` does."""
+    def _op_BUILD_CONST_KEY_MAP(self, op: Op) -> None:
         pairs = zip(map(Const, op.arg), self.pop(len(op.arg)))
         self.stack += [part for pair in pairs for part in pair]
-        self.op_BUILD_MAP(self.made(o.BUILD_MAP, len(op.arg)))
+        self._op_BUILD_MAP(self.made(o.BUILD_MAP, len(op.arg)))
 
-    def op_LIST_EXTEND(self, op: Op) -> None:
-        """Extend a virtual list by values that are known, or by one; or leave the operation."""
+    def _op_LIST_EXTEND(self, op: Op) -> None:
         value, owner = self.stack[-1], next(iter(self.stack[-1 - op.arg :]))
         items = [value] if op.kind is o.LIST_APPEND else _items(value)
         if _is_list(owner) and items is not None:
@@ -281,7 +165,7 @@ class PartialEvaluator:
         else:
             self.in_place(op)
 
-    op_LIST_APPEND = op_LIST_EXTEND
+    _op_LIST_APPEND = _op_LIST_EXTEND
 
     def in_place(self, op: Op) -> None:
         """Leave an operation on a container that is being built, as part of the expression that builds it."""
@@ -289,9 +173,9 @@ class PartialEvaluator:
             raise CannotDecompile(SIMPLIFY, f"{op!r} reaches below the top")
         self.stack.append(self.define(op, self.pop(effect(op)[0] + 1)))
 
-    op_SET_ADD = op_MAP_ADD = op_SET_UPDATE = op_DICT_UPDATE = op_DICT_MERGE = in_place
+    _op_SET_ADD = _op_MAP_ADD = _op_SET_UPDATE = _op_DICT_UPDATE = _op_DICT_MERGE = in_place
 
-    def op_GETITEM(self, op: Op) -> None:
+    def _op_GETITEM(self, op: Op) -> None:
         """Index a container here, and push the element.
 
         An item of a graph's result, and a read that the facts know, become unobservable values.
@@ -311,17 +195,20 @@ class PartialEvaluator:
             self.stack.append(result)
             return
         elif isinstance(index, Const):
-            if objects.read_item(self, op):
+            if isinstance(owner, SsaValue) and owner.role[:1] == ("__mro__",) and type(key) is int and (
+                    ancestor := self.owner.facts.ancestor(owner.role[1], key)):
+                result = self.unobservable(op, self.pop(2), ALWAYS)
+                result.role = ("ancestor", ancestor)
+                self.stack.append(result)
                 return
             if path is not None and type(index.value) in (str, int, bool):
                 path = (*path, ("item", index.value))
-                if objects.entry(self, owner, path) or objects.member(self, owner, path) or self.reads(
+                if self.entry(owner, path) or self.member(owner, path) or self.reads(
                         op, (owner, index), path, instead=2):
                     return
         self.generic(op)
 
-    def op_SETITEM(self, op: Op) -> None:
-        """Store an item or slice of a virtual list in it, or leave the operation."""
+    def _op_SETITEM(self, op: Op) -> None:
         value, owner, index = self.stack[-3:]
         key, new = _key(index), _items(value)
         if _is_list(owner) and isinstance(key, slice) and new is not None and key.step in (None, 1):
@@ -333,8 +220,7 @@ class PartialEvaluator:
             return
         self.pop(3)
 
-    def op_DELITEM(self, op: Op) -> None:
-        """Delete an item or slice of a virtual list from it, or leave the operation."""
+    def _op_DELITEM(self, op: Op) -> None:
         owner, index = self.stack[-2:]
         key = _key(index)
         if _is_list(owner) and key is not None and (
@@ -344,7 +230,7 @@ class PartialEvaluator:
         else:
             self.generic(op)
 
-    def op_LOAD_GLOBAL(self, op: Op) -> None:
+    def _op_LOAD_GLOBAL(self, op: Op) -> None:
         """Push a global; one of Dynamo's own may be read later, or never."""
         path = (("global", op.arg),)
         if op.arg.startswith(OWN_GLOBALS):
@@ -354,12 +240,12 @@ class PartialEvaluator:
         elif not self.reads(op, (), path):
             self.generic(op)
 
-    def op_LOAD_ATTR(self, op: Op) -> None:
+    def _op_LOAD_ATTR(self, op: Op) -> None:
         """Push an attribute.
 
         It is an unobservable read where the facts know it, and optional if it is a flag of the profiler.
         """
-        if objects.read_attribute(self, op):
+        if self.read_attribute(op):
             return
         path = self.path_of(self.stack[-1])
         if path is not None and self.reads(op, self.stack[-1:], (*path, ("attr", op.arg)), instead=1):
@@ -370,7 +256,7 @@ class PartialEvaluator:
         result.optional = op.arg == UPDATE or _is_in_table(result, PROFILER_FLAGS)
 
     # --- calls ---
-    def op_CALL_EX(self, op: Op) -> None:
+    def _op_CALL_EX(self, op: Op) -> None:
         """Call with an argument list whose elements are known, and no keywords, as a plain call."""
         function, arguments, *keywords = self.stack[-3 if op.arg else -2 :]
         items = _items(arguments)
@@ -381,9 +267,9 @@ class PartialEvaluator:
             return
         self.pop(2 + len(keywords))
         self.stack += [function, *items]
-        self.op_CALL(self.made(o.CALL, (len(items), ())))
+        self._op_CALL(self.made(o.CALL, (len(items), ())))
 
-    def op_CALL(self, op: Op) -> None:
+    def _op_CALL(self, op: Op) -> None:
         """Call a function.
 
         One that :mod:`.objects` knows is carried out here; any other gives an SSA value, and its parameters are hints
@@ -393,7 +279,7 @@ class PartialEvaluator:
         operands = self.pop(1 + positional + len(keywords))
         function = operands[0]
         if not keywords and isinstance(function, SsaValue):
-            known = objects.call(self, op, function, operands[1:])
+            known = self.call(op, function, operands[1:])
             if known is not None:
                 self.stack.append(known)
                 return

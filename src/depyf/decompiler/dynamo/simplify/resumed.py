@@ -196,46 +196,22 @@ def forget_under_cleanups(graph: Cfg) -> Cfg:
         block.region.handler: block.region.depth
         for number in normal if (block := graph.blocks[number]).region is not None
     }
-    chosen = {handler for handler, depth in primary.items() if depth}
-    while True:
-        inside = {handler: _inside(graph, handler, primary) for handler in chosen}
-        lost = {
-            handler for handler in chosen
-            if inside[handler] & normal
-            or any(primary.get(region.handler) and region.handler not in chosen
-                   for id in inside[handler] if (region := graph.blocks[id].region) is not None)
-            or any(inside[handler] & inside[other] for other in chosen if other != handler)
-            or any(graph.blocks[id].end in (g.RETURN, g.FOR_ITER) for id in inside[handler])
-        }
-        if not lost:
-            break
-        chosen -= lost
-    if not chosen:
+    shift: dict[int, int] = {}
+    for handler, depth in primary.items():
+        inside = reachable(graph.blocks, [handler], lambda block: block.successors)
+        if inside.isdisjoint(normal) and all(graph.blocks[id].end not in (g.RETURN, g.FOR_ITER) for id in inside):
+            shift |= dict.fromkeys(inside, depth)
+    if not any(shift.values()):
         return graph
-    shift = {number: primary[handler] for handler in chosen for number in inside[handler]}
     regions: dict[int, Region] = {}
     given, graph = graph, graph.copy()
     for number, block in graph.blocks.items():
         region = block.region
         if region is not None:
-            less = primary[region.handler] if region.handler in chosen else \
-                0 if region.handler in primary else shift.get(number, 0)
-            if less:
-                block.region = regions.setdefault(id(region), Region(region.handler, region.depth - less, region.lasti))
+            less = shift.get(region.handler if region.handler in primary else number, 0)
+            block.region = regions.setdefault(id(region), Region(region.handler, region.depth - less, region.lasti))
     try:
         entry_depths(graph)
     except StackMismatch:  # one of them looks at these values
         return given
     return graph
-
-
-def _inside(graph: Cfg, handler: int, primary: dict[int, int]) -> set[int]:
-    """Return the blocks that run once the handler has been entered, up to handlers around it."""
-
-    def successors(block: Block) -> list[int]:
-        more = list(block.successors)
-        if block.region is not None and block.region.handler not in primary:
-            more.append(block.region.handler)
-        return more
-
-    return reachable(graph.blocks, [handler], successors)
