@@ -213,12 +213,9 @@ class PartialEvaluator(Evaluator):
         key, new = _key(index), _items(value)
         if _is_list(owner) and isinstance(key, slice) and new is not None and key.step in (None, 1):
             owner.items[key] = new
-        elif _is_list(owner) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
-            owner.items[key] = value
+            self.pop(3)
         else:
             self.generic(op)
-            return
-        self.pop(3)
 
     def _op_DELITEM(self, op: Op) -> None:
         owner, index = self.stack[-2:]

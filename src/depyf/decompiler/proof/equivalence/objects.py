@@ -162,7 +162,12 @@ class Reads:
         if kind == "new":
             return self._make(function, operands)
         if kind == "set attribute" and len(operands) == 3:
-            return self._set(operands[0], operands[1], operands[2], generic=False)
+            instance, name = own_object(operands[0]), operands[1]
+            path = self.path_of(instance.items[0]) if instance is not None and is_key(name) else None
+            if instance is None or path is None or not self.facts.stores_plainly(path, constant_of(name), False):
+                return None
+            put(instance, 2, constant_of(name), operands[2])
+            return _NONE
         if kind == "ancestor method":
             return _fill(function.key[2], operands)
         if kind == "bound" and function.key[2] == "update" and len(operands) == 1:
@@ -185,15 +190,12 @@ class Reads:
                 return Allocation("ordered", list(items.items))
         return None
 
-    def store(self, owner: Value, name: str, value: Value, op: Op) -> Event | bool:
-        """Do ``owner.name = value``: return whether it is done, or the event that it is."""
-        if own_object(owner) is not None:
-            return self._set(owner, Constant(name), value, generic=True) is not None
+    def store(self, owner: Value, name: str, value: Value, op: Op) -> Event | None:
+        """Return the event that ``owner.name = value`` is; ``None`` where it may do more than make an entry."""
         path = self.path_of(owner)
         kind = self.facts.class_path(path) if path is not None else None
-        if kind is not None and self.facts.stores_plainly(kind, name, True):
-            return self._entry(owner, name, value, op)
-        return False
+        is_plain = kind is not None and self.facts.stores_plainly(kind, name, True)
+        return self._entry(owner, name, value, op) if is_plain else None
 
     def _entry(self, owner: Value, name: Any, value: Value, op: Op) -> Event:
         return Event(STORE_IN_DICT, name, [value, owner], op, ends=ended_by(self.facts, str(name)))
@@ -233,17 +235,6 @@ class Reads:
         if not kind:
             return None
         return Allocation("object", [cls, Allocation("dict", []) if kind == "dict" else Constant(None)])
-
-    def _set(self, owner: Value, name: Value, value: Value, generic: bool) -> Constant | None:
-        """Set an attribute of an object that was made here, if nothing else comes of that."""
-        instance = own_object(owner)
-        if instance is None or not is_key(name):
-            return None
-        path = self.path_of(instance.items[0])
-        if path is None or not self.facts.stores_plainly(path, constant_of(name), generic):
-            return None
-        put(instance, 2, constant_of(name), value)
-        return _NONE
 
 
 def item_key(value: Value) -> Any:
