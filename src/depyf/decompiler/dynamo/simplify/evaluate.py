@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeGuard
 
 from ....bytecode import operations as o
@@ -14,6 +14,8 @@ from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLA
 from .objects import Evaluator, is_key
 from .values import Const, Container, Local, SsaValue, Value, called_global, global_name
 
+#: What an operation pushes.
+Done = Value | list[Value] | None
 _DISPLAYS = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}
 
 
@@ -21,23 +23,26 @@ class PartialEvaluator(Evaluator):
     """A partial evaluator of one block: runs its operations, each by its method ``_op_KIND``."""
 
     def step(self, op: Op) -> None:
-        """Run one operation: by its rule ``_op_KIND``, or as any operation."""
-        self.op = op
-        method = getattr(self, "_op_" + op.kind, None)
-        if method is not None:
-            method(op)
-        else:
-            self.generic(op)
+        """Run one operation: by its method, or as any operation.
 
-    def generic(self, op: Op) -> None:
+        A method gets the values that the operation takes, and returns what is pushed; ``None`` for what any operation
+        would leave.
+        """
+        self.op = op
+        taken = self.pop(effect(op)[0])
+        method: Callable[[Op, list[Value]], Done] = getattr(self, "_op_" + op.kind, self.generic)
+        done = method(op, taken)
+        if done is None:
+            done = self.generic(op, taken)
+        self.stack += done if isinstance(done, list) else [done]
+
+    def generic(self, op: Op, taken: list[Value]) -> list[Value]:
         """Run an operation of which nothing is known but what it pops and pushes."""
-        pops, pushes = effect(op)
-        result = self.define(op, self.pop(pops))
+        pushes, result = effect(op)[1], self.define(op, taken)
         if pushes == 1 and op.kind not in (o.UNPACK, o.UNPACK_EX):
-            self.stack.append(result)
-        elif pushes:
-            result.results = [SsaValue(None, (), self.block.id) for _ in range(pushes)]
-            self.stack.extend(result.results)
+            return [result]
+        result.results = [SsaValue(None, (), self.block.id) for _ in range(pushes)]
+        return list(result.results)
 
     def end(self) -> None:
         """Run the terminator: take what it takes, and leave on the stack what the successors find there."""
@@ -58,46 +63,35 @@ class PartialEvaluator(Evaluator):
             self.happened()
 
     # --- constants, locals ---
-    def _op_CONST(self, op: Op) -> None:
-        self.stack.append(Const(op.arg))
+    def _op_CONST(self, op: Op, taken: list[Value]) -> Done:
+        return Const(op.arg)
 
-    def _op_LOAD_FAST(self, op: Op) -> None:
+    def _op_LOAD_FAST(self, op: Op, taken: list[Value]) -> Done:
         """Push the value that a local is known to have, or the local itself if it is bound."""
-        name = op.arg
-        known = self.state.variables.get(name)
-        if known is not None:
-            self.stack.append(known)
-        elif name in self.state.bound:
-            self.stack.append(Local(name))
-        else:
-            self.generic(op)
+        known = self.state.variables.get(op.arg)
+        return Local(op.arg) if known is None and op.arg in self.state.bound else known
 
-    def _op_LOAD_DEREF(self, op: Op) -> None:
-        if not self.reads(op, (), (("local", op.arg),)):
-            self.generic(op)
+    def _op_LOAD_DEREF(self, op: Op, taken: list[Value]) -> Done:
+        return self.reads(op, (), (("local", op.arg),))
 
-    def _op_STORE_ATTR(self, op: Op) -> None:
-        value, owner = self.stack[-2:]
-        if self.store_plainly(owner, op.arg, value, op):
-            self.pop(2)
-        else:
-            self.generic(op)
+    def _op_STORE_ATTR(self, op: Op, taken: list[Value]) -> Done:
+        value, owner = taken
+        return [] if self.store_plainly(owner, op.arg, value) else None
 
-    def _op_STORE_FAST(self, op: Op) -> None:
+    def _op_STORE_FAST(self, op: Op, taken: list[Value]) -> Done:
         """Note the value of a local; the store is left only where code reads it that is not followed."""
-        name = op.arg
-        (value,) = self.pop(1)
+        name, value = op.arg, taken[0]
         if name in self.owner.kept and isinstance(value, Local) and value.name == name:
             self.owner.own_values[name] += 1
-            return  # ``self = self``
+            return []  # ``self = self``
         self.forget(name)
         if isinstance(value, SsaValue):
             value.hints.append(name)
         if name in self.owner.kept:
-            self.define(op, [value])
             self.state.bound.add(name)
-        else:
-            self.state.variables[name] = value
+            return None
+        self.state.variables[name] = value
+        return []
 
     def forget(self, name: str) -> None:
         """Forget the value of a local, which gets another one; refuse code in which the earlier one is read later."""
@@ -105,190 +99,159 @@ class PartialEvaluator(Evaluator):
         if any(isinstance(value, Local) and value.name == name for value in self.state.values()):
             raise CannotDecompile(SIMPLIFY, "a local is stored while its value waits")
 
-    def _op_DELETE_FAST(self, op: Op) -> None:
+    def _op_DELETE_FAST(self, op: Op, taken: list[Value]) -> Done:
         """Delete a local; in texts for readers the variables of graph results are not deleted."""
-        name = op.arg
-        if name in self.state.variables:
-            del self.state.variables[name]
-            return
-        self.forget(name)
-        self.state.bound.discard(name)
-        if not (self.owner.readable and name.startswith(GRAPH_RESULT)):
-            self.define(op, [])
+        if self.state.variables.pop(op.arg, None) is not None:
+            return []
+        self.forget(op.arg)
+        self.state.bound.discard(op.arg)
+        return [] if self.owner.readable and op.arg.startswith(GRAPH_RESULT) else None
 
     # --- the stack ---
-    def _op_POP(self, op: Op) -> None:
+    def _op_POP(self, op: Op, taken: list[Value]) -> Done:
         """Drop the top; only a value that is on the real stack leaves an operation."""
-        (value,) = self.pop(1)
-        if isinstance(value, SsaValue) and value.op is None:
-            self.define(op, [value])
+        return None if isinstance(taken[0], SsaValue) and taken[0].op is None else []
 
-    def _op_COPY(self, op: Op) -> None:
-        self.stack.append(self.stack[-op.arg])
+    def _op_COPY(self, op: Op, taken: list[Value]) -> Done:
+        return [*taken, taken[0]]
 
-    def _op_SWAP(self, op: Op) -> None:
-        self.stack[-1], self.stack[-op.arg] = self.stack[-op.arg], self.stack[-1]
+    def _op_SWAP(self, op: Op, taken: list[Value]) -> Done:
+        taken[0], taken[-1] = taken[-1], taken[0]
+        return taken
 
-    def _op_ROT(self, op: Op) -> None:
-        self.stack[-op.arg :] = self.stack[-1:] + self.stack[-op.arg : -1]
+    def _op_ROT(self, op: Op, taken: list[Value]) -> Done:
+        return [taken[-1], *taken[:-1]]
 
     # --- containers ---
-    def _op_BUILD_LIST(self, op: Op) -> None:
-        self.stack.append(Container(_DISPLAYS[op.kind], self.pop(op.arg)))
+    def _op_BUILD_LIST(self, op: Op, taken: list[Value]) -> Done:
+        return Container(_DISPLAYS[op.kind], taken)
 
     _op_BUILD_TUPLE = _op_BUILD_SLICE = _op_BUILD_LIST
 
-    def _op_BUILD_MAP(self, op: Op) -> None:
+    def _op_BUILD_MAP(self, op: Op, taken: list[Value]) -> Done:
         """Push a virtual dictionary if it has keys whose hashing is unobservable, or leave the operation."""
-        if not op.arg:
-            self.generic(op)  # (it may be the beginning of ``{**d}``)
-            result = self.stack[-1]
-            assert isinstance(result, SsaValue)
-            result.optional = True
-        elif all(map(is_key, self.stack[-2 * op.arg :: 2])):
-            self.stack.append(Container("dict", self.pop(2 * op.arg)))
-        else:
-            self.generic(op)
+        if op.arg and all(map(is_key, taken[::2])):
+            return Container("dict", taken)
+        result = self.define(op, taken)
+        result.optional = not op.arg  # (it may be the beginning of ``{**d}``)
+        if op.arg:
             self.happened()  # (to the proof, keys that have hashes of their own may change anything)
+        return result
 
-    def _op_BUILD_CONST_KEY_MAP(self, op: Op) -> None:
-        pairs = zip(map(Const, op.arg), self.pop(len(op.arg)))
-        self.stack += [part for pair in pairs for part in pair]
-        self._op_BUILD_MAP(self.made(o.BUILD_MAP, len(op.arg)))
+    def _op_BUILD_CONST_KEY_MAP(self, op: Op, taken: list[Value]) -> Done:
+        pairs = [part for pair in zip(map(Const, op.arg), taken) for part in pair]
+        return self._op_BUILD_MAP(self.made(o.BUILD_MAP, len(taken)), pairs)
 
-    def _op_LIST_EXTEND(self, op: Op) -> None:
-        value, owner = self.stack[-1], next(iter(self.stack[-1 - op.arg :]))
-        items = [value] if op.kind is o.LIST_APPEND else _items(value)
-        if _is_list(owner) and items is not None:
-            self.pop(1)
-            owner.items.extend(items)
-        else:
-            self.in_place(op)
+    def _op_LIST_EXTEND(self, op: Op, taken: list[Value]) -> Done:
+        owner, items = self.stack[-op.arg], taken if op.kind is o.LIST_APPEND else _items(taken[0])
+        if not _is_list(owner) or items is None:
+            return self.in_place(op, taken)
+        owner.items.extend(items)
+        return []
 
     _op_LIST_APPEND = _op_LIST_EXTEND
 
-    def in_place(self, op: Op) -> None:
+    def in_place(self, op: Op, taken: list[Value]) -> Done:
         """Leave an operation on a container that is being built, as part of the expression that builds it."""
         if op.arg != 1:
             raise CannotDecompile(SIMPLIFY, f"{op!r} reaches below the top")
-        self.stack.append(self.define(op, self.pop(effect(op)[0] + 1)))
+        return self.define(op, [*self.pop(1), *taken])
 
     _op_SET_ADD = _op_MAP_ADD = _op_SET_UPDATE = _op_DICT_UPDATE = _op_DICT_MERGE = in_place
 
-    def _op_GETITEM(self, op: Op) -> None:
+    def _op_GETITEM(self, op: Op, taken: list[Value]) -> Done:
         """Index a container here, and push the element.
 
         An item of a graph's result, and a read that the facts know, become unobservable values.
         """
-        owner, index = self.stack[-2:]
+        owner, index = taken
         items, key, path = _items(owner), _key(index), self.path_of(owner)
         if items is not None and key is not None and isinstance(owner, Container):
-            if isinstance(key, slice) and key.step != 0:
-                self.stack[-2:] = [Container(owner.kind, items[key])]
-                return
-            if isinstance(key, int) and -len(items) <= key < len(items):
-                self.stack[-2:] = [items[key]]
-                return
-        elif type(key) is int and called_global(owner).startswith(GRAPH_PREFIX):
-            result = self.unobservable(op, self.pop(2))
+            if isinstance(key, slice):
+                return Container(owner.kind, items[key]) if key.step != 0 else None
+            return items[key] if -len(items) <= key < len(items) else None
+        if type(key) is int and called_global(owner).startswith(GRAPH_PREFIX):
+            result = self.unobservable(op, taken)
             result.pure = result.graph_item = True
-            self.stack.append(result)
-            return
-        elif isinstance(index, Const):
-            if isinstance(owner, SsaValue) and owner.role[:1] == ("__mro__",) and type(key) is int and (
-                    ancestor := self.owner.facts.ancestor(owner.role[1], key)):
-                result = self.unobservable(op, self.pop(2), ALWAYS)
-                result.role = ("ancestor", ancestor)
-                self.stack.append(result)
-                return
-            if path is not None and type(index.value) in (str, int, bool):
-                path = (*path, ("item", index.value))
-                if self.entry(owner, path) or self.member(owner, path) or self.reads(
-                        op, (owner, index), path, instead=2):
-                    return
-        self.generic(op)
+            return result
+        if isinstance(owner, SsaValue) and owner.role[:1] == ("__mro__",) and type(key) is int and (
+                ancestor := self.owner.facts.ancestor(owner.role[1], key)):
+            result = self.unobservable(op, taken, ALWAYS)
+            result.role = ("ancestor", ancestor)
+            return result
+        if path is None or not isinstance(index, Const) or type(index.value) not in (str, int, bool):
+            return None
+        path = (*path, ("item", index.value))
+        return self.entry(owner, path) or self.member(owner, path) or self.reads(op, taken, path)
 
-    def _op_SETITEM(self, op: Op) -> None:
-        value, owner, index = self.stack[-3:]
+    def _op_SETITEM(self, op: Op, taken: list[Value]) -> Done:
+        value, owner, index = taken
         key, new = _key(index), _items(value)
         if _is_list(owner) and isinstance(key, slice) and new is not None and key.step in (None, 1):
             owner.items[key] = new
-            self.pop(3)
-        else:
-            self.generic(op)
+            return []
+        return None
 
-    def _op_DELITEM(self, op: Op) -> None:
-        owner, index = self.stack[-2:]
-        key = _key(index)
+    def _op_DELITEM(self, op: Op, taken: list[Value]) -> Done:
+        owner, key = taken[0], _key(taken[1])
         if _is_list(owner) and key is not None and (
                 isinstance(key, slice) or -len(owner.items) <= key < len(owner.items)):
             del owner.items[key]
-            self.pop(2)
-        else:
-            self.generic(op)
+            return []
+        return None
 
-    def _op_LOAD_GLOBAL(self, op: Op) -> None:
+    def _op_LOAD_GLOBAL(self, op: Op, taken: list[Value]) -> Done:
         """Push a global; one of Dynamo's own may be read later, or never."""
         path = (("global", op.arg),)
-        if op.arg.startswith(OWN_GLOBALS):
-            result = self.unobservable(op, (), ALWAYS if self.owner.facts.reading(path) else "", path)
-            result.pure = True
-            self.stack.append(result)
-        elif not self.reads(op, (), path):
-            self.generic(op)
+        if not op.arg.startswith(OWN_GLOBALS):
+            return self.reads(op, (), path)
+        result = self.unobservable(op, (), ALWAYS if self.owner.facts.reading(path) else "", path)
+        result.pure = True
+        return result
 
-    def _op_LOAD_ATTR(self, op: Op) -> None:
+    def _op_LOAD_ATTR(self, op: Op, taken: list[Value]) -> Done:
         """Push an attribute.
 
         It is an unobservable read where the facts know it, and optional if it is a flag of the profiler.
         """
-        if self.read_attribute(op):
-            return
-        path = self.path_of(self.stack[-1])
-        if path is not None and self.reads(op, self.stack[-1:], (*path, ("attr", op.arg)), instead=1):
-            return
-        self.generic(op)
-        result = self.stack[-1]
-        assert isinstance(result, SsaValue)
+        path = self.path_of(taken[0])
+        known = self.read_attribute(op, taken[0]) or path and self.reads(op, taken, (*path, ("attr", op.arg)))
+        if known:
+            return known
+        result = self.define(op, taken)
         result.optional = op.arg == UPDATE or _is_in_table(result, PROFILER_FLAGS)
+        return result
 
     # --- calls ---
-    def _op_CALL_EX(self, op: Op) -> None:
+    def _op_CALL_EX(self, op: Op, taken: list[Value]) -> Done:
         """Call with an argument list whose elements are known, and no keywords, as a plain call."""
-        function, arguments, *keywords = self.stack[-3 if op.arg else -2 :]
+        function, arguments, *keywords = taken
         items = _items(arguments)
         if items is None or any(
                 each.items if isinstance(each, Container) else not isinstance(each, SsaValue) or each.op is None
                 or each.op.kind is not o.BUILD_MAP or each.op.arg for each in keywords):
-            self.generic(op)
-            return
-        self.pop(2 + len(keywords))
-        self.stack += [function, *items]
-        self._op_CALL(self.made(o.CALL, (len(items), ())))
+            return None
+        return self._op_CALL(self.made(o.CALL, (len(items), ())), [function, *items])
 
-    def _op_CALL(self, op: Op) -> None:
+    def _op_CALL(self, op: Op, taken: list[Value]) -> Done:
         """Call a function.
 
         One that :mod:`.objects` knows is carried out here; any other gives an SSA value, and its parameters are hints
         for names.
         """
         positional, keywords = op.arg
-        operands = self.pop(1 + positional + len(keywords))
-        function = operands[0]
-        if not keywords and isinstance(function, SsaValue):
-            known = self.call(op, function, operands[1:])
-            if known is not None:
-                self.stack.append(known)
-                return
+        function = taken[0]
+        if not keywords and isinstance(function, SsaValue) and (known := self.call(op, function, taken[1:])):
+            return known
         marks = _is_in_table(function, PROFILER_MARKERS)
-        result = self.define(op, operands, unobservable=marks)
-        self.stack.append(result)
+        result = self.define(op, taken, unobservable=marks)
         if marks and isinstance(function, SsaValue):
             result.optional = function.optional = True
         names = self.owner.parameter_names.get(global_name(function), ())
         for name, operand in zip(names, result.operands[1 : 1 + positional]):
             if isinstance(operand, SsaValue):
                 operand.hints.append(name)
+        return result
 
 
 def _is_in_table(value: Value, table: Mapping[str, frozenset[str]]) -> bool:

@@ -132,14 +132,10 @@ class Evaluator:
         ended = EPOCHS.index(ends) + 1
         self.state.epochs = (number,) * ended + self.state.epochs[ended:]
 
-    def reads(self, op: Op, operands: Sequence[Value], path: Path | None, instead: int = 0) -> bool:
-        """Push an unobservable read in place of ``instead`` values; return False if the facts do not know it as one."""
-        kind = lasting(self.owner.facts, path) if path is not None else ""
-        if not kind:
-            return False
-        self.pop(instead)
-        self.stack.append(self.unobservable(op, operands, kind, path))
-        return True
+    def reads(self, op: Op, operands: Sequence[Value], path: Path) -> SsaValue | None:
+        """Return an unobservable read; ``None`` if the facts do not know it as one."""
+        kind = lasting(self.owner.facts, path)
+        return self.unobservable(op, operands, kind, path) if kind else None
 
     def unobservable(self, op: Op, operands: Sequence[Value], lasts: str = "", path: Path | None = None) -> SsaValue:
         """Append an SSA value that may be left out: of what nobody sees, or of a read that remains valid so long."""
@@ -184,10 +180,9 @@ class Evaluator:
             if isinstance(seen, SsaValue) and not seen.lasting and seen.op is not None:
                 seen.block, seen.pure, seen.graph_item = -1, False, False  # (as if another block had made it)
 
-    def read_attribute(self, op: Op) -> bool:
-        """Read an attribute that only leads to one of the calls that :func:`call` knows; return whether it is one."""
-        owner, name = self.stack[-1], op.arg
-        path, known = self.path_of(owner), self.owner.facts
+    def read_attribute(self, op: Op, owner: Value) -> SsaValue | None:
+        """Return an attribute that only leads to one of the calls that :meth:`call` knows; ``None`` for any other."""
+        name, path, known = op.arg, self.path_of(owner), self.owner.facts
         kind = known.well_known(path) if path is not None else ""
         role: tuple[Any, ...] = ()
         if isinstance(owner, SsaValue) and owner.role[:1] == ("ancestor",) and name in _METHODS:
@@ -199,14 +194,12 @@ class Evaluator:
         elif path is not None and known.builtin_method(path, name):
             role = ("bound", name)
         else:
-            return False
-        self.pop(1)
+            return None
         result = self.unobservable(op, [owner], ALWAYS)
         result.role = role
         if role[0] == "bound" and isinstance(owner, SsaValue) and owner.lasting:
             result.lasting, result.epochs = owner.lasting, owner.epochs
-        self.stack.append(result)
-        return True
+        return result
 
     def call(self, op: Op, function: SsaValue, operands: Sequence[Value]) -> Value | None:
         """Return the result of a call that is carried out here; ``None`` for any other."""
@@ -229,7 +222,7 @@ class Evaluator:
             case facts.SET_ATTRIBUTE, [owner, Const(str(name)), value]:
                 if _is_virtual(owner, "object"):
                     put(owner, ("attr", name), value)
-                elif not self.store_plainly(owner, name, value, op):  # ``vars(owner)['name'] = value``
+                elif not self.store_plainly(owner, name, value):  # ``vars(owner)['name'] = value``
                     value, call = self.escape(value), self.made(o.CALL, (1, ()))
                     entries = self.define(call, [self.word(global_names.ENTRIES), owner], unobservable=True)
                     self.define(self.made(o.SETITEM), [value, entries, Const(name)])
@@ -252,7 +245,7 @@ class Evaluator:
                 return Container("ordered", [function, *entries.items])
         return None
 
-    def store_plainly(self, owner: Value, name: str, value: Value, op: Op) -> bool:
+    def store_plainly(self, owner: Value, name: str, value: Value) -> bool:
         """Leave ``owner.name = value``, and return True, if that only makes an entry in the owner's dictionary."""
         known = self.owner.facts
         path = self.path_of(owner)
@@ -349,22 +342,23 @@ class Evaluator:
     #     self._modules['layers']._modules['0']._parameters['weight']
     #     self.layers[0].weight
     #     self.blocks['conv-1'].weight            of a ``ModuleDict``
-    def entry(self, owner: Value, path: Path) -> bool:
-        """Read ``x.name`` in place of ``x.__dict__`` and ``'name'`` on the stack; return whether that is the same."""
+    def entry(self, owner: Value, path: Path) -> SsaValue | None:
+        """Return ``x.name`` for ``x.__dict__['name']``; ``None`` where that is not known to be the same."""
         key = path[-1][1]
-        return path[-2:-1] == (("attr", "__dict__"),) and type(key) is str and key.isidentifier() \
-            and isinstance(owner, SsaValue) and self.reads(
-                self.made(o.LOAD_ATTR, key), owner.operands[:1], (*path[:-2], ("attr", key)), instead=2)
+        if path[-2:-1] != (("attr", "__dict__"),) or type(key) is not str or not key.isidentifier() \
+                or not isinstance(owner, SsaValue):
+            return None
+        return self.reads(self.made(o.LOAD_ATTR, key), owner.operands[:1], (*path[:-2], ("attr", key)))
 
-    def member(self, owner: Value, path: Path) -> bool:
-        """Read a module's attribute or element in place of its dictionary and a key; return whether that is done."""
+    def member(self, owner: Value, path: Path) -> SsaValue | None:
+        """Return a module's attribute or element for the item of a dictionary of it; ``None`` where it is another."""
         if not (isinstance(owner, SsaValue) and owner.op is not None and owner.op.kind is o.LOAD_ATTR
                 and owner.op.arg in MODULE_DICTIONARIES):
-            return False
+            return None
         facts, key = self.owner.facts, path[-1][1]
         (module,) = owner.operands
         if facts.reading(path) != MODULES or type(key) is not str:
-            return False
+            return None
         is_name = key.isidentifier() and not keyword.iskeyword(key)
         index = int(key) if key.isdecimal() else key
         if not is_name and facts.element(path[:-2], index) == path:
@@ -372,5 +366,5 @@ class Evaluator:
         elif is_name and facts.unshadowed(path):
             read, operands = self.made(o.LOAD_ATTR, key), [module]
         else:
-            return False
-        return self.reads(read, operands, path, instead=2)
+            return None
+        return self.reads(read, operands, path)
