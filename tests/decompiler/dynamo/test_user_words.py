@@ -834,8 +834,8 @@ def test_objects_are_compared_by_what_they_hold_when_others_see_them(source, sam
     from depyf.decompiler.proof.equivalence import equivalent
 
     globals = module_globals()
-    one = function("def f(x):\n    a = Cache.__new__(Cache)\n    object.__setattr__(a, 'k', x)\n    a.v = 1\n    return a",
-                   globals)
+    one = function("def f(x):\n    a = Cache.__new__(Cache)\n    object.__setattr__(a, 'k', x)\n"
+                   "    object.__setattr__(a, 'v', 1)\n    return a", globals)
     facts = LiveFacts({}, globals)
     assert bool(equivalent(Code.of(one.__code__), Code.of(function(source, globals).__code__), facts=facts)) is same
 
