@@ -200,6 +200,11 @@ class PartialEvaluator(Evaluator):
             return []
         return None
 
+    def _op_IS(self, op: Op, taken: list[Value]) -> Done:
+        """Decide ``None is None``, which torch 2.15 asks before each call of a graph; or leave the operation."""
+        is_none = all(isinstance(each, Const) and each.value is None for each in taken)
+        return Const(not op.arg) if is_none else None
+
     def _op_LOAD_GLOBAL(self, op: Op, taken: list[Value]) -> Done:
         """Push a global; one of Dynamo's own may be read later, or never."""
         path = (("global", op.arg),)

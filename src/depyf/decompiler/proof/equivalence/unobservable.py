@@ -268,6 +268,8 @@ class Steps(Reads):
 
     # --- tests, calls -----------------------------------------------------------------------------------
     def _do_IS(self, state: State, op: Op, taken: list[Value]) -> Done:
+        if all(isinstance(each, Constant) and each.value is None for each in map(resolve, taken)):
+            return [Constant(not op.arg)]  # (torch 2.15 asks that before each call of a graph)
         is_test = op.arg and state.program.ops[state.at + 1].kind is o.BRANCH  # (in either sense the same test)
         return Event(o.IS, False, taken, op, negated=True) if is_test else None
 
