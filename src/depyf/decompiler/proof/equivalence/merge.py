@@ -7,6 +7,7 @@ each place the number of its class, of places with the same value, and what else
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....bytecode.code import Code
@@ -144,17 +145,7 @@ def pair_containers(prover: Prover, left: State, right: State) -> dict[int, int]
     From there on a pair is one object; a wrong pair can only make the comparison fail later.
     """
     single = _referenced_once(left) | _referenced_once(right)
-
-    def content(value: Value) -> Any:
-        """Return what is equal for equal contents; ``None`` where others may change them later."""
-        value = resolve(value)
-        if isinstance(value, Constant) and type(value.value) is tuple:
-            value = Allocation("tuple", list(map(Constant, value.value)))
-        if not isinstance(value, Allocation):
-            return identify(prover, value, "")
-        parts = [None if is_open(item) and id(item) not in single else content(item) for item in value.items]
-        return None if None in parts else (value.kind, *parts)
-
+    content = partial(_content, prover, single)
     others = {id(value): content(value) for value in (*right.stack, *right.locals.values()) if is_open(value)}
     pairs: dict[int, int] = {}
     for value in (*left.stack, *left.locals.values()):
@@ -164,6 +155,22 @@ def pair_containers(prover: Prover, left: State, right: State) -> dict[int, int]
         if other is not None:
             pairs[id(value)] = pairs[other] = len(pairs)
     return pairs
+
+
+# (A function inside the one above would refer to itself: the code that is compared would stay alive for the collector.)
+def _content(prover: Prover, single: set[int], value: Value) -> Any:
+    """Return what is equal for equal contents; ``None`` where others may change them later.
+
+    ``single``: the containers that only one place refers to.
+    """
+    value = resolve(value)
+    if isinstance(value, Constant) and type(value.value) is tuple:
+        value = Allocation("tuple", list(map(Constant, value.value)))
+    if not isinstance(value, Allocation):
+        return identify(prover, value, "")
+    parts = [None if is_open(item) and id(item) not in single else _content(prover, single, item)
+             for item in value.items]
+    return None if None in parts else (value.kind, *parts)
 
 
 def all_paired(prover: Prover, left: State, right: State) -> bool:
