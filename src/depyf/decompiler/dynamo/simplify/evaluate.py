@@ -96,7 +96,7 @@ class PartialEvaluator(Evaluator):
     def forget(self, name: str) -> None:
         """Forget the value of a local, which gets another one; refuse code in which the earlier one is read later."""
         self.state.variables.pop(name, None)
-        if any(isinstance(value, Local) and value.name == name for value in self.state.values()):
+        if name in self.state.locals_read():
             raise CannotDecompile(SIMPLIFY, "a local is stored while its value waits")
 
     def _op_DELETE_FAST(self, op: Op, taken: list[Value]) -> Done:
@@ -267,7 +267,7 @@ def _is_in_table(value: Value, table: Mapping[str, frozenset[str]]) -> bool:
 
 def _is_list(value: Value) -> TypeGuard[Container]:
     """Return whether a value is a virtual list."""
-    return isinstance(value, Container) and value.kind == "list"
+    return isinstance(value, Container) and value.kind == "list" and value.built is None
 
 
 def _items(value: Value) -> list[Value] | None:

@@ -102,9 +102,10 @@ class Evaluator:
 
     # --- helpers ---
     def pop(self, count: int) -> list[Value]:
-        """Pop ``count`` values, the deepest first."""
-        taken = self.stack[len(self.stack) - count :]
-        del self.stack[len(self.stack) - count :]
+        """Pop ``count`` values, the deepest first: of containers that others have seen, what these became."""
+        start = len(self.stack) - count
+        taken = [value.built or value if isinstance(value, Container) else value for value in self.stack[start:]]
+        del self.stack[start:]
         return taken
 
     def define(self, op: Op, operands: Sequence[Value], unobservable: bool = False) -> SsaValue:
@@ -170,7 +171,6 @@ class Evaluator:
             built = self.define(self.made(kind, len(items)), items)
             built.optional = built.pure = True  # building alone has no effect
         value.built = built
-        self.state.replace(value, built)
         return built
 
     def settle(self, taken: Sequence[Value]) -> None:

@@ -12,7 +12,7 @@ from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ...nodes import free_name
 from ..facts import Path
-from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, ENTRIES, MODULE_DICTIONARIES, NEW, SIDE_BY_SIDE
+from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, ENTRIES, NEW, SIDE_BY_SIDE
 
 if TYPE_CHECKING:
     from . import _Simplifier
@@ -38,6 +38,7 @@ class Local(Value):
     name: str
 
 
+@dataclass(eq=False, slots=True)
 class SsaValue(Value):
     """An SSA value: the result of an operation.
 
@@ -60,25 +61,21 @@ class SsaValue(Value):
         graph_item: whether it is an item of a graph's result.
     """
 
-    __slots__ = ("block", "elsewhere", "epochs", "graph_item", "hints", "lasting", "op", "operands", "optional", "path",
-                 "pure", "results", "role", "uses", "variable")
-
-    def __init__(self, op: Op | None, operands: Sequence[Value], block: int) -> None:
-        self.op = op
-        self.operands = list(operands)
-        self.block = block
-        self.uses = 0
-        self.elsewhere = False
-        self.hints: list[str] = []
-        self.optional = False
-        self.pure = False
-        self.results: list[SsaValue] = []
-        self.variable: str | None = None
-        self.path: Path | None = None
-        self.role: tuple[Any, ...] = ()
-        self.lasting = ""
-        self.epochs: tuple[int, ...] = (0, 0, 0)
-        self.graph_item = False
+    op: Op | None
+    operands: Sequence[Value]
+    block: int
+    uses: int = 0
+    elsewhere: bool = False
+    hints: list[str] = field(default_factory=list)
+    optional: bool = False
+    pure: bool = False
+    results: list[SsaValue] = field(default_factory=list)
+    variable: str | None = None
+    path: Path | None = None
+    role: tuple[Any, ...] = ()
+    lasting: str = ""
+    epochs: tuple[int, ...] = (0, 0, 0)
+    graph_item: bool = False
 
 
 def global_name(value: Value) -> str:
@@ -95,6 +92,7 @@ def called_global(value: Value) -> str:
     return ""
 
 
+@dataclass(eq=False, slots=True)
 class Container(Value):
     """A list, tuple, slice, dictionary or object that only this code has seen.
 
@@ -107,13 +105,10 @@ class Container(Value):
         built: the value it became when others got to see it.
     """
 
-    __slots__ = ("built", "items", "kind", "slots")
-
-    def __init__(self, kind: str, items: list[Value], slots: list[tuple[str, Any]] | None = None) -> None:
-        self.kind = kind
-        self.items = items
-        self.slots = slots or []
-        self.built: Value | None = None
+    kind: str
+    items: list[Value]
+    slots: list[tuple[str, Any]] = field(default_factory=list)
+    built: Value | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -136,7 +131,7 @@ class State:
         def dup(value: Value) -> Value:
             if not isinstance(value, Container):
                 return value
-            done = memo.get(id(value))
+            done = value.built or memo.get(id(value))
             if done is None:
                 done = memo[id(value)] = Container(value.kind, [], list(value.slots))
                 done.items = [dup(item) for item in value.items]
@@ -145,27 +140,17 @@ class State:
         return State([dup(v) for v in self.stack], {n: dup(v) for n, v in self.variables.items()},
                      set(self.bound), self.epochs)
 
-    def places(self) -> Iterator[list[Value]]:
-        """Yield the lists of values that can be changed: the stack, and the items of containers."""
-        yield self.stack
-        pending = [*self.stack, *self.variables.values()]
-        seen: set[int] = set()
+    def locals_read(self) -> set[str]:
+        """Return the locals that are to be read where values on the stack, in locals and inside containers are used."""
+        found, seen, pending = set(), set(), [*self.stack, *self.variables.values()]
         while pending:
             value = pending.pop()
-            if isinstance(value, Container) and id(value) not in seen:
+            if isinstance(value, Local):
+                found.add(value.name)
+            elif isinstance(value, Container) and value.built is None and id(value) not in seen:
                 seen.add(id(value))
-                yield value.items
                 pending += value.items
-
-    def values(self) -> list[Value]:
-        """Return all values on the stack, in locals and inside containers."""
-        return [*self.variables.values(), *(value for place in self.places() for value in place)]
-
-    def replace(self, old: Value, new: Value) -> None:
-        """Replace a value by another on the stack, in locals and inside containers."""
-        for place in list(self.places()):
-            place[:] = [new if value is old else value for value in place]
-        self.variables = {name: new if value is old else value for name, value in self.variables.items()}
+        return found
 
 
 @dataclass(eq=False, slots=True)
@@ -238,15 +223,13 @@ class Namer:
         if value.op.kind in (o.CALL, o.CALL_EX) and value.operands:
             called = "" if _is_constant(value.operands[0]) else self.described(value.operands[0])
             return _short(called.rstrip("_") + "_result") or "result"
-        if value.op.kind is o.LOAD_FAST:
-            return f"{value.op.arg}_before"
         return _KINDS.get(value.op.kind, "value")
 
     def described(self, value: Value, long: bool = False, depth: int = 0) -> str:
         """Return a name from where the value comes; an empty string where nothing is known.
 
         ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long; an object of ``Layer`` that a call makes
-        is ``new_Layer``, one of ``type(x)`` ``new_x``. ``depth`` is how many values led here.
+        is ``new_Layer``. ``depth`` is how many values led here.
         """
         if isinstance(value, Local):
             return value.name
@@ -270,15 +253,10 @@ class Namer:
             cls = next(iter(value.operands[1:2]), None)
             if cls is None or value.role[:1] != ("instance",) and _attribute(owner) != "__new__":
                 return ""
-            if isinstance(cls, SsaValue) and cls.path is not None and cls.path[-1] in (
-                    ("attr", "__class__"), ("class", "")):
-                cls = cls.operands[-1]  # the object whose class it is
             made = "object" if _is_constant(cls) else self.described(cls, False, depth + 1)
             return _short(f"new_{made}") if made else ""
         if kind is o.LOAD_ATTR:
             inner = self.described(owner, long, depth + 1)
-            if argument in MODULE_DICTIONARIES:
-                return inner  # modules have their contents in dictionaries: those are called like the module
             return _joined(inner, argument) if long else _short(argument)
         if kind is o.GETITEM and isinstance(value.operands[1], Const):
             key = value.operands[1].value
