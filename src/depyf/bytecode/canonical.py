@@ -328,8 +328,10 @@ class Translator:
         check_table(self.code, table, index_at.__contains__)
         for start, end, target, depth, lasti in table:
             goal = index_at[target]
-            if self._is_stop_iteration_wrapper(goal):
-                continue
+            pair = self.instructions[goal : goal + 2]
+            if self.code.version >= (3, 12) and pair[0].arg == 3 and [each.opname for each in pair] == [
+                    "CALL_INTRINSIC_1", "RERAISE"]:
+                continue  # (what turns a ``StopIteration`` that leaves a generator into a ``RuntimeError``)
             first, after = index_at[start], index_at[end]
             covered[first:after] = [len(entries)] * (after - first)
             entries.append((goal, depth, lasti))
@@ -357,13 +359,6 @@ class Translator:
                 entry is None or self.instructions[entry[0]].opname != helpers
             ):
                 raise self.unsupported("a handler covers only a part of what belongs together")
-
-    def _is_stop_iteration_wrapper(self, index: int) -> bool:
-        """3.12+ turns a ``StopIteration`` that leaves a generator into a ``RuntimeError`` with a handler."""
-        if self.code.version < (3, 12):
-            return False
-        pair = self.instructions[index : index + 2]
-        return [i.opname for i in pair] == ["CALL_INTRINSIC_1", "RERAISE"] and pair[0].arg == 3
 
     def _handler_of_entry(self, number: int) -> int:
         target, depth, lasti = self._exception_entries[number]

@@ -51,7 +51,6 @@ Notation below: ``arg : stack before -> stack after`` (top of stack on the right
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,22 +65,12 @@ if TYPE_CHECKING:
 Effect = tuple[int, int] | Callable[..., tuple[int, int]]
 
 
-class Touches(enum.Enum):
-    """The variables that an operation reads or changes: those that its argument names."""
-
-    NOTHING = "nothing by name"
-    LOCALS = "fast locals of the frame"
-    CELLS = "cells of the frame, or what they hold"
-    GLOBALS = "globals of the module, then builtins"
-    NAMES = "the namespace of a class or module body, then globals"
-
-
-class Observed(enum.Enum):
-    """The extent to which others than the frame itself can notice an operation."""
-
-    NO = "nothing"
-    READ = "that something is read: it may run code of others, of which only the value is wanted"
-    YES = "anything: it may run code of others, or change what they hold"
+#: The variables that an operation reads or changes, those that its argument names: fast locals or cells of the frame,
+#: globals of the module (then builtins), or those of a class or module body (then globals).
+NOTHING, LOCALS, CELLS, GLOBALS, NAMES = "nothing", "locals", "cells", "globals", "names"
+#: The extent to which others than the frame itself can notice an operation: nothing; that something is read (it may run
+#: code of others, of which only the value is wanted); anything (it may change what others hold, too).
+NO, READ, YES = "no", "read", "yes"
 
 
 @frozen
@@ -106,13 +95,10 @@ class OpSpec:
     ends_block: bool = False
     falls_through: bool = True
     jumps: bool = False
-    touches: Touches = Touches.NOTHING
-    observed: Observed = Observed.YES
+    touches: str = NOTHING
+    observed: str = YES
     updates: bool = False
 
-
-LOCALS, CELLS, GLOBALS, NAMES = Touches.LOCALS, Touches.CELLS, Touches.GLOBALS, Touches.NAMES
-NO, READ = Observed.NO, Observed.READ
 
 SPECS: dict[str, OpSpec] = {}
 
@@ -336,18 +322,18 @@ JUMPS = kinds(lambda spec: spec.jumps)
 #: Operations for which it does not matter which handler covers them.
 CANNOT_RAISE = kinds(lambda spec: not spec.raises)
 #: Operations with effects that only the frame can observe.
-UNOBSERVABLE = kinds(lambda spec: spec.observed is Observed.NO)
+UNOBSERVABLE = kinds(lambda spec: spec.observed == NO)
 #: Operations of which others notice at most that something is read.
-ONLY_READ = kinds(lambda spec: spec.observed is Observed.READ)
+ONLY_READ = kinds(lambda spec: spec.observed == READ)
 #: Operations on a container below the values that they take.
 UPDATES = kinds(lambda spec: spec.updates)
 #: How many of the values that an operation looks at remain where they are, if any do.
 KEEPS: dict[str, int] = {kind: spec.keeps for kind, spec in SPECS.items() if spec.keeps}
 #: Operations by the variables that they touch.
-ON_LOCALS = kinds(lambda spec: spec.touches is LOCALS)
-ON_CELLS = kinds(lambda spec: spec.touches is CELLS)
-ON_GLOBALS = kinds(lambda spec: spec.touches is GLOBALS)
-ON_NAMES = kinds(lambda spec: spec.touches is NAMES)
+ON_LOCALS = kinds(lambda spec: spec.touches == LOCALS)
+ON_CELLS = kinds(lambda spec: spec.touches == CELLS)
+ON_GLOBALS = kinds(lambda spec: spec.touches == GLOBALS)
+ON_NAMES = kinds(lambda spec: spec.touches == NAMES)
 
 #: ``(popped, pushed)`` by operation where it is always the same.
 FIXED_EFFECTS: dict[str, tuple[int, int]] = {

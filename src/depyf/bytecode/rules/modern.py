@@ -156,20 +156,12 @@ V3_14: Rules = {
 def _(t: Translator, i: Instruction) -> None:
     """Push a global; with the low bit a NULL too, below the value up to 3.12, above it from 3.13 on."""
     t.ops.append(Op("LOAD_GLOBAL", t.names[i.arg >> 1], i.offset, i.line, -1, t.handler))
-    if i.arg & 1:
-        t.stack += (1, 0) if t.null_is_above else (0, 1)
-    else:
-        t.stack.append(1)
+    push_callable(t, bool(i.arg & 1))
 
 
 def push_callable(t: Translator, with_null: bool) -> None:
     """Push a callable, with the ``NULL`` beside it on the side where the version has it."""
-    if not with_null:
-        t.stack.append(1)
-    elif t.null_is_above:
-        t.stack += (1, 0)
-    else:
-        t.stack += (0, 1)
+    t.stack += (1,) if not with_null else (1, 0) if t.null_is_above else (0, 1)
 
 
 @rule(V3_12, "LOAD_ATTR")
@@ -214,14 +206,11 @@ def finish_call(t: Translator, count: int, names: Any) -> None:
 
 def callable_slots(t: Translator) -> int:
     """Pops the callable and its NULL (or ``self``); how many of the two are arguments."""
-    upper, lower = t.stack.pop(), t.stack.pop()
-    if t.null_is_above:
-        if not lower:
-            raise t.unsupported("the callable is a NULL")
-        return upper
-    if not upper:
+    first, second = t.stack.pop(), t.stack.pop()
+    called, other = (second, first) if t.null_is_above else (first, second)
+    if not called:
         raise t.unsupported("the callable is a NULL")
-    return lower
+    return other
 
 
 @rule(V3_11, "CALL_FUNCTION_EX")
