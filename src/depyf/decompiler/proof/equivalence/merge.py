@@ -40,10 +40,8 @@ def meet(known: Relation, arrived: Relation) -> Relation:
     return result
 
 
-def is_constant(identity: Any) -> bool:
+def is_constant(identity: tuple[Any, ...]) -> bool:
     """Return whether an identity is that of a constant, or of a tuple or slice of constants."""
-    if not isinstance(identity, tuple) or not identity:
-        return False
     if identity[0] in ("tuple", "slice"):
         return all(map(is_constant, identity[1:]))
     return bool(identity[0] == "constant")
@@ -77,22 +75,19 @@ def merge(prover: Prover, left: State, right: State) -> bool:
     return True
 
 
-def kind_of_places(prover: Prover, identity: Any) -> Kind:
+def kind_of_places(prover: Prover, identity: tuple[Any, ...]) -> Kind:
     """Return the fact about all places of a class besides that they are equal; ``""`` if none is known."""
-    if isinstance(identity, tuple) and identity[0] in ("maybe", "unbound", "lasti"):
+    if identity[0] in ("maybe", "unbound", "lasti"):
         return str(identity[0])
-    if isinstance(identity, tuple) and identity[0] == "constant":
-        return f"constant {identity[1]} {identity[2]}"
     if is_constant(identity):
         return f"constant {identity!r}"
     # (What the function was given, globals of Dynamo's own, modules, and reads that always give the same.)
-    if isinstance(identity, tuple) and (
-            identity[:1] in (("argument",), ("own",), ("module",)) or identity[:2] == ("read", ALWAYS)):
+    if identity[0] in ("argument", "own", "module") or identity[:2] == ("read", ALWAYS):
         return identity
     return "graph" if identity in prover.graphs else ""
 
 
-def identify(prover: Prover, value: Value, tag: str) -> Any:
+def identify(prover: Prover, value: Value, tag: str) -> tuple[Any, ...]:
     """Return what is equal for equal values, on either side."""
     value = resolve(value)
     if isinstance(value, Symbol):

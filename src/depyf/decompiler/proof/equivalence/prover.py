@@ -26,7 +26,6 @@ from .states import (
     Constant,
     Different,
     Event,
-    MergePoint,
     State,
     Symbol,
     Value,
@@ -59,7 +58,8 @@ class Prover(Steps):
         self.events = 0
         self.merge_points = merge_points(p)
         #: All locals of each program.
-        self.names = {"p": locals_of(p), "q": locals_of(q)}
+        self.names = {tag: sorted({*program.code.varnames, *(op.arg for op in program.ops if op.kind in ON_LOCALS)})
+                      for tag, program in (("p", p), ("q", q))}
         #: Relation at each pair of merge points: see :mod:`.merge`.
         self.relations: dict[tuple[int, int], Relation] = {}
         #: Pairs of merge points at which values have been forgotten.
@@ -82,21 +82,21 @@ class Prover(Steps):
         """Run both programs until this path ends."""
         while True:
             a = self.advance(left, stop_at_merges=True)
-            if isinstance(a, MergePoint):
+            if a is None:
                 self.catch_up(left, right)
                 if not merge(self, left, right):
                     return
                 continue
             b = self.advance(right, stop_at_merges=False)
-            assert isinstance(b, Event)
+            assert b is not None
             self.match(a, b)
             self.pairs.append((a.op.offset, b.op.offset))
             self.handlers(left, right, a, b)
             if not self.perform(left, right, a, b):
                 return
 
-    def advance(self, state: State, stop_at_merges: bool) -> Event | MergePoint:
-        """Run unobservable operations up to the next event (not yet performed) or merge point."""
+    def advance(self, state: State, stop_at_merges: bool) -> Event | None:
+        """Run unobservable operations up to the next event (not yet performed), or to a merge point (``None``)."""
         ops = state.program.ops
         while True:
             self.steps += 1
@@ -105,7 +105,7 @@ class Prover(Steps):
             if stop_at_merges and state.at in self.merge_points and state.turns == 0 and not (
                     ops[state.at].kind is o.FOR_ITER and is_known_iterator(state.stack[-1])):
                 state.turns = 1
-                return MergePoint()
+                return None
             op = ops[state.at]
             event = self.step(state, op)
             if event is not None:
@@ -145,36 +145,19 @@ class Prover(Steps):
             return x.key == y.key
         if isinstance(x, Constant) and isinstance(y, Constant):
             return same_constant(x.value, y.value, self.nested)
-        if isinstance(x, Allocation) and isinstance(y, Allocation):
-            return x.kind == y.kind and self._equal_allocations(x, y)
-        # A constant and a tuple or slice made of constants?
-        allocation = x if isinstance(x, Allocation) else y
-        kind = allocation.kind if isinstance(allocation, Allocation) else ""
-        parts = {"tuple": sequence, "slice": slice_parts}.get(kind)
-        return parts is not None and self._all_equal(parts(x), parts(y))
-
-    def _equal_allocations(self, x: Allocation, y: Allocation) -> bool:
-        """Return whether two allocations of one kind have equal contents. They escape by it."""
-        if x.kind == "slice":
-            return self._all_equal(slice_parts(x), slice_parts(y))
-        if x.kind == "set":
-            if frozen_items(x) != frozen_items(y):
-                return False
-            self._escape(x, y)
-            return True
-        if x.kind not in ("tuple", "list", "dict", "ordered", "object") or len(x.items) != len(y.items):
+        kinds = {each.kind for each in (x, y) if isinstance(each, Allocation)}
+        if kinds <= {"tuple"} or kinds <= {"slice"}:  # (one of them may be a constant)
+            left, right = (sequence(x), sequence(y)) if "tuple" in kinds else (slice_parts(x), slice_parts(y))
+        elif isinstance(x, Allocation) and isinstance(y, Allocation) and x.kind == y.kind in (
+                "set", "list", "dict", "ordered", "object"):
+            self.events += 1  # (escaped before its items: it may contain itself)
+            x.escaped = y.escaped = Symbol(("built", self.events))
+            if x.kind == "set":
+                return frozen_items(x) == frozen_items(y)
+            left, right = list(x.items), list(y.items)
+        else:
             return False
-        if x.kind != "tuple":  # (escaped before its items: it may contain itself)
-            self._escape(x, y)
-        return self._all_equal(list(x.items), list(y.items))
-
-    def _all_equal(self, left: list[Value] | None, right: list[Value] | None) -> bool:
         return left is not None and right is not None and len(left) == len(right) and all(map(self.equal, left, right))
-
-    def _escape(self, x: Allocation, y: Allocation) -> None:
-        """Let a container escape: it is a symbol from now on."""
-        self.events += 1
-        x.escaped = y.escaped = Symbol(("built", self.events))
 
     def perform(self, left: State, right: State, a: Event, b: Event) -> bool:
         """Take both programs past equal events; return whether this path goes on."""
@@ -183,41 +166,30 @@ class Prover(Steps):
             return False
         self.events += 1
         self.passed(left, right, a)
-        if kind is o.BRANCH:
-            self._branch(left, right, a, b)
-        elif kind is o.FOR_ITER:
-            self._next(left, right, a, b)
+        if kind in (o.BRANCH, o.FOR_ITER):
+            self._fork(left, right, a, b)
         else:
             self._produce(left, a)
             self._produce(right, b)
         return True
 
-    def _branch(self, left: State, right: State, a: Event, b: Event) -> None:
-        """Go on where the test is true; where it is false comes later."""
-        left.stack.pop()
-        right.stack.pop()
-        if self.swallowed(a):
-            for state, event in ((left, a), (right, b)):  # only the other path is followed
-                _go(state, event.op.target if not event.op.arg else state.at + 1)
-            return
+    def _fork(self, left: State, right: State, a: Event, b: Event) -> None:
+        """Go on where a test is true, or with an item of an iterator; where it is false or exhausted comes later."""
         memo: dict[int, Allocation] = {}
-        others = (left.copy(memo), right.copy(memo))
-        for states, answer in (((left, right), True), (others, False)):
+        paths = [((left, right), True)]
+        if a.kind is o.BRANCH and self.swallowed(a):
+            paths = [((left, right), False)]  # only that path is followed
+        else:
+            self.pending.append((left.copy(memo), right.copy(memo)))
+            paths.append((self.pending[-1], False))
+        for states, answer in paths:
             for state, event in zip(states, (a, b)):
-                _go(state, event.op.target if (answer != event.negated) == event.op.arg else state.at + 1)
-        self.pending.append(others)
-
-    def _next(self, left: State, right: State, a: Event, b: Event) -> None:
-        """Go on with an item of the iterator; where it is exhausted comes later."""
-        memo: dict[int, Allocation] = {}
-        others = (left.copy(memo), right.copy(memo))
-        for state, event in zip(others, (a, b)):
-            state.stack.pop()
-            _go(state, event.op.target)
-        self.pending.append(others)
-        for state in (left, right):
-            state.stack.append(Symbol(("event", self.events)))
-            _go(state, state.at + 1)
+                iterator = state.stack.pop()
+                jumps = (answer != event.negated) == event.op.arg
+                if a.kind is o.FOR_ITER:
+                    jumps = not answer
+                    state.stack += [iterator, Symbol(("event", self.events))] if answer else []
+                _go(state, event.op.target if jumps else state.at + 1)
 
     def _produce(self, state: State, event: Event) -> None:
         """Take the operands of an event off the stack, and leave its results there."""
@@ -267,19 +239,16 @@ class Prover(Steps):
 
     def results(self, event: Event, count: int, taken: list[Value]) -> list[Value]:
         """Return what an event leaves of the values that it has taken, and what it gives."""
-        kind = event.kind
-        if kind is o.PUSH_EXC_INFO:
+        if event.kind is o.PUSH_EXC_INFO:
             return [Symbol(("previous", self.events)), taken[0]]
-        kept = KEEPS.get(kind, 0)
-        if kept:
+        if kept := KEEPS.get(event.kind, 0):
             return [*taken[:kept], Symbol(("event", self.events))]
         given = [Symbol(("event", self.events, i)) for i in range(count)]
         if event.negated:
             given = [Symbol(("not", given[0].key))]
-        if kind is o.CALL and given:
+        if event.kind is o.CALL:
             function = resolve(event.operands[0])
-            if isinstance(function, Symbol) and function.key[0] == "own" \
-                    and function.key[1].startswith(GRAPH_PREFIX):
+            if isinstance(function, Symbol) and function.key[0] == "own" and function.key[1].startswith(GRAPH_PREFIX):
                 self.graphs.add(given[0].key)
         return list(given)
 
@@ -336,11 +305,6 @@ def merge_points(program: Program) -> set[int]:
         if op.kind not in NO_FALL_THROUGH:
             count[index + 1] += 1
     return {index for index, edges in enumerate(count) if edges > 1}
-
-
-def locals_of(program: Program) -> tuple[str, ...]:
-    """Return the names of the locals that the program can write or read."""
-    return tuple(sorted({*program.code.varnames, *(op.arg for op in program.ops if op.kind in ON_LOCALS)}))
 
 
 def cells_used(program: Program) -> set[str]:

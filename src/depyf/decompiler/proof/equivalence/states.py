@@ -233,7 +233,3 @@ class Event:
     negated: bool = False
     entries: Allocation | None = None
     ends: str = MODULES
-
-
-class MergePoint:
-    """The program is at an operation that several edges lead to."""
