@@ -144,9 +144,9 @@ class _Simplifier:
         #: How many things have happened that others may observe.
         self.happened = 0
         self.depths = entry_depths(graph)
-        self.predecessors, self.handlers = graph.predecessors(), _handlers(graph)
+        self.predecessors = graph.predecessors()
         #: Blocks that are copied unchanged; some run while an exception is being handled.
-        self.verbatim = work.authored | reachable(graph.blocks, self.handlers, lambda block: (
+        self.verbatim = work.authored | reachable(graph.blocks, _handlers(graph), lambda block: (
             () if any(op.kind is o.POP_EXCEPT for op in block.ops) else block.successors))
         self.plans: dict[int, BlockPlan] = {}
         #: Branches that always take one edge: block id -> successor.
@@ -156,8 +156,15 @@ class _Simplifier:
         def names(*kinds: str) -> set[str]:
             return {op.arg for op in ops if op.kind in kinds}
 
+        #: Blocks at whose start nothing is known of what came before.
+        self.starts = [id for id in graph.blocks if id == graph.entry or id in self.verbatim or not all(
+            self.follows(graph.blocks[p]) for p in self.predecessors[id])]
+        roots = [id for id in self.starts if self.predecessors[id] or id in self.verbatim]
+        later = reachable(graph.blocks, roots, lambda block: block.successors if self.follows(block) else ())
         #: Locals that code which is not followed value by value reads: their stores are needed.
-        self.kept = self._names_read_later() | names(o.LOAD_CLOSURE) | set(graph.code.cellvars)
+        self.kept = {op.arg for id in later for op in graph.blocks[id].ops
+                     if op.kind in _READ or id in self.verbatim and op.kind is o.STORE_FAST}
+        self.kept |= names(o.LOAD_CLOSURE) | set(graph.code.cellvars)
         if work.keep_variables:
             self.kept |= {name for name in names(o.STORE_FAST) if not is_torch_name(name)}
         self.arguments = set(graph.code.arguments)
@@ -177,17 +184,8 @@ class _Simplifier:
         All edges from a block find its stack in the same state: it is so for all of its successors or for none.
         """
         return origin.id not in self.verbatim and origin.end != g.FOR_ITER and all(
-            len(self.predecessors[id]) == 1 and id not in self.handlers and id not in self.verbatim
+            len(self.predecessors[id]) == 1 and id not in self.verbatim and id != self.graph.entry
             and self.graph.blocks[id].floor <= origin.floor for id in origin.successors)
-
-    def _names_read_later(self) -> set[str]:
-        """Return the locals that are read in a block other than along the path on which they were stored."""
-        blocks = self.graph.blocks
-        starts = [id for id in blocks if id in self.verbatim or id != self.graph.entry and not all(
-            self.follows(blocks[p]) for p in self.predecessors[id])]
-        later = reachable(blocks, starts, lambda block: block.successors if self.follows(block) else ())
-        return {op.arg for id in later for op in blocks[id].ops
-                if op.kind in _READ or id in self.verbatim and op.kind is o.STORE_FAST}
 
     def restores(self) -> frozenset[str]:
         """Return the parameters that are only ever given their own values."""
@@ -197,22 +195,25 @@ class _Simplifier:
     # --- running ----------------------------------------------------------------------------------
     def run(self) -> Cfg:
         """Evaluate all blocks, and return the graph that is left."""
-        graph = self.graph
-        pending: list[tuple[int, State | None]] = [(graph.entry, None)]
-        pending += [(id, None) for id in graph.blocks]
+        pending: list[tuple[int, State | None]] = [(id, None) for id in self.starts]
         while pending:
             id, state = pending.pop(0)
-            if id in self.plans:
+            block = self.graph.blocks[id]
+            plan = self.plans[id] = BlockPlan(verbatim=id in self.verbatim)
+            if plan.verbatim:
                 continue
-            block = graph.blocks[id]
-            if state is None and id != graph.entry and any(
-                self.follows(graph.blocks[p]) for p in self.predecessors[id]
-            ):
-                pending.append((id, None))  # its predecessor comes first
-                continue
-            after = self._run_block(block, state)
-            if after is not None and self.follows(block):
-                pending[:0] = [(successor, after.copy()) for successor in reversed(block.successors)]
+            if state is None:
+                self.happened += 1
+                state = State([SsaValue(None, (), id) for _ in range(self.depths[id])], {},
+                              set(self.arguments if id == self.graph.entry else self.always_bound),
+                              (self.happened,) * len(EPOCHS))
+            plan.entry_stack = [v for v in state.stack if isinstance(v, SsaValue) and v.op is None]
+            evaluator = PartialEvaluator(self, block, plan, state)
+            for op in block.ops:
+                evaluator.step(op)
+            evaluator.end()
+            if self.follows(block):
+                pending[:0] = [(successor, state.copy()) for successor in block.successors]
         self.namer = Namer(self)
         for plan in self.plans.values():
             for value in plan.values:
@@ -223,22 +224,6 @@ class _Simplifier:
         if self.readable:
             self._inline_graph_items()
         return self._write()
-
-    def _run_block(self, block: Block, state: State | None) -> State | None:
-        plan = self.plans[block.id] = BlockPlan(verbatim=block.id in self.verbatim)
-        if plan.verbatim:
-            return None
-        if state is None:
-            self.happened += 1
-            state = State([SsaValue(None, (), block.id) for _ in range(self.depths[block.id])], {},
-                          set(self.arguments if block.id == self.graph.entry else self.always_bound),
-                          (self.happened,) * len(EPOCHS))
-        plan.entry_stack = [v for v in state.stack if isinstance(v, SsaValue) and v.op is None]
-        evaluator = PartialEvaluator(self, block, plan, state)
-        for op in block.ops:
-            evaluator.step(op)
-        evaluator.end()
-        return state
 
     # --- unobservable reads ------------------------------------------------------------------------
     def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, ...], inside: bool = False) -> None:
