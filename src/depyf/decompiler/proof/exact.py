@@ -151,7 +151,9 @@ def same_code(
         if left is a and right is b and not rename and same_instructions(a, b):
             program = _program(left)
             in_step = program.ops
-            nested = _nested_pairs(program, b, name)
+            others = {id(const): match for const, match in zip(program.code.consts, b.consts)} if a.holds_code else {}
+            nested = [(op.arg, others[id(op.arg)], f"{name}.{op.arg.name}") for op in program.ops
+                      if op.kind is o.CONST and isinstance(op.arg, Code)] if others else []
         else:
             _Walk(_program(left), _program(right), name, rename or {}, nested, pairs).run()
     except _Different as difference:
@@ -192,15 +194,6 @@ def same_instructions(a: Code, b: Code) -> bool:
     return True
 
 
-def _nested_pairs(program: Program, other: Code, name: str) -> list[Pair]:
-    """Pair the nested code objects that a program reaches with those of code that has the same instructions."""
-    if not program.code.holds_code:
-        return []
-    counterparts = {id(const): match for const, match in zip(program.code.consts, other.consts) if type(const) is Code}
-    return [(op.arg, counterparts[id(op.arg)], f"{name}.{op.arg.name}") for op in program.ops
-            if op.kind is o.CONST and isinstance(op.arg, Code)]
-
-
 def _program(code: Code | Program) -> Program:
     return code if isinstance(code, Program) else canonicalise(code)
 
@@ -228,34 +221,22 @@ def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
 
 
 def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None, ignore_name: bool) -> None:
-    is_function = a.flags & 0x3 == 0x3 and not a.name.startswith("<")
-    one, other = _facts(a, is_function), _facts(b, is_function)
-    if outer is not None or not ignore_name:
-        one += _names(a, None if outer is None else outer[0])
-        other += _names(b, None if outer is None else outer[1])
+    one, other = ([
+        ("number of positional parameters", code.argcount),
+        ("number of positional-only parameters", code.posonlyargcount),
+        ("number of keyword-only parameters", code.kwonlyargcount),
+        ("flags", code.flags & MEANINGFUL_FLAGS),
+        ("parameters", code.arguments),
+        ("free variables", sorted(code.freevars)),
+        ("cell variables", sorted(code.cellvars)),
+        ("docstring", code.docstring if a.flags & 0x3 == 0x3 and not a.name.startswith("<") else None),
+        # (A closure is a tuple of cells in the order of the free variables.)
+        *([("order of free variables", code.freevars), ("name", code.name)] if outer or not ignore_name else ()),
+        *([("qualified name", _inside(code.qualname, outer[at]))] if outer else ()),
+    ] for at, code in enumerate((a, b)))
     if one != other:
-        what, left, right = next(each for each in zip(_COMPARED, one, other) if each[1] != each[2])
+        what, left, right = next((what, left, right) for (what, left), (_, right) in zip(one, other) if left != right)
         raise _Different(f"{path or a.name}: {what} {left!r} became {right!r}")
-
-
-#: What is compared of two code objects.
-_COMPARED = (
-    "number of positional parameters", "number of positional-only parameters", "number of keyword-only parameters",
-    "flags", "parameters", "free variables", "cell variables", "docstring",
-    "order of free variables", "name", "qualified name",
-)
-
-
-def _facts(code: Code, is_function: bool) -> tuple[Any, ...]:
-    return (
-        code.argcount, code.posonlyargcount, code.kwonlyargcount, code.flags & MEANINGFUL_FLAGS, code.arguments,
-        sorted(code.freevars), sorted(code.cellvars), code.docstring if is_function else None,
-    )
-
-
-def _names(code: Code, outer: Code | None) -> tuple[Any, ...]:
-    # (A closure is a tuple of cells in the order of the free variables.)
-    return code.freevars, code.name, None if outer is None else _inside(code.qualname, outer)
 
 
 def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
@@ -373,8 +354,7 @@ class _Walk:
             same = argument is b.arg or same_constant(argument, b.arg)
         else:
             same = same_constant(a.arg, b.arg, self.nested, f"{self.name}.") \
-                or (_is_line(p, i) and _is_line(q, j)) \
-                or (_is_attributes(p, i) and _is_attributes(q, j) and sorted(a.arg) == sorted(b.arg))
+                or _of_class(p, i) == _of_class(q, j)
         if not same:
             raise self.different(a, b)
 
@@ -393,24 +373,19 @@ class _Walk:
         return _Different(f"{self.name}: {a!r} at offset {a.offset} became {b!r} at offset {b.offset}")
 
 
-def _is_line(program: Program, index: int) -> bool:
-    """Return whether a constant is the ``__firstlineno__`` that the compiler gives a class (3.13+)."""
-    value = program.ops[index].arg
-    return _is_of_class(program, index, "__firstlineno__") and type(value) is int and value == program.code.firstlineno
+def _of_class(program: Program, index: int) -> tuple[str, Any]:
+    """Return what the compiler of 3.13+ binds in a class body by itself, and stores of a constant there.
 
-
-def _is_attributes(program: Program, index: int) -> bool:
-    """Return whether a constant is the ``__static_attributes__`` of a class (3.13+): made of a set, in whose order."""
-    value = program.ops[index].arg
-    return (_is_of_class(program, index, "__static_attributes__") and type(value) is tuple
-            and all(type(name) is str for name in value))
-
-
-def _is_of_class(program: Program, index: int, name: str) -> bool:
-    """Return whether a constant is stored under a name that the compiler of 3.13+ binds in a class body."""
-    code, following = program.code, program.ops[index + 1]
-    return (following.kind is o.STORE_NAME and following.arg == name and code.version >= (3, 13)
-            and not code.flags & 0x3 and code.name != "<module>")
+    That is its line, and its attributes: made of a set, in whose order.
+    """
+    code, name, value = program.code, program.ops[index + 1].arg, program.ops[index].arg
+    if program.ops[index + 1].kind is o.STORE_NAME and code.version >= (3, 13) and not code.flags & 0x3 \
+            and code.name != "<module>":
+        if name == "__firstlineno__" and type(value) is int and value == code.firstlineno:
+            return name, ()
+        if name == "__static_attributes__" and type(value) is tuple and all(type(each) is str for each in value):
+            return name, sorted(value)
+    return "", (program, index)
 
 
 def _branch_after_not(ops: list[Op], index: int) -> int | None:
