@@ -93,36 +93,22 @@ def text_of(tree: ast.Module, has_marks: bool = False) -> str:
 MAX_NESTING = 1000
 
 
-#: Fields that are written as they are, by type of node.
-_NAMES = {
-    "Name": ("id",), "Attribute": ("attr",), "arg": ("arg",), "keyword": ("arg",), "FunctionDef": ("name",),
-    "AsyncFunctionDef": ("name",), "ClassDef": ("name",), "ExceptHandler": ("name",), "Global": ("names",),
-    "Nonlocal": ("names",), "alias": ("name", "asname"), "ImportFrom": ("module",), "MatchAs": ("name",),
-    "MatchStar": ("name",), "MatchMapping": ("rest",), "MatchClass": ("kwd_attrs",), "TypeVar": ("name",),
-    "ParamSpec": ("name",), "TypeVarTuple": ("name",),
-}
 _DOTTED = (ast.alias, ast.ImportFrom)
 _GENERIC = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name)
-#: Fields in which no names and no nodes are that have fields of their own.
-_LEAVES = frozenset({
-    "ctx", "op", "ops", "level", "kind", "simple", "conversion", "is_async", "type_comment", "type_ignores", "tag",
-})
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of a type of node that are names, and those that contain nodes.
+def _fields(kind: type) -> tuple[str, ...]:
+    """Return the fields of a type of node in which names, or nodes with fields of their own, can be.
 
     Raises:
         CannotDecompile: the type is internal and has no text.
     """
     if kind.__module__ not in ("ast", "_ast", "builtins") and kind not in REFINEMENTS:
         raise CannotDecompile(EMIT, f"a {kind.__name__} is left in the tree")
-    names = _NAMES.get(kind.__name__, ())
-    if issubclass(kind, ast.Constant):
-        return names, ()
+    leaves = ("ctx", "op", "ops", "kind", "type_comment", "type_ignores", "tag")
     fields: tuple[str, ...] = getattr(kind, "_fields", ())
-    return names, tuple(field for field in fields if field not in names and field not in _LEAVES)
+    return () if issubclass(kind, ast.Constant) else tuple(field for field in fields if field not in leaves)
 
 
 def check(tree: ast.AST) -> None:
@@ -139,18 +125,14 @@ def check(tree: ast.AST) -> None:
             raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
-            names, inner = _fields(node.__class__)
-            for name_field in names:
-                value = getattr(node, name_field)
-                for name in value if value.__class__ is list else (value,):
-                    if name is not None and not is_name(name) and not _is_name_in(name, node):
-                        raise CannotDecompile(EMIT, f"{shown(name)} is not a name")
-            for name_field in inner:
-                value = getattr(node, name_field, None)
-                if value.__class__ is list:
-                    below += value
-                elif value is not None:
-                    below.append(value)
+            for field in _fields(node.__class__):
+                value = getattr(node, field, None)
+                for each in value if value.__class__ is list else (value,):
+                    if each.__class__ is str:
+                        if not is_name(each) and not _is_name_in(each, node):
+                            raise CannotDecompile(EMIT, f"{shown(each)} is not a name")
+                    elif each is not None and each.__class__ is not int:
+                        below.append(each)
         level = below
 
 
