@@ -297,14 +297,18 @@ class _Parts(NamedTuple):
 def _parts(node: ast.expr) -> _Parts | None:
     """Return the parts that an expression is broken into; ``None`` where it cannot be broken."""
     match node:
+        case ast.Call(args=[ast.GeneratorExp() as only], keywords=[]):
+            return _Parts(f"{_called(node.func)}(", _comprehension(only), ")", "")
+        case ast.Call(args=[ast.Dict() | ast.List() | ast.Tuple() as only], keywords=[]) if (hugged := _parts(only)):
+            return _inside(f"{_called(node.func)}(", hugged, ")")
+        case ast.Call(args=[], keywords=[]):
+            return _inside("", _parts(node.func), "()")
         case ast.Call():
-            return _parts_of_call(node)
-        case ast.List() if node.elts:
-            return _Parts("[", _items(node.elts), "]", ",")
-        case ast.Set() if node.elts:
-            return _Parts("{", _items(node.elts), "}", ",")
-        case ast.Tuple() if node.elts:
-            return _Parts("(", _items(node.elts), ")", ",")
+            named = [_Item(each.value, "**" if each.arg is None else f"{each.arg}=") for each in node.keywords]
+            return _Parts(f"{_called(node.func)}(", _items(node.args) + named, ")", ",")
+        case ast.List(elements) | ast.Set(elements) | ast.Tuple(elements) if elements:
+            brackets = {ast.List: "[]", ast.Set: "{}", ast.Tuple: "()"}[type(node)]
+            return _Parts(brackets[0], _items(elements), brackets[1], ",")
         case ast.Dict() if node.keys:
             return _Parts("{", list(map(_entry, node.keys, node.values)), "}", ",")
         case ast.GeneratorExp(generators=[*around, ast.comprehension(iter=ast.Tuple() as items, ifs=[]) as last]) \
@@ -313,12 +317,9 @@ def _parts(node: ast.expr) -> _Parts | None:
             loops = [*around, ast.comprehension(last.target, ast.Name("_"), [], 0)]
             head = unparse(ast.GeneratorExp(node.elt, loops))[:-2]
             return _Parts(f"{head}(", _items(items.elts), "))", ",")
-        case ast.GeneratorExp():
-            return _Parts("(", _comprehension(node), ")", "")
-        case ast.ListComp():
-            return _Parts("[", _comprehension(node), "]", "")
-        case ast.SetComp():
-            return _Parts("{", _comprehension(node), "}", "")
+        case ast.GeneratorExp() | ast.ListComp() | ast.SetComp():
+            brackets = {ast.GeneratorExp: "()", ast.ListComp: "[]", ast.SetComp: "{}"}[type(node)]
+            return _Parts(brackets[0], _comprehension(node), brackets[1], "")
         case ast.DictComp():
             return _Parts("{", [_entry(node.key, node.value), *map(_Item, node.generators)], "}", "")
         case ast.Attribute():
@@ -331,31 +332,17 @@ def _parts(node: ast.expr) -> _Parts | None:
             return _Parts(f"{_called(node.value)}[", _items(elements), "]", "," if is_tuple else "")
         case ast.BinOp():
             return _Parts("(", _chain(node), ")", "")
-        case ast.BoolOp():
-            word = "and" if isinstance(node.op, ast.And) else "or"
-            first, *rest = node.values
-            return _Parts("(", [_operand(first, ""), *(_operand(each, f"{word} ") for each in rest)], ")", "")
+        case ast.BoolOp(values=[first, *rest]):
+            word = "and " if isinstance(node.op, ast.And) else "or "
+            return _Parts("(", [_operand(first), *(_operand(each, word) for each in rest)], ")", "")
         case ast.Compare():
             words = [unparse(ast.Compare(ast.Name("a"), [each], [ast.Name("b")]))[2:-1] for each in node.ops]
-            return _Parts("(", [_operand(node.left, ""), *map(_operand, node.comparators, words)], ")", "")
-        case ast.IfExp():
-            operands = [_operand(node.body, ""), _operand(node.test, "if "), _operand(node.orelse, "else ")]
-            return _Parts("(", operands, ")", "")
+            return _Parts("(", [_operand(node.left), *map(_operand, node.comparators, words)], ")", "")
+        case ast.IfExp(test, body, orelse):
+            return _Parts("(", [_operand(body), _operand(test, "if "), _operand(orelse, "else ")], ")", "")
         case ast.UnaryOp(op=ast.Not()):
             return _inside("not ", _parts(node.operand), "")
     return None
-
-
-def _parts_of_call(node: ast.Call) -> _Parts | None:
-    called = _called(node.func)
-    match node:
-        case ast.Call(args=[ast.GeneratorExp() as only], keywords=[]):
-            return _Parts(f"{called}(", _comprehension(only), ")", "")
-        case ast.Call(args=[ast.Dict() | ast.List() | ast.Tuple() as only], keywords=[]) if (hugged := _parts(only)):
-            return _inside(f"{called}(", hugged, ")")
-    items = _items(node.args)
-    items += [_Item(each.value, "**" if each.arg is None else f"{each.arg}=") for each in node.keywords]
-    return _Parts(f"{called}(", items, ")", ",") if items else _inside("", _parts(node.func), "()")
 
 
 def _inside(head: str, parts: _Parts | None, tail: str) -> _Parts | None:
@@ -397,7 +384,7 @@ def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
     return _Item(node, word, alone not in pair or f"({alone})" in pair)
 
 
-def _operand(node: ast.expr, word: str) -> _Item:
+def _operand(node: ast.expr, word: str = "") -> _Item:
     return _Item(node, word, isinstance(node, (ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr))
                  or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
