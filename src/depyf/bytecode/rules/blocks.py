@@ -17,21 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..code import Code
 from ..operations import Op
-from .common import (
-    Function,
-    Known,
-    Rules,
-    always,
-    applies,
-    keyword_names,
-    load_const,
-    one,
-    pop_top,
-    push_copy,
-    rotate,
-    rule,
-    suspends,
-)
+from . import common
+from .common import Rules, always, applies, one, rule, suspends
 
 if TYPE_CHECKING:
     from ..canonical import Translator
@@ -91,7 +78,7 @@ def _set_blocks(t: Translator, blocks: tuple[Any, ...]) -> None:
 
 
 # --- what 3.10 and before spell differently ----------------------------------------------------------
-def rot(places: int) -> Function:
+def rot(places: int) -> common.Function:
     """Return the rule that puts the top below ``places - 1`` others (0: as many as the argument says)."""
 
     def rule(t: Translator, i: Instruction) -> None:
@@ -100,12 +87,12 @@ def rot(places: int) -> Function:
         value = t.stack.pop()
         t.stack.insert(len(t.stack) - count + 1, value)
         if value:
-            rotate(t, visible)
+            common.rotate(t, visible)
 
     return rule
 
 
-def branch(when: bool) -> Function:
+def branch(when: bool) -> common.Function:
     """Return the rule of a jump where the value on top, which it pops, is ``when``."""
 
     def rule(t: Translator, i: Instruction) -> None:
@@ -137,8 +124,8 @@ _OPERATORS = {
 #: The rules of 3.10 and before, on top of :data:`.common.EVERYWHERE`.
 OLD: Rules = {
     **{f"{kind}_{name}": one(kind, arg=sign) for name, sign in _OPERATORS.items() for kind in ("BINARY", "INPLACE")},
-    "LOAD_CONST": load_const,
-    "GEN_START": pop_top,
+    "LOAD_CONST": common.load_const,
+    "GEN_START": common.pop_top,
     "JUMP_ABSOLUTE": always(("JUMP", None)),
     "POP_JUMP_IF_TRUE": branch(True),
     "POP_JUMP_IF_FALSE": branch(False),
@@ -251,7 +238,7 @@ def _(t: Translator, i: Instruction) -> None:
         values = tuple(op.arg for op in t.ops[-count:])
         del t.ops[-count:]
         t.emit("CONST", values)
-        t.stack.append(Known(values))
+        t.stack.append(common.Known(values))
     else:
         t.apply("BUILD_TUPLE", count)
 
@@ -263,18 +250,18 @@ def _(t: Translator, i: Instruction) -> None:
         # ``None, None, None`` for ``__exit__``: 3.11 loads it three times
         t.apply("CONST", None)
     else:
-        push_copy(t, 1)
+        common.push_copy(t, 1)
 
 
 @rule(OLD, "DUP_TOP_TWO")
 def _(t: Translator, i: Instruction) -> None:
-    push_copy(t, 2)
-    push_copy(t, 2)
+    common.push_copy(t, 2)
+    common.push_copy(t, 2)
 
 
 @rule(OLD, "CALL_FUNCTION_KW")
 def _(t: Translator, i: Instruction) -> None:
-    names = keyword_names(t, t.take_const("the tuple of keyword names"))
+    names = common.keyword_names(t, t.take_const("the tuple of keyword names"))
     if len(names) > i.arg:
         raise t.unsupported("more keyword names than arguments")
     t.apply("CALL", (i.arg - len(names), names))

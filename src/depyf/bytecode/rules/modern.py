@@ -5,25 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..operations import Op
-from .common import (
-    CONVERSIONS,
-    Function,
-    Rules,
-    always,
-    applies,
-    compares,
-    keyword_names,
-    load_const,
-    load_local,
-    nothing,
-    one,
-    pop_top,
-    push_copy,
-    rotate,
-    rule,
-    suspends,
-    to_bool,
-)
+from . import common
+from .common import Rules, always, applies, one, rule, suspends
 
 if TYPE_CHECKING:
     from ..canonical import Translator
@@ -73,20 +56,20 @@ def send_loop(t: Translator, kind: str) -> None:
         t.next += 1
 
 
-def fused(first: str, second: str) -> Function:
+def fused(first: str, second: str) -> common.Function:
     """Return the rule of two operations on locals, whose numbers are the upper and the lower half of the argument."""
 
     def rule(t: Translator, i: Instruction) -> None:
         for kind, index in ((first, i.arg >> 4), (second, i.arg & 15)):
             if kind == "LOAD_FAST":
-                load_local(t, index)
+                common.load_local(t, index)
             else:
                 t.apply(kind, t.locals[index])
 
     return rule
 
 
-def formats(has_spec: bool) -> Function:
+def formats(has_spec: bool) -> common.Function:
     """Return the rule that formats a value with the conversion that came before, and a specification on top."""
     # (A constant is all there is in between: the order cannot be seen.)
     before = ["CONVERT", "CONST"] if has_spec else ["CONVERT"]
@@ -107,11 +90,11 @@ _BRANCHES: Rules = {
 }
 #: The rules since 3.11, on top of :data:`.common.EVERYWHERE`; below those since later versions, each on top of these.
 V3_11: Rules = {
-    "RESUME": nothing,
-    "PRECALL": nothing,
+    "RESUME": common.nothing,
+    "PRECALL": common.nothing,
     # (the NULL of RETURN_GENERATOR is popped again by the POP_TOP after it)
     **dict.fromkeys(("RETURN_GENERATOR", "PUSH_NULL"), lambda t, i: t.stack.append(0)),
-    "COPY": lambda t, i: push_copy(t, i.arg),
+    "COPY": lambda t, i: common.push_copy(t, i.arg),
     "BINARY_OP": lambda t, i: t.apply(*_OPERATORS[i.arg]),
     "MAKE_FUNCTION": applies("MAKE_FUNCTION", lambda n: n & 15),
     "JUMP_BACKWARD": always(("JUMP", None)),
@@ -124,30 +107,30 @@ V3_11: Rules = {
     **{f"POP_JUMP_{way}_IF_{test}": rule for way in ("FORWARD", "BACKWARD") for test, rule in _BRANCHES.items()},
 }
 V3_12: Rules = {
-    "LOAD_FAST_CHECK": lambda t, i: load_local(t, i.arg),
-    "COMPARE_OP": compares(4),
+    "LOAD_FAST_CHECK": lambda t, i: common.load_local(t, i.arg),
+    "COMPARE_OP": common.compares(4),
     "BINARY_SLICE": always(("BUILD_SLICE", 2), ("GETITEM", None)),
     "STORE_SLICE": always(("BUILD_SLICE", 2), ("SETITEM", None)),
     **{f"POP_JUMP_IF_{test}": rule for test, rule in _BRANCHES.items()},
 }
 V3_13: Rules = {
-    "LOAD_CONST": load_const,
-    "COMPARE_OP": compares(5),
-    "TO_BOOL": to_bool,
+    "LOAD_CONST": common.load_const,
+    "COMPARE_OP": common.compares(5),
+    "TO_BOOL": common.to_bool,
     "CALL_KW": lambda t, i: finish_call(t, i.arg, t.take_const("the tuple of keyword names")),
-    "CONVERT_VALUE": applies("CONVERT", CONVERSIONS.__getitem__),
+    "CONVERT_VALUE": applies("CONVERT", common.CONVERSIONS.__getitem__),
     "FORMAT_SIMPLE": formats(False),
     "FORMAT_WITH_SPEC": formats(True),
     **{f"{first}_{second}": fused(first, second) for first, second in (
         ("LOAD_FAST", "LOAD_FAST"), ("STORE_FAST", "LOAD_FAST"), ("STORE_FAST", "STORE_FAST"))},
 }
 V3_14: Rules = {
-    "NOT_TAKEN": nothing,
-    "POP_ITER": pop_top,
+    "NOT_TAKEN": common.nothing,
+    "POP_ITER": common.pop_top,
     "LOAD_SMALL_INT": applies("CONST"),
-    "LOAD_FAST_BORROW": lambda t, i: load_local(t, i.arg),
+    "LOAD_FAST_BORROW": lambda t, i: common.load_local(t, i.arg),
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": fused("LOAD_FAST", "LOAD_FAST"),
-    "BUILD_INTERPOLATION": applies("BUILD_INTERPOLATION", lambda n: (CONVERSIONS[n >> 2], bool(n & 1))),
+    "BUILD_INTERPOLATION": applies("BUILD_INTERPOLATION", lambda n: (common.CONVERSIONS[n >> 2], bool(n & 1))),
 }
 
 
@@ -194,7 +177,7 @@ def _(t: Translator, i: Instruction) -> None:
 def finish_call(t: Translator, count: int, names: Any) -> None:
     """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
     if names != ():
-        names = keyword_names(t, names)
+        names = common.keyword_names(t, names)
     if count:
         t.pop(count)
     positional = count - len(names) + callable_slots(t)
@@ -301,7 +284,7 @@ def _(t: Translator, i: Instruction) -> None:
     if top and other:
         t.emit("SWAP", visible)
     elif top:  # a NULL comes up, the top value goes below what is in between
-        rotate(t, visible)
+        common.rotate(t, visible)
     elif other:  # the top is a NULL: the value comes up over what is in between
         for step in range(2, visible + 1):
             t.emit("SWAP", step)
@@ -342,7 +325,7 @@ def _(t: Translator, i: Instruction) -> None:
     elif i.arg == 1 and t.peek(1) == "LOAD_COMMON_CONSTANT" and (there := ordinary_call(t)) >= 0:
         t.next = there
     else:
-        push_copy(t, i.arg)
+        common.push_copy(t, i.arg)
 
 
 def enter_context(t: Translator) -> None:
