@@ -21,7 +21,7 @@ Each node keeps its place in the text, so that a debugger shows the line that ru
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from ...bytecode import operations as o
@@ -30,7 +30,6 @@ from ...bytecode.operations import Op
 from ..errors import SIMPLIFY, CannotDecompile
 from ..nodes import KINDS, Transformer, copied
 from ..result import inside
-from . import global_names
 from .folding import Substitution, expression
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
 from .live_paths import root_name
@@ -168,8 +167,9 @@ class _Writer(Transformer):
             match item:
                 case ast.Starred(ast.GeneratorExp() as value) if ast.GeneratorExp in self.folded:
                     result += self.repeated(value)
-                case ast.Starred(value) if ast.Starred in self.folded or _is_of_graph(value):
-                    result += map(self.expression, self.column(value))
+                case ast.Starred(value) if ast.Starred in self.folded or isinstance(value, ast.Subscript) and (
+                        isinstance(value.slice, ast.Slice) and root_name(value.value).startswith(GRAPH_RESULT)):
+                    result += map(self.expression, self.column(value))  # (of a graph's result, which no program has)
                 case _:
                     result.append(self.expression(item))
         return result
@@ -188,35 +188,24 @@ class _Writer(Transformer):
         return [_placed(ast.Subscript(copied(owner), ast.Constant(index), ast.Load()), node) for index in numbers]
 
     def repeated(self, node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
-        """Return what a comprehension gives in all turns."""
-        given = [node.elt]
+        """Return what a comprehension gives in all turns; in each the paths of its variables are known."""
+        given, loop = [node.elt], node.generators[0]
         if len(node.generators) > 1:
             inner = node.generators[1].iter
             assert isinstance(inner, ast.Tuple)
             given = inner.elts
-        result: list[ast.expr] = []
-        for turn in self.turns(node.generators[0]):
-            self.variables.update(turn)
-            result += self.items([copied(each) for each in given])
-            for name in turn:
-                self.variables.pop(name, None)
-        return result
-
-    def turns(self, loop: ast.comprehension) -> Iterator[dict[str, ast.expr]]:
-        """Yield for each turn what a loop's variables are; meanwhile their paths are known."""
-        match loop.iter:
-            case ast.Call(ast.Name(global_names.SIDE_BY_SIDE), lists):
-                pass
-            case over:
-                lists = [over]
+        lists = loop.iter.args if isinstance(loop.iter, ast.Call) else [loop.iter]  # (side by side)
         targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
         names = [each.id for each in targets if isinstance(each, ast.Name)]
+        result: list[ast.expr] = []
         for elements in zip(*map(self.column, lists), strict=True):
             turn = dict(zip(names, elements))
             self.paths.known |= {name: self.paths.of(element) for name, element in turn.items()}
-            yield turn
+            self.variables.update(turn)
+            result += self.items([copied(each) for each in given])
             for name in names:
-                del self.paths.known[name]
+                del self.variables[name], self.paths.known[name]
+        return result
 
     def variable(self, node: ast.Name) -> ast.expr:
         """Return the element that a variable of a comprehension is; its first use in a turn binds it."""
@@ -249,14 +238,6 @@ class _Writer(Transformer):
                 text = f"type(x).__mro__[{base}].__setitem__(x, key, value)"
                 steps.append(_filled(text, value, x=x, key=key, value=value))
         return _placed(ast.Subscript(ast.Tuple([*steps, x], ast.Load()), ast.Constant(len(steps)), ast.Load()), node)
-
-
-def _is_of_graph(node: ast.expr) -> bool:
-    """Return whether an expression is a slice of a graph's result, which no program has."""
-    match node:
-        case ast.Subscript(ast.Name(owner), ast.Slice()):
-            return owner.startswith(GRAPH_RESULT)
-    return False
 
 
 def _filled(text: str, place: ast.AST, **parts: ast.expr) -> ast.expr:
