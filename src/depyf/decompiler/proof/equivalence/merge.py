@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....bytecode.code import Code
 from ...dynamo.facts import ALWAYS, EPOCHS
-from .states import UNBOUND, Allocation, Constant, Different, State, Symbol, Value, is_open, resolve
+from .states import OPEN, UNBOUND, Allocation, Constant, Different, State, Symbol, Value, is_own, resolve
 
 if TYPE_CHECKING:
     from .prover import Prover
@@ -141,10 +141,10 @@ def pair_containers(prover: Prover, left: State, right: State) -> dict[int, int]
     """
     single = _referenced_once(left) | _referenced_once(right)
     content = partial(_content, prover, single)
-    others = {id(value): content(value) for value in (*right.stack, *right.locals.values()) if is_open(value)}
+    others = {id(value): content(value) for value in (*right.stack, *right.locals.values()) if is_own(value, *OPEN)}
     pairs: dict[int, int] = {}
     for value in (*left.stack, *left.locals.values()):
-        if not is_open(value) or id(value) in pairs or (wanted := content(value)) is None:
+        if not is_own(value, *OPEN) or id(value) in pairs or (wanted := content(value)) is None:
             continue
         other = next((each for each, known in others.items() if known == wanted and each not in pairs), None)
         if other is not None:
@@ -163,14 +163,14 @@ def _content(prover: Prover, single: set[int], value: Value) -> Any:
         value = Allocation("tuple", list(map(Constant, value.value)))
     if not isinstance(value, Allocation):
         return identify(prover, value, "")
-    parts = [None if is_open(item) and id(item) not in single else _content(prover, single, item)
+    parts = [None if is_own(item, *OPEN) and id(item) not in single else _content(prover, single, item)
              for item in value.items]
     return None if None in parts else (value.kind, *parts)
 
 
 def all_paired(prover: Prover, left: State, right: State) -> bool:
     """Return whether each container of one program is one of the other's."""
-    containers = [v for state in (left, right) for v in (*state.stack, *state.locals.values()) if is_open(v)]
+    containers = [v for state in (left, right) for v in (*state.stack, *state.locals.values()) if is_own(v, *OPEN)]
     pairs = pair_containers(prover, left, right) if containers else {}
     return all(id(value) in pairs for value in containers)
 

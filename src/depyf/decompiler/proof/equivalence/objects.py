@@ -13,7 +13,7 @@ when it is done before the object escapes. What counts is the contents of the ob
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from ....bytecode.operations import Op, Program
 from ...dynamo import facts
@@ -162,11 +162,12 @@ class Reads:
         if kind == "new":
             return self._make(function, operands)
         if kind == "set attribute" and len(operands) == 3:
-            instance, name = own_object(operands[0]), operands[1]
-            path = self.path_of(instance.items[0]) if instance is not None and is_key(name) else None
-            if instance is None or path is None or not self.facts.stores_plainly(path, constant_of(name), False):
+            instance, name, value = operands
+            path = self.path_of(instance.items[0]) if is_own(instance, "object") and is_key(name) else None
+            if not is_own(instance, "object") or path is None or not self.facts.stores_plainly(
+                    path, constant_of(name), False):
                 return None
-            put(instance, 2, constant_of(name), operands[2])
+            put(instance, 2, constant_of(name), value)
             return _NONE
         if kind == "ancestor method":
             return _fill(function.key[2], operands)
@@ -175,18 +176,17 @@ class Reads:
         path = self.path_of(function)
         match self.facts.well_known(path) if path is not None else "", operands:
             case facts.SET_ATTRIBUTE, [owner, name, value] if is_key(name):
-                if (instance := own_object(owner)) is None:
+                if not is_own(owner, "object"):
                     return self._entry(owner, constant_of(name), value, op)
-                put(instance, 2, constant_of(name), value)
+                put(owner, 2, constant_of(name), value)
                 return _NONE
             case facts.SIZE, [_, _]:
                 return Event(READ_SIZE, None, list(operands), op)
             case facts.TYPE, [value]:
-                instance = own_object(value)
-                return instance.items[0] if instance is not None else self.read(state, value, ("class", ""))
+                return value.items[0] if is_own(value, "object") else self.read(state, value, ("class", ""))
             case facts.VARS, [value]:
                 return Allocation("vars", [value])
-            case facts.ORDERED_DICT, [Allocation() as items] if is_own(items, "dict"):
+            case facts.ORDERED_DICT, [items] if is_own(items, "dict"):
                 return Allocation("ordered", list(items.items))
         return None
 
@@ -208,7 +208,7 @@ class Reads:
 
     def _update(self, owner: Symbol, entries: Value, op: Op) -> Event | None:
         """Return the first of the events that ``dictionary.update({'key': value})`` is."""
-        if not isinstance(entries, Allocation) or not is_own(entries, "dict") or not entries.items:
+        if not is_own(entries, "dict") or not entries.items:
             return None
         event = self.store_entry(owner, entries.items[0], entries.items[1], op)
         if event is not None and all(type(constant_of(key)) is str for key in entries.items[::2]):
@@ -245,11 +245,6 @@ def item_key(value: Value) -> Any:
     return ...
 
 
-def own_object(value: Value) -> Allocation | None:
-    """Return the object that a value is, if no other code refers to it."""
-    return value if isinstance(value, Allocation) and is_own(value, "object") else None
-
-
 def put(allocation: Allocation, start: int, name: Any, value: Value) -> None:
     """Set an entry of the names and values from ``start`` on. One that is there already keeps its place."""
     for place in range(start, len(allocation.items), 2):
@@ -262,8 +257,8 @@ def put(allocation: Allocation, start: int, name: Any, value: Value) -> None:
 
 def _fill(name: str, operands: Sequence[Value]) -> Constant | None:
     """Call a method of ``dict`` on the contents of an object that was made here."""
-    instance = own_object(operands[0]) if operands else None
-    contents = instance.items[1] if instance is not None else None
+    instance = operands[0] if operands else None
+    contents = instance.items[1] if is_own(instance, "object") else None
     if not isinstance(contents, Allocation):
         return None
     if name == "clear" and len(operands) == 1:
@@ -273,8 +268,3 @@ def _fill(name: str, operands: Sequence[Value]) -> Constant | None:
     else:
         return None
     return _NONE
-
-
-def is_known_iterator(value: Value) -> TypeGuard[Allocation]:
-    """Return whether a value is an iterator of which all items are known."""
-    return isinstance(value, Allocation) and value.kind == "iterator"

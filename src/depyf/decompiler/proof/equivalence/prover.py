@@ -20,7 +20,7 @@ from ...dynamo.facts import EPOCHS, PLAIN, Facts
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
 from .merge import Relation, all_paired, merge
-from .objects import MODULES_NOTE, READ_SIZE, is_known_iterator
+from .objects import MODULES_NOTE, READ_SIZE
 from .states import (
     Allocation,
     Constant,
@@ -30,6 +30,7 @@ from .states import (
     Symbol,
     Value,
     frozen_items,
+    is_own,
     resolve,
     sequence,
     slice_parts,
@@ -103,7 +104,7 @@ class Prover(Steps):
             if self.steps > LIMIT:
                 raise Different("the comparison takes too long")
             if stop_at_merges and state.at in self.merge_points and state.turns == 0 and not (
-                    ops[state.at].kind is o.FOR_ITER and is_known_iterator(state.stack[-1])):
+                    ops[state.at].kind is o.FOR_ITER and is_own(state.stack[-1], "iterator")):
                 state.turns = 1
                 return None
             op = ops[state.at]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from ....bytecode.operations import Op, Program
 from ...constants import is_literal
@@ -116,24 +116,13 @@ def constants_of(value: Value) -> list[Value] | None:
     return None
 
 
-def is_own(value: Value, *kinds: str) -> bool:
+def is_own(value: Value | None, *kinds: str) -> TypeGuard[Allocation]:
     """Return whether a value is an allocation of one of the kinds, to which no other code refers."""
     return isinstance(value, Allocation) and value.escaped is None and value.kind in kinds
 
 
-def own_list(value: Value) -> Allocation | None:
-    """Return the list that a value is, if no other code refers to it."""
-    return value if isinstance(value, Allocation) and is_own(value, "list") else None
-
-
-def is_open(value: Value) -> bool:
-    """Return whether a value can still be changed unobserved."""
-    return is_own(value, "list", "dict", "set", "object")
-
-
-def is_new(value: Value, kind: str) -> bool:
-    """Return whether a value is an empty container to which no other code refers."""
-    return isinstance(value, Allocation) and is_own(value, kind) and not value.items
+#: What can still be changed unobserved, if it is the program's own.
+OPEN = ("list", "dict", "set", "object")
 
 
 def is_key(value: Value) -> bool:

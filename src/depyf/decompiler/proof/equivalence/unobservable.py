@@ -28,7 +28,7 @@ from ....bytecode import operations as o
 from ....bytecode.operations import JUMPS, ON_GLOBALS, UPDATES, Op, Program, effect
 from ...dynamo.facts import Facts
 from ...dynamo.global_names import OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
-from .objects import Reads, is_known_iterator, item_key
+from .objects import Reads, item_key
 from .states import (
     UNBOUND,
     Allocation,
@@ -43,8 +43,7 @@ from .states import (
     index_of,
     is_hashable,
     is_key,
-    is_new,
-    own_list,
+    is_own,
     resolve,
     sequence,
 )
@@ -200,7 +199,7 @@ class Steps(Reads):
     def _do_SET_UPDATE(self, state: State, op: Op, taken: list[Value]) -> Done:
         """Fill a new set with constants: how the compiler writes ``{1, 2, 3}``, and ``{*()}`` for an empty set."""
         items, allocation = constants_of(taken[0]), state.stack[-2]
-        if op.arg != 1 or items is None or not isinstance(allocation, Allocation) or not is_new(allocation, "set"):
+        if op.arg != 1 or items is None or not is_own(allocation, "set") or allocation.items:
             return None
         allocation.items = items
         return []
@@ -210,19 +209,19 @@ class Steps(Reads):
 
         ``f(**d)`` hands a copy of ``d`` to the call; Dynamo's code hands ``d``, and the call copies it.
         """
-        following = state.program.ops[state.at + 1]
-        if op.arg != 1 or not is_new(state.stack[-2], "dict") or following.kind is not o.CALL_EX:
+        following, owner = state.program.ops[state.at + 1], state.stack[-2]
+        if op.arg != 1 or not is_own(owner, "dict") or owner.items or following.kind is not o.CALL_EX:
             return None
         state.stack[-2] = Allocation("copy", taken)
         return []
 
     def _do_LIST_TO_TUPLE(self, state: State, op: Op, taken: list[Value]) -> Done:
-        own = own_list(taken[0])
-        return Allocation("tuple", list(own.items)) if own is not None else None
+        own = taken[0]
+        return Allocation("tuple", list(own.items)) if is_own(own, "list") else None
 
     def _do_LIST_APPEND(self, state: State, op: Op, taken: list[Value]) -> Done:
-        own, more = own_list(state.stack[-1 - op.arg]), taken if op.kind is o.LIST_APPEND else sequence(taken[0])
-        if own is None or more is None:
+        own, more = state.stack[-1 - op.arg], taken if op.kind is o.LIST_APPEND else sequence(taken[0])
+        if not is_own(own, "list") or more is None:
             return None
         own.items.extend(more)
         return []
@@ -251,15 +250,15 @@ class Steps(Reads):
 
     def _do_SETITEM(self, state: State, op: Op, taken: list[Value]) -> Done:
         value, owner, subscript = taken
-        own, index, more = own_list(owner), index_of(subscript), sequence(value)
-        if own is not None and isinstance(index, slice) and index.step in (None, 1) and more is not None:
-            own.items[index] = more
+        index, more = index_of(subscript), sequence(value)
+        if is_own(owner, "list") and isinstance(index, slice) and index.step in (None, 1) and more is not None:
+            owner.items[index] = more
             return []
         return self.entry(owner, subscript, value, op) or self.store_entry(owner, subscript, value, op)
 
     def _do_DELITEM(self, state: State, op: Op, taken: list[Value]) -> Done:
-        own, index = own_list(taken[0]), index_of(taken[1])
-        if own is None or index is None or (
+        own, index = taken[0], index_of(taken[1])
+        if not is_own(own, "list") or index is None or (
             not isinstance(index, slice) and not -len(own.items) <= index < len(own.items)
         ):
             return None
@@ -308,7 +307,7 @@ class Steps(Reads):
 
     def _do_FOR_ITER(self, state: State, op: Op, taken: list[Value]) -> Done:
         iterator = taken[0]
-        if not is_known_iterator(iterator):
+        if not is_own(iterator, "iterator"):
             return None
         state.at = state.at + 1 if iterator.items else op.target
         return [iterator, iterator.items.pop(0)] if iterator.items else []
