@@ -117,6 +117,12 @@ def table(version: tuple[int, int]) -> Table:
     return Table(version)
 
 
+#: Attributes of a :class:`Code`, with those of a code object of Python's that they are.
+_SAME = [(name, f"co_{name}") for name in (
+    "name", "filename", "firstlineno", "argcount", "posonlyargcount", "kwonlyargcount", "flags", "stacksize", "names",
+    "varnames", "cellvars", "freevars")]
+
+
 @dataclass(frozen=True, eq=False)
 class Code:
     """A code object of Python ``version``.
@@ -181,23 +187,12 @@ class Code:
         if holds_code:
             consts = tuple([views[id(c)] if isinstance(c, CodeType) else c for c in consts])
         object.__setattr__(self, "__dict__", {  # (at once: the constructor of a frozen class makes a call for each)
+            **{name: getattr(code, attribute) for name, attribute in _SAME},
             "version": _RUNNING,
-            "name": code.co_name,
             "qualname": getattr(code, "co_qualname", code.co_name),
-            "filename": code.co_filename,
-            "firstlineno": code.co_firstlineno,
-            "argcount": code.co_argcount,
-            "posonlyargcount": code.co_posonlyargcount,
-            "kwonlyargcount": code.co_kwonlyargcount,
-            "flags": code.co_flags,
-            "stacksize": code.co_stacksize,
             "bytecode": bytecode,
             "consts": consts,
             "holds_code": holds_code,
-            "names": code.co_names,
-            "varnames": code.co_varnames,
-            "cellvars": code.co_cellvars,
-            "freevars": code.co_freevars,
             "linetable": code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab,
             "exceptiontable": getattr(code, "co_exceptiontable", b""),
             "origin": code,
