@@ -53,6 +53,12 @@ def ended_by(facts: Facts, name: str) -> str:
     return MODULES if name in MODULE_DICTIONARIES or name in facts.structure() else ENTRIES
 
 
+def as_text(path: Path) -> str:
+    """Return the expression for a path, as torch reads it: ``self._modules['layers']``."""
+    root: str = path[0][1]
+    return root + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
+
+
 #: Functions and classes whose calls the text and the proof know.
 SET_ATTRIBUTE = "dynamo.utils.object_setattr_ignore_descriptor"  # (of torch)
 ORDERED_DICT = "collections.OrderedDict"
@@ -148,8 +154,7 @@ class Facts:
 
     def refusals(self) -> Sequence[tuple[str, str]]:
         """Return the members of modules that were looked up and are shadowed: ``(as torch reads it, why)``."""
-        return [(path[0][1] + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:]), reason)
-                for path, reason in self._refused.items()]
+        return [(as_text(path), reason) for path, reason in self._refused.items()]
 
     def element(self, path: Path, key: int | str) -> Path | None:
         """Return the path, through the dictionaries, of what ``modules[key]`` gives.
