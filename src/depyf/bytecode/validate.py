@@ -9,7 +9,6 @@ it were sound would show a program that is not the one that runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .code import (
@@ -91,6 +90,7 @@ class _Checker:
         suspends: the flags that make it a generator or coroutine.
         body: index of the first instruction that is not what CPython does once, before the body.
         targets: indexes of instructions that jumps lead to.
+        cells: the variables that are cells.
         started: a generator or coroutine has been made.
     """
 
@@ -102,12 +102,8 @@ class _Checker:
         while self.body < len(instructions) and instructions[self.body].opname in _PREFIX:
             self.body += 1
         self.targets = targets
+        self.cells = frozenset(code.cellvars + code.freevars)
         self.started = False
-
-    @cached_property
-    def cells(self) -> frozenset[str]:
-        """The variables that are cells."""
-        return frozenset(self.code.cellvars + self.code.freevars)
 
     def run(self) -> None:
         for index, i in [(index, i) for index, i in enumerate(self.instructions) if i.opname in _CHECKS]:
@@ -201,17 +197,13 @@ def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int
     size = len(code.bytecode)
     before = 0
     for entry in entries:
-        problem = ""
-        if entry.start < before:
-            problem = "overlaps the one before it"
-        elif not 0 <= entry.start < entry.end <= size:
-            problem = "covers what is outside of the code"
-        elif not 0 <= entry.target < size:
-            problem = "has its handler outside of the code"
-        elif not (border(entry.start) and border(entry.end) and border(entry.target)):
-            problem = "starts, ends or has its handler in the middle of an instruction"
-        elif entry.depth > MAX_STACK:
-            problem = "keeps more values than a stack holds"
+        is_inside = 0 <= entry.start < entry.end <= size and 0 <= entry.target < size
+        problem = (
+            "overlaps the one before it" if entry.start < before else
+            "covers what is outside of the code, or has its handler there" if not is_inside else
+            "starts, ends or has its handler in the middle of an instruction"
+            if not all(map(border, (entry.start, entry.end, entry.target))) else
+            "keeps more values than a stack holds" if entry.depth > MAX_STACK else "")
         if problem:
             where = f"exception table entry for offsets {entry.start} to {entry.end}"
             raise UnsupportedBytecode(f"{where} {problem}", code, "code object", min(max(entry.start, 0), size))

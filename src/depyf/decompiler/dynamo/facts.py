@@ -118,34 +118,23 @@ class Facts:
         return answer if type(answer) is type(otherwise) else otherwise
 
     def reading(self, path: Path) -> str:
-        """Return how long an unobservable read remains valid.
+        """Return how long an unobservable read (of a global, an entry of an instance's dictionary, an item) is valid.
 
-        Such a read is of a global that is there, an entry of an instance's dictionary, an item of a dictionary or list.
-
-        Returns:
-            :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
-            ``nn.Module``, and plain dictionaries and lists, contain; :data:`PLAIN` for other objects; empty where it is
-            not known that reading is unobservable.
+        :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
+        ``nn.Module``, and plain dictionaries and lists, contain; :data:`PLAIN` for other objects; empty where it is not
+        known that reading is unobservable.
         """
         return str(self._of(path, "reading", ""))
 
     def unshadowed(self, path: Path) -> bool:
-        """Return whether ``module.name`` is ``module._modules['name']`` (or the entry in another of its dictionaries).
-
-        Args:
-            path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.
-        """
+        """Return whether ``module.name`` is the item of that path, in ``module._modules`` or another dictionary."""
         refused = self._of(path, "refused", "")
         if refused:
             self._refused[path] = refused
         return bool(self._of(path, "unshadowed", False))
 
     def stores_member(self, path: Path) -> bool:
-        """Return whether ``module.name = tensor`` does what ``module._buffers.update({'name': tensor})`` does.
-
-        Args:
-            path: of the item, ending in ``("attr", "_buffers"), ("item", "name")``.
-        """
+        """Return whether ``module.name = tensor`` only sets the item of that path, in ``module._buffers``."""
         return bool(self._of(path, "stores_member", False))
 
     def structure(self) -> frozenset[str]:
@@ -173,23 +162,15 @@ class Facts:
     def allocates(self, path: Path, arguments: bool = False) -> str:
         """Return the kind of empty instance that ``cls.__new__(cls)`` makes, if it does nothing else.
 
-        Args:
-            path: of the class.
-            arguments: whether it is given more arguments, which it has to ignore.
-
-        Returns:
-            ``"object"``, ``"dict"`` or ``"list"``; else an empty string.
+        It is ``"object"``, ``"dict"`` or ``"list"``; else an empty string. With ``arguments`` it has to ignore more.
         """
         answers = self._of(path, "allocates", [])
         return str(answers[arguments]) if len(answers) == 2 else ""
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
-        """Return whether an attribute of an instance is nothing but an entry of its dictionary.
+        """Return whether an attribute of an instance of a class is nothing but an entry of its dictionary.
 
-        Args:
-            path: of the class.
-            name: of the attribute.
-            generic: whether ``instance.name = value`` has to do that (else ``object.__setattr__`` has to).
+        If it is ``generic``, ``instance.name = value`` has to do just that, else ``object.__setattr__``.
         """
         answer = self._of(path, "stores", [])
         if name not in self._stored or len(answer) != 2 or generic and answer[0] is not True:
@@ -205,10 +186,7 @@ class Facts:
         return str(self._of(path, "well_known", ""))
 
     def imported(self, path: Path) -> tuple[str, str] | None:
-        """Return ``(module, name)`` by which an import gives an object; the name is empty for a module itself.
-
-        ``None`` where no import is known to give it.
-        """
+        """Return ``(module, name)`` by which an import is known to give an object, with no name for a module itself."""
         answer = self._of(path, "imported", [])
         return (str(answer[0]), str(answer[1])) if len(answer) == 2 else None
 
