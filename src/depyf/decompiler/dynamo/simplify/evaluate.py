@@ -12,7 +12,7 @@ from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS
 from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS, UPDATE
 from .objects import Evaluator, is_key
-from .values import Const, Container, Local, SsaValue, Value, called_global, global_name
+from .values import Const, Container, Local, SsaValue, Value, called_global, made_by
 
 #: What an operation pushes.
 Done = Value | list[Value] | None
@@ -252,7 +252,7 @@ class PartialEvaluator(Evaluator):
         result = self.define(op, taken, unobservable=marks)
         if marks and isinstance(function, SsaValue):
             result.optional = function.optional = True
-        names = self.owner.parameter_names.get(global_name(function), ())
+        names = self.owner.parameter_names.get(made_by(function, o.LOAD_GLOBAL), ())
         for name, operand in zip(names, result.operands[1 : 1 + positional]):
             if isinstance(operand, SsaValue):
                 operand.hints.append(name)
@@ -261,8 +261,8 @@ class PartialEvaluator(Evaluator):
 
 def _is_in_table(value: Value, table: Mapping[str, frozenset[str]]) -> bool:
     """Return whether a value is an attribute that a table has of one of torch's modules."""
-    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR \
-        and value.op.arg in table.get(global_name(value.operands[0]), ())
+    return isinstance(value, SsaValue) and bool(name := made_by(value, o.LOAD_ATTR)) \
+        and name in table.get(made_by(value.operands[0], o.LOAD_GLOBAL), ())
 
 
 def _is_list(value: Value) -> TypeGuard[Container]:

@@ -78,18 +78,14 @@ class SsaValue(Value):
     graph_item: bool = False
 
 
-def global_name(value: Value) -> str:
-    """Return the name of the global that a value is; empty for any other value."""
-    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_GLOBAL:
-        return str(value.op.arg)
-    return ""
+def made_by(value: Value, kind: str) -> Any:
+    """Return the argument of the operation that gives a value, if it is of that kind; ``""`` for any other value."""
+    return value.op.arg if isinstance(value, SsaValue) and value.op is not None and value.op.kind is kind else ""
 
 
 def called_global(value: Value) -> str:
     """Return the name of the global whose call gives a value; empty for any other value."""
-    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.CALL:
-        return global_name(value.operands[0])
-    return ""
+    return made_by(value.operands[0], o.LOAD_GLOBAL) if isinstance(value, SsaValue) and made_by(value, o.CALL) else ""
 
 
 @dataclass(eq=False, slots=True)
@@ -251,7 +247,7 @@ class Namer:
         owner = value.operands[0]
         if kind is o.CALL:
             cls = next(iter(value.operands[1:2]), None)
-            if cls is None or value.role[:1] != ("instance",) and _attribute(owner) != "__new__":
+            if cls is None or value.role[:1] != ("instance",) and made_by(owner, o.LOAD_ATTR) != "__new__":
                 return ""
             made = "object" if _is_constant(cls) else self.described(cls, False, depth + 1)
             return _short(f"new_{made}") if made else ""
@@ -263,9 +259,10 @@ class Namer:
             inner = self.described(owner, long, depth + 1)
             if isinstance(key, str) and key.isidentifier():
                 return _joined(inner, key) if long else _short(key)
-            if type(key) is int and isinstance(owner, SsaValue) and _attribute(owner) and owner.variable is None:
+            if type(key) is int and isinstance(owner, SsaValue) and owner.variable is None and (
+                    made_by(owner, o.LOAD_ATTR)):
                 # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
-                inner = _joined(self.described(owner.operands[0], False, depth + 2), _attribute(owner))
+                inner = _joined(self.described(owner.operands[0], False, depth + 2), made_by(owner, o.LOAD_ATTR))
             return _joined(inner, str(key).replace("-", "minus_")) if type(key) in (str, int) else ""
         return ""
 
@@ -278,14 +275,7 @@ def size_of(value: SsaValue) -> list[Value]:
 
 def _is_constant(value: Value) -> bool:
     """Return whether a value is a constant that source cannot say: its name says nothing to a reader."""
-    return global_name(value).startswith(CONSTANT_PREFIX)
-
-
-def _attribute(value: Value) -> str:
-    """Return the name of the attribute that a value is; empty for any other value."""
-    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR:
-        return str(value.op.arg)
-    return ""
+    return bool(made_by(value, o.LOAD_GLOBAL).startswith(CONSTANT_PREFIX))
 
 
 def _joined(owner: str, name: str) -> str:
