@@ -28,7 +28,6 @@ class PartialEvaluator(Evaluator):
         A method gets the values that the operation takes, and returns what is pushed; ``None`` for what any operation
         would leave.
         """
-        self.op = op
         taken = self.pop(effect(op)[0])
         method: Callable[[Op, list[Value]], Done] = getattr(self, "_op_" + op.kind, self.generic)
         done = method(op, taken)
@@ -47,7 +46,6 @@ class PartialEvaluator(Evaluator):
     def end(self) -> None:
         """Run the terminator: take what it takes, and leave on the stack what the successors find there."""
         block, owner = self.block, self.owner
-        self.op = block.end_op or (block.ops[-1] if block.ops else Op(o.JUMP))
         followed = bool(block.successors) and owner.follows(block)
         tested = self.pop({g.BRANCH: 1, g.RETURN: 1, g.RAISE: block.arg, g.RERAISE: 1 + (block.arg or 0)}.get(
             block.end, 0))
@@ -140,7 +138,7 @@ class PartialEvaluator(Evaluator):
 
     def _op_BUILD_CONST_KEY_MAP(self, op: Op, taken: list[Value]) -> Done:
         pairs = [part for pair in zip(map(Const, op.arg), taken) for part in pair]
-        return self._op_BUILD_MAP(self.made(o.BUILD_MAP, len(taken)), pairs)
+        return self._op_BUILD_MAP(Op(o.BUILD_MAP, len(taken)), pairs)
 
     def _op_LIST_EXTEND(self, op: Op, taken: list[Value]) -> Done:
         owner, items = self.stack[-op.arg], taken if op.kind is o.LIST_APPEND else _items(taken[0])
@@ -236,7 +234,7 @@ class PartialEvaluator(Evaluator):
                 each.items if isinstance(each, Container) else not isinstance(each, SsaValue) or each.op is None
                 or each.op.kind is not o.BUILD_MAP or each.op.arg for each in keywords):
             return None
-        return self._op_CALL(self.made(o.CALL, (len(items), ())), [function, *items])
+        return self._op_CALL(Op(o.CALL, (len(items), ())), [function, *items])
 
     def _op_CALL(self, op: Op, taken: list[Value]) -> Done:
         """Call a function.

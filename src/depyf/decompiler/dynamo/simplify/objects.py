@@ -98,7 +98,6 @@ class Evaluator:
         self.plan = plan
         self.state = state
         self.stack = state.stack
-        self.op: Op | None = None
 
     # --- helpers ---
     def pop(self, count: int) -> list[Value]:
@@ -111,21 +110,16 @@ class Evaluator:
     def define(self, op: Op, operands: Sequence[Value], unobservable: bool = False) -> SsaValue:
         """Append an SSA value to the plan; unless it is unobservable, it may change the contents of objects."""
         escaped = [self.escape(value) for value in operands]
-        result = SsaValue(op, escaped, self.block.id)
+        result = SsaValue(Op(op.kind, op.arg), escaped, self.block.id)  # (its place in Dynamo's code says nothing)
         result.epochs = self.state.epochs
         self.plan.values.append(result)
         if not unobservable and op.kind not in UNOBSERVABLE:
             self.happened(PLAIN if op.kind in ONLY_READ else MODULES)
         return result
 
-    def made(self, kind: str, arg: object = None) -> Op:
-        """Return an operation at the place of the present one."""
-        assert self.op is not None
-        return Op(kind, arg, self.op.offset, self.op.line, -1, self.op.handler)
-
     def word(self, name: str) -> SsaValue:
         """Return a global that texts have for a form."""
-        return self.unobservable(self.made(o.LOAD_GLOBAL, name), (), ALWAYS)
+        return self.unobservable(Op(o.LOAD_GLOBAL, name), (), ALWAYS)
 
     def happened(self, ends: str = MODULES) -> None:
         """Begin a new epoch: something happens that others may observe, and that ends what lasts so long."""
@@ -168,7 +162,7 @@ class Evaluator:
         else:
             items = [self.escape(item) for item in list(value.items)]
             kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
-            built = self.define(self.made(kind, len(items)), items)
+            built = self.define(Op(kind, len(items)), items)
             built.optional = built.pure = True  # building alone has no effect
         value.built = built
         return built
@@ -223,14 +217,14 @@ class Evaluator:
                 if _is_virtual(owner, "object"):
                     put(owner, ("attr", name), value)
                 elif not self.store_plainly(owner, name, value):  # ``vars(owner)['name'] = value``
-                    value, call = self.escape(value), self.made(o.CALL, (1, ()))
+                    value, call = self.escape(value), Op(o.CALL, (1, ()))
                     entries = self.define(call, [self.word(global_names.ENTRIES), owner], unobservable=True)
-                    self.define(self.made(o.SETITEM), [value, entries, Const(name)])
+                    self.define(Op(o.SETITEM), [value, entries, Const(name)])
                 return _NONE
             case facts.SIZE, [tensor, number]:
                 if self.owner.has_size_calls:
-                    function = self.define(self.made(o.LOAD_ATTR, "size"), [tensor], unobservable=True)
-                    op, operands = self.made(o.CALL, (1, ())), [number]
+                    function = self.define(Op(o.LOAD_ATTR, "size"), [tensor], unobservable=True)
+                    op, operands = Op(o.CALL, (1, ())), [number]
                 size = self.define(op, [function, *operands], unobservable=True)
                 size.role = ("size",)
                 self.happened(PLAIN)
@@ -252,7 +246,7 @@ class Evaluator:
         kind = known.class_path(path) if path is not None else None
         if kind is None or not known.stores_plainly(kind, name, True):
             return False
-        self.define(self.made(o.STORE_ATTR, name), [value, owner], unobservable=True)
+        self.define(Op(o.STORE_ATTR, name), [value, owner], unobservable=True)
         self.happened(facts.ended_by(known, name))
         return True
 
@@ -274,7 +268,7 @@ class Evaluator:
                 name.isidentifier() and name not in self.owner.stores
                 and known.stores_member((*path, ("item", name))) for name in names):
             for name, value in zip(names, entries.items[1::2]):
-                self.define(self.made(o.STORE_ATTR, name), [value, dictionary.operands[0]], unobservable=True)
+                self.define(Op(o.STORE_ATTR, name), [value, dictionary.operands[0]], unobservable=True)
                 self.happened(facts.ended_by(known, name))
         else:
             result = self.define(op, [function, entries], unobservable=True)
@@ -293,8 +287,8 @@ class Evaluator:
             cls.lasting = ""
         if _is_virtual(entries, "dict") or _is_virtual(entries, "ordered"):
             for key, value in _entries(entries):
-                method = self.define(self.made(o.LOAD_ATTR, "__setitem__"), [cls])
-                self.define(self.made(o.CALL, (3, ())), [method, target, key, value])
+                method = self.define(Op(o.LOAD_ATTR, "__setitem__"), [cls])
+                self.define(Op(o.CALL, (3, ())), [method, target, key, value])
             return _NONE
         if isinstance(entries, SsaValue):
             entries.hints.append("entries")
@@ -306,7 +300,7 @@ class Evaluator:
 
         def dictionary(entries: Iterable[tuple[Value, Value]]) -> SsaValue:
             parts = [part for key, item in entries for part in (key, named(item, _constant(key)))]
-            return self.define(self.made(o.BUILD_MAP, len(parts) // 2), parts)
+            return self.define(Op(o.BUILD_MAP, len(parts) // 2), parts)
 
         def named(item: Value, name: object) -> Value:
             seen = self.escape(item)
@@ -319,7 +313,7 @@ class Evaluator:
             result.optional = True
             return result
         if value.kind == "ordered":
-            call = self.made(o.CALL, (1, ()))
+            call = Op(o.CALL, (1, ()))
             return self.unobservable(call, [value.items[0], dictionary(_entries(value))])
         new = self.word(self.owner.new)
         parts = {kind: [(slot[1], item) for slot, item in zip(value.slots, value.items) if slot[0] == kind]
@@ -331,7 +325,7 @@ class Evaluator:
         if parts["item"]:
             inside = [dictionary((Const(key), item) for key, item in parts["item"])]
         operands = [named(item, name) for name, item in parts["attr"]]
-        call = self.made(o.CALL, (1 + len(inside), names))
+        call = Op(o.CALL, (1 + len(inside), names))
         result = self.unobservable(call, [new, value.items[0], *inside, *operands])
         result.role = ("instance",)
         return result
@@ -348,7 +342,7 @@ class Evaluator:
         if path[-2:-1] != (("attr", "__dict__"),) or type(key) is not str or not key.isidentifier() \
                 or not isinstance(owner, SsaValue):
             return None
-        return self.reads(self.made(o.LOAD_ATTR, key), owner.operands[:1], (*path[:-2], ("attr", key)))
+        return self.reads(Op(o.LOAD_ATTR, key), owner.operands[:1], (*path[:-2], ("attr", key)))
 
     def member(self, owner: Value, path: Path) -> SsaValue | None:
         """Return a module's attribute or element for the item of a dictionary of it; ``None`` where it is another."""
@@ -362,9 +356,9 @@ class Evaluator:
         is_name = key.isidentifier() and not keyword.iskeyword(key)
         index = int(key) if key.isdecimal() else key
         if not is_name and facts.element(path[:-2], index) == path:
-            read, operands = self.made(o.GETITEM), [module, Const(index)]
+            read, operands = Op(o.GETITEM), [module, Const(index)]
         elif is_name and facts.unshadowed(path):
-            read, operands = self.made(o.LOAD_ATTR, key), [module]
+            read, operands = Op(o.LOAD_ATTR, key), [module]
         else:
             return None
         return self.reads(read, operands, path)

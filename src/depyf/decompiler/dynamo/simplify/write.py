@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ....bytecode import operations as o
 from ....bytecode.operations import UPDATES, Op, effect
@@ -22,8 +21,6 @@ class BlockWriter:
 
     def __init__(self, block: Block, plan: BlockPlan, namer: Namer) -> None:
         self.block, self.plan, self.namer = block, plan, namer
-        #: The terminator, or the last operation, whose place others get.
-        self.last = block.end_op or (block.ops[-1] if block.ops else None)
         self.ops: list[Op] = []
         #: Values that are computed next, in this order: on the stack already (``reals``) or not yet.
         self.reals: list[SsaValue] = list(plan.entry_stack)
@@ -35,17 +32,10 @@ class BlockWriter:
     def write(self) -> list[Op]:
         """Return the operations of the block."""
         for result in self.plan.values:
-            if result.op is not None:
-                result.op = self.op(result.op.kind, result.op.arg, result.op)
             self.write_value(result)
         fragment = self.consume(self.plan.end_operands)
         self.flush()
         return self.ops + fragment
-
-    def op(self, kind: str, arg: Any, place: Op | None = None) -> Op:
-        """Return a new operation at the place of another: of the block's last, if it is not given one."""
-        place = place or self.last
-        return Op(kind, arg, -1, None) if place is None else Op(kind, arg, place.offset, None, -1, place.handler)
 
     def write_value(self, result: SsaValue) -> None:
         """Write one SSA value: into a variable, onto the stack, or as part of what takes it next."""
@@ -54,7 +44,7 @@ class BlockWriter:
             return
         self.separate_calls(result)
         kind = result.op.kind
-        fragment = [*self.consume(result.operands, result.op), result.op]
+        fragment = [*self.consume(result.operands), result.op]
         pushes = kind in UPDATES or effect(result.op)[1]
         if pushes and not result.results and result.uses == 1 and not result.elsewhere:
             self.pending.append((result, fragment))
@@ -67,8 +57,8 @@ class BlockWriter:
                     or any(r.uses != 1 or r.elsewhere for r in result.results):
                 self.spill(len(result.results), True)  # (an unpacked value has a variable for each part)
         elif pushes:
-            self.ops.append(self.op(o.STORE_FAST, self.namer.name(result), result.op) if result.uses
-                            else self.op(o.POP, None, result.op))
+            self.ops.append(Op(o.STORE_FAST, self.namer.name(result)) if result.uses
+                            else Op(o.POP, None))
 
     def separate_calls(self, result: SsaValue) -> None:
         """Store what is called for a resume function in variables before its call: that is where the graph broke.
@@ -108,7 +98,7 @@ class BlockWriter:
         """Compute what waits (the first ``count`` of it) now, into variables."""
         count = len(self.pending) if count is None else count
         for result, fragment in self.pending[:count]:
-            self.ops += [*fragment, self.op(o.STORE_FAST, self.namer.name(result), result.op)]
+            self.ops += [*fragment, Op(o.STORE_FAST, self.namer.name(result))]
         del self.pending[:count]
 
     def spill(self, count: int, unused: bool = False) -> None:
@@ -118,7 +108,7 @@ class BlockWriter:
         for _ in range(count):
             real = self.reals.pop()
             needed = real.uses or unused
-            self.ops.append(self.op(o.STORE_FAST, self.namer.name(real)) if needed else self.op(o.POP, None))
+            self.ops.append(Op(o.STORE_FAST, self.namer.name(real)) if needed else Op(o.POP, None))
 
     def read_too_early(self, operands: Sequence[Value]) -> bool:
         """Return whether an unobservable read, written where it is used, would come too early.
@@ -148,7 +138,7 @@ class BlockWriter:
         return isinstance(value, SsaValue) and value.role == ("size",) and all(
             not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in size_of(value))
 
-    def consume(self, operands: Sequence[Value], op: Op | None = None) -> list[Op]:
+    def consume(self, operands: Sequence[Value]) -> list[Op]:
         """Return operations that push the operands; those among them that wait become part of it."""
         if self.pending and self.read_too_early(operands):
             self.flush()
@@ -163,18 +153,18 @@ class BlockWriter:
         ops: list[Op] = []
         for value in operands:
             if isinstance(value, Const):
-                ops.append(self.op(o.CONST, value.value, op))
+                ops.append(Op(o.CONST, value.value))
             elif isinstance(value, Local):
-                ops.append(self.op(o.LOAD_FAST, value.name, op))
+                ops.append(Op(o.LOAD_FAST, value.name))
             elif not isinstance(value, SsaValue):
                 raise CannotDecompile(SIMPLIFY, "a container was not built")
             elif value in late:
                 assert value.op is not None
-                ops += [*self.consume(value.operands, value.op), value.op]
+                ops += [*self.consume(value.operands), value.op]
             elif id(value) in fragments:
                 ops += fragments[id(value)]
             elif value.variable is not None:
-                ops.append(self.op(o.LOAD_FAST, value.variable, op))
+                ops.append(Op(o.LOAD_FAST, value.variable))
             # else: it is on the stack already
         return ops
 
