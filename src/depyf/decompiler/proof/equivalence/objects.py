@@ -12,7 +12,7 @@ when it is done before the object escapes. What counts is the contents of the ob
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....bytecode.operations import Op, Program
@@ -85,11 +85,11 @@ class Reads:
             kind = lasting(self.facts, path)
         if not kind and base:
             # ``module.layers`` and ``modules[0]``: the contents of the module's dictionaries
-            for path in self._in_dictionaries(base, step):
-                kind, owned, step = lasting(self.facts, path) or MODULES, (owned, path[-2][1]), path[-1]
+            if (member := self._member(base, step)) is not None:
+                path, owned, step = member, (owned, member[-2][1]), member[-1]
+                kind = lasting(self.facts, path) or MODULES
                 if path in self.members and state.program is self.q:
                     self.notes.add(MEMBERS_NOTE)
-                break
         elif kind in (ENTRIES, MODULES) and is_member(path):
             # The dictionary of a module is always the same; its contents may have changed since it was read.
             owned = (owned[2], base[-1][1])
@@ -104,17 +104,12 @@ class Reads:
         self.paths[symbol.key] = path
         return symbol
 
-    def _in_dictionaries(self, base: Path, step: tuple[str, Any]) -> Iterator[Path]:
-        """Yield the path in a module's dictionary to what an attribute or index of the module gives."""
-        if step[0] == "attr":
-            for dictionary in MODULE_DICTIONARIES:
-                path = (*base, ("attr", dictionary), ("item", step[1]))
-                if self.facts.unshadowed(path):
-                    yield path
-        else:
-            element = self.facts.element(base, step[1])
-            if element is not None:
-                yield element
+    def _member(self, base: Path, step: tuple[str, Any]) -> Path | None:
+        """Return the path in a module's dictionary to what an attribute or index of the module gives."""
+        if step[0] != "attr":
+            return self.facts.element(base, step[1])
+        paths = [(*base, ("attr", dictionary), ("item", step[1])) for dictionary in MODULE_DICTIONARIES]
+        return next(filter(self.facts.unshadowed, paths), None)
 
     def attribute(self, owner: Value, name: str) -> Value | None:
         """Return the value of an attribute that only leads to a call that :func:`call` knows; ``None`` of any other."""
@@ -139,15 +134,6 @@ class Reads:
             return Symbol(("bound", owner.key, name))
         return None
 
-    def ancestor(self, owner: Value, index: int | slice | None) -> Symbol | None:
-        """Return ``cls.__mro__[index]`` if that is a built-in container."""
-        owner = resolve(owner)
-        if isinstance(owner, Symbol) and owner.key[0] == "mro" and type(index) is int:
-            container = self.facts.ancestor(self.paths[owner.key[1]], index)
-            if container:
-                return Symbol(("ancestor", container))
-        return None
-
     def call(
         self, state: State, function: Value, operands: Sequence[Value], op: Op,
     ) -> Value | Event | None:
@@ -160,7 +146,11 @@ class Reads:
             return None
         kind = function.key[0]
         if kind == "new":
-            return self._make(function, operands)
+            cls = resolve(operands[0]) if operands else None
+            path = self.path_of(cls) if isinstance(cls, Symbol) and cls.key == function.key[1] else None
+            made = self.facts.allocates(path, len(operands) > 1) if path is not None else ""
+            contents = Allocation("dict", []) if made == "dict" else Constant(None)
+            return Allocation("object", [cls, contents]) if made and cls is not None else None
         if kind == "set attribute" and len(operands) == 3:
             instance, name, value = operands
             path = self.path_of(instance.items[0]) if is_own(instance, "object") and is_key(name) else None
@@ -200,41 +190,29 @@ class Reads:
     def _entry(self, owner: Value, name: Any, value: Value, op: Op) -> Event:
         return Event(STORE_IN_DICT, name, [value, owner], op, ends=ended_by(self.facts, str(name)))
 
-    def entry(self, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
-        """Return the event that ``vars(owner)['key'] = value`` is."""
-        if isinstance(owner, Allocation) and owner.kind == "vars" and is_key(key):
-            return self._entry(owner.items[0], constant_of(key), value, op)
-        return None
-
     def _update(self, owner: Symbol, entries: Value, op: Op) -> Event | None:
         """Return the first of the events that ``dictionary.update({'key': value})`` is."""
         if not is_own(entries, "dict") or not entries.items:
             return None
-        event = self.store_entry(owner, entries.items[0], entries.items[1], op)
+        event = self.store_item(owner, entries.items[0], entries.items[1], op)
         if event is not None and all(type(constant_of(key)) is str for key in entries.items[::2]):
             event.entries = entries
             return event
         return None
 
-    def store_entry(self, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
-        """Return the event that ``dictionary['key'] = value`` is; ``None`` where it may do more than make an entry."""
+    def store_item(self, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
+        """Return the event that ``owner[key] = value`` is; ``None`` where it may do more than make an entry.
+
+        The owner is ``vars(x)``, or a plain dictionary.
+        """
+        if isinstance(owner, Allocation) and owner.kind == "vars" and is_key(key):
+            return self._entry(owner.items[0], constant_of(key), value, op)
         owner = resolve(owner)
         path = self.path_of(owner)
         if path is None or not self.facts.builtin_method(path, "setdefault") or not is_key(key) \
                 or type(name := constant_of(key)) is not str:
             return None
         return Event(STORE_ENTRY, name, [value, owner], op, ends=ended_by(self.facts, name))
-
-    def _make(self, function: Symbol, operands: Sequence[Value]) -> Allocation | None:
-        """``cls.__new__(cls, ...)``."""
-        cls = resolve(operands[0]) if operands else None
-        if not isinstance(cls, Symbol) or cls.key != function.key[1]:
-            return None
-        path = self.path_of(cls)
-        kind = self.facts.allocates(path, len(operands) > 1) if path is not None else ""
-        if not kind:
-            return None
-        return Allocation("object", [cls, Allocation("dict", []) if kind == "dict" else Constant(None)])
 
 
 def item_key(value: Value) -> Any:

@@ -235,9 +235,10 @@ class Steps(Reads):
     # --- items ----------------------------------------------------------------------------------------
     def _do_GETITEM(self, state: State, op: Op, taken: list[Value]) -> Done:
         owner, index, key = resolve(taken[0]), index_of(taken[1]), item_key(taken[1])
-        item = self.ancestor(owner, index)
-        if item is None and key is not ...:
-            item = self.read(state, owner, ("item", key))
+        if isinstance(owner, Symbol) and owner.key[0] == "mro" and type(index) is int and (
+                container := self.facts.ancestor(self.paths[owner.key[1]], index)):
+            return Symbol(("ancestor", container))
+        item = self.read(state, owner, ("item", key)) if key is not ... else None
         if item is None and isinstance(owner, Symbol) and owner.key in self.graphs and type(index) is int and (
                 index >= 0):
             self.notes.add(ITEMS_NOTE)  # (of the tuple that a graph has given)
@@ -254,7 +255,7 @@ class Steps(Reads):
         if is_own(owner, "list") and isinstance(index, slice) and index.step in (None, 1) and more is not None:
             owner.items[index] = more
             return []
-        return self.entry(owner, subscript, value, op) or self.store_entry(owner, subscript, value, op)
+        return self.store_item(owner, subscript, value, op)
 
     def _do_DELITEM(self, state: State, op: Op, taken: list[Value]) -> Done:
         own, index = taken[0], index_of(taken[1])
