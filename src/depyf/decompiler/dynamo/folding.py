@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 from ..nodes import KINDS, Transformer, copied, free_name, nodes_of
 from . import global_names
+from .facts import LivePaths, text_of
 from .global_names import GRAPH_RESULT
-from .live_paths import LivePaths, text_of
 
 #: As many items of a graph, or elements of a list, in a row become a slice.
 _SHORTEST_SLICE = 4

@@ -17,10 +17,9 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op, Program
 from ...bytecode.packed import IMPORTED
 from ..nodes import Transformer, free_name, nodes_of
-from .facts import ALWAYS, Facts, Path
+from .facts import ALWAYS, Facts, LivePaths, Path, root_name
 from .folding import Substitution, expression, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW
-from .live_paths import LivePaths, root_name
 from .written_out import written_out
 
 #: A constant that is a class, or a method of one, and the module that it is imported from.

@@ -30,9 +30,9 @@ from ...bytecode.operations import Op
 from ..errors import SIMPLIFY, CannotDecompile
 from ..nodes import KINDS, Transformer, copied
 from ..result import inside
+from .facts import root_name
 from .folding import Substitution, expression
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
-from .live_paths import root_name
 
 if TYPE_CHECKING:
     from .readable import Readable
