@@ -45,11 +45,9 @@ def nothing(t: Translator, i: Instruction) -> None:
 
 
 def always(*steps: tuple[str, Any]) -> Function:
-    """Return the rule of an instruction that is always the same operations.
+    """Return the rule of an instruction that is always the same operations, with the target of a jump among them.
 
-    Args:
-        steps: each operation with its argument, or with the function that makes it of the instruction's. The
-            instruction's target is that of a jump among them.
+    Each step is an operation with its argument, or with the function that makes it of the instruction's.
     """
 
     def rule(t: Translator, i: Instruction) -> None:
@@ -175,11 +173,8 @@ def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
 def one(kind: str, pool: int = FIXED, arg: Any = None, hidden: int = 0) -> SimpleRule:
     """Return the rule of an instruction that is one operation, whose row says what it does to the stack.
 
-    Args:
-        kind: the operation.
-        pool: what the instruction's argument indexes.
-        arg: the operation's argument, if it is always the same.
-        hidden: how many slots that no operation sees come below what it pushes.
+    Its argument is ``arg``, or what that of the instruction indexes in a pool. So many hidden slots, which no operation
+    sees, come below what it pushes.
     """
     pops, pushes = FIXED_EFFECTS.get(kind, (-1, 1))
     return kind, pool, pops, (0,) * hidden + (1,) * pushes, arg

@@ -270,8 +270,7 @@ class Comparison:
     def common(self, items: Sequence[ast.AST]) -> Any:
         """Return the tree that all items are, with variables for the elements at numbers that grow evenly.
 
-        Returns:
-            ``None`` if the items differ in another way, or not at all.
+        ``None`` if they differ in another way, or not at all.
         """
         try:
             same = self._common(items, "value")

@@ -25,12 +25,7 @@ WIDTH = 120
 
 
 def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
-    """Return the text of a module.
-
-    Args:
-        tree: the module.
-        width: columns that no line should exceed. (A long name is not broken.)
-    """
+    """Return the text of a module in lines of no more columns than that; a long name is not broken."""
     return _broken_lines(unparse(tree) + "\n", width)
 
 
@@ -120,11 +115,9 @@ def _filled(items: list[str], indent: int, width: int) -> list[str]:
 
 
 def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
-    """Return the lines of an expression after ``head`` and before ``tail``.
+    """Return the lines of an expression after ``head`` and before ``tail``; if it ``fits``, it may be on one line.
 
-    Args:
-        indent: of the statement or item that it belongs to.
-        fits: whether it may be on one line, if it fits there.
+    It belongs to a statement or item with that indentation.
     """
     text = unparse(node)
     if fits and "\n" not in text and len(head) + len(text) + len(tail) <= width:
