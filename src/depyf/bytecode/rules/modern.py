@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 _BINARY_OPS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
-#: The operations of ``BINARY_OP``, by its argument (``GETITEM`` since 3.14).
-_OPERATORS = (
-    *[(kind, sign) for kind in ("BINARY", "INPLACE") for sign in _BINARY_OPS], ("GETITEM", None))
+#: The operations of ``BINARY_OP``, by its argument.
+_OPERATORS = [(kind, sign) for kind in ("BINARY", "INPLACE") for sign in _BINARY_OPS]
+_OPERATORS_3_14 = [*_OPERATORS, ("GETITEM", None)]
 _INTRINSICS_1 = (
     "invalid", "print", "import_star", "stopiteration_error", "async_gen_wrap", "unary_positive",
     "list_to_tuple", "typevar", "paramspec", "typevartuple", "subscript_generic", "typealias",
@@ -128,6 +128,7 @@ V3_14: Rules = {
     "NOT_TAKEN": common.nothing,
     "POP_ITER": common.pop_top,
     "LOAD_SMALL_INT": applies("CONST"),
+    "BINARY_OP": lambda t, i: t.apply(*_OPERATORS_3_14[i.arg]),
     "LOAD_FAST_BORROW": lambda t, i: common.load_local(t, i.arg),
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": fused("LOAD_FAST", "LOAD_FAST"),
     "BUILD_INTERPOLATION": applies("BUILD_INTERPOLATION", lambda n: (common.CONVERSIONS[n >> 2], bool(n & 1))),
