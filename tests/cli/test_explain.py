@@ -119,6 +119,15 @@ def test_a_closed_pipe_is_silent(tmp_path):
     assert (done.stdout, done.stderr) == ("What torch.compile did on 2 ranks\n", "")
 
 
+def test_a_misspelled_command_or_option_is_named(capsys):
+    for words, named in ((["explian", "x"], "there is no command explian; did you mean explain?"),
+                         (["explain", "--nope"], "depyf explain: error: unrecognized arguments: --nope"),
+                         (["diff"], "the following arguments are required: DIR_A, DIR_B")):
+        with pytest.raises(SystemExit, match="2"):
+            cli.main(words)
+        assert named in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["", "no records\n", '{"record":"schema","version":99}\n'])
 def test_what_cannot_be_read_is_said(tmp_path, capsys, text):
     (tmp_path / store.FILE).write_text(text)

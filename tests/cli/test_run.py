@@ -98,6 +98,7 @@ def test_what_cannot_be_done_is_said_before_the_program_runs(project):
     done = run("-m", "depyf", "run", "-o", "file", "program.py", cwd=project)
     assert (done.returncode, done.stdout) == (2, "") and "file': it is a file" in done.stderr
     assert run("-m", "depyf", "run", cwd=project).returncode == 2
+    assert "unrecognized arguments: --nope\n" in run("-m", "depyf", "run", "--nope", cwd=project).stderr
     assert run("-m", "depyf", "run", "--stage", "nosuch", "program.py", cwd=project).returncode == 2
 
 
@@ -138,7 +139,7 @@ def python(tmp_path_factory):
     venv.create(place, symlinks=os.name == "posix")
     scheme = "nt" if os.name == "nt" else "posix_prefix"
     packages = pathlib.Path(sysconfig.get_path("purelib", scheme, {"base": str(place), "platbase": str(place)}))
-    (packages / "zz_others.pth").write_text(f"{ROOT / 'src'}\n{sysconfig.get_path('purelib')}\n")
+    (packages / "aa_others.pth").write_text(f"{ROOT / 'src'}\n{sysconfig.get_path('purelib')}\n")
     (packages / PTH).write_bytes((ROOT / "src" / PTH).read_bytes())
     return place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
@@ -166,7 +167,8 @@ def test_with_it_a_program_that_has_no_torch_is_left_in_peace(python, project):
 
 def test_options_that_are_wrong_keep_no_program_from_running(python, project):
     done = installed(python, "program.py", "exit", cwd=project, DEPYF_DUMP_DIR="out", DEPYF_DUMP_OPTIONS="--nosuch")
-    assert done.returncode == 7 and done.stderr.count("depyf") == 1 and "--nosuch" in done.stderr
+    assert done.returncode == 7 and done.stderr.count("depyf") == 1 and "DEPYF_DUMP_OPTIONS: unrecog" in done.stderr
+    assert "--nosuch" in done.stderr
 
 
 def test_a_depyf_that_is_broken_keeps_no_program_from_running(python, project):

@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from .. import __version__
 from .terminal import INTERRUPTED, TooSlow, harmless_streams, refused, time_limit
@@ -28,9 +29,28 @@ COMMANDS = ("run", "explain", "fix", "diff", "check", "fits", "repro", "open", "
 _LIMITED = ("explain", "diff", "check", "fits", "repro", "open", "report")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Reports an unknown option or command before arguments that are missing."""
+
+    _words: Any = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words = args
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        words, self._words = self._words, None
+        if words is not None:
+            for each in self._actions:
+                each.required = False
+            unknown = super().parse_known_args(words)[1]  # (another error than that something is missing comes again)
+            message = f"unrecognized arguments: {' '.join(unknown)}" if unknown else message
+        super().error(message)
+
+
 def parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser of the command line, with one command alone where that is known."""
-    command_line = argparse.ArgumentParser(
+    command_line = _Parser(
         prog="depyf", description="See what torch.compile does with a program; source for compiled Python.",
         epilog="depyf COMMAND --help describes a command.")
     command_line.add_argument("--version", action="version", version=f"depyf {__version__}")
@@ -63,6 +83,11 @@ def _status(words: list[str]) -> int:
         from ..program.options import spelled_out
 
         words = ["run", *spelled_out(words[1:])]
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        import difflib
+
+        near = [f"; did you mean {each}?" for each in difflib.get_close_matches(words[0], COMMANDS, 1)]
+        parser().error(f"there is no command {words[0]}{(near or [': give one of ' + ', '.join(COMMANDS)])[0]}")
     given = parser(*words[:1]).parse_args(words)
     try:
         with time_limit() if given.command in _LIMITED else contextlib.nullcontext():

@@ -7,26 +7,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING
 
 from ..harmless import say
 
-if TYPE_CHECKING:
-    from .watch import Watch
-
-#: What watches this process, once :func:`begin` was called.
-watch: Watch | None = None
+_begun = False
 
 
 def begin() -> None:
     """Watch this process, if the environment asks for it; report an error in one line.
 
-    A second call does nothing.
+    A second call does nothing (Python reads the ``.pth`` files of a virtual environment twice).
     """
-    global watch
+    global _begun
     directory = os.environ.get(DIRECTORY, "")
-    if watch is not None or not directory:
+    if _begun or not directory:
         return
+    _begun = True
     try:
         from ..records import run_directory
         from .options import Options
@@ -39,8 +35,11 @@ def begin() -> None:
         # The program may go elsewhere, and so may those that it starts.
         run_directory.here = os.getcwd()
         directory = os.environ[DIRECTORY] = os.path.abspath(directory)
-        watch = Watch(directory, Options.read(os.environ.get(OPTIONS, "")), first, run)
-        watch.arm()
+        try:
+            options = Options.read(os.environ.get(OPTIONS, ""))
+        except ValueError as error:
+            raise ValueError(f"{OPTIONS}: {error}") from None
+        Watch(directory, options, first, run).arm()
     except Exception as error:
         say(f"depyf: {DIRECTORY} is set, but the program cannot be watched: {error or type(error).__name__}")
 
