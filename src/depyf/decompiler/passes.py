@@ -95,7 +95,7 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
     Pass("place_returns", place_returns, "a `return` after a clean-up gets the place at which it was written"),
     Pass("merge_ends", lambda body: merge_ends(body.cfg) if body.is_namespace else None,
          "the copies of a module's or class's end become one"),
-    Pass("find_patterns", match_patterns.find_in_body, "the code of a `case` becomes one test"),
+    Pass("find_patterns", match_patterns.find_patterns, "the code of a `case` becomes one test"),
     Pass("split_breaks", on_cfg(split_breaks), "blocks end where a `break` leaves its loop"),
     Pass("undo_loop_inversion", on_cfg(undo_loop_inversion),
          "the two copies of the test of a `while` become one"),

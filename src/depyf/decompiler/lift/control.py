@@ -211,7 +211,7 @@ def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
     elif value.kind is None:
         return ast.MatchAs(None, name)
     else:
-        result = _plain(executor, value, value.kind.value)
+        result = _plain(executor, value, value.kind)
     return result if name is None else ast.MatchAs(result, name)
 
 

@@ -117,35 +117,24 @@ def container(state: State, depth: int, *kinds: type[ast.expr]) -> Any:
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     owner = container(state, depth, ast.List, Accumulator)
-    if isinstance(owner, Accumulator):
-        owner.element = value
-    elif state.element is None and any(isinstance(e, Iter) for e in state.stack[-depth:]):
-        state.element = value
-    else:
-        owner.elts.append(value)
+    if not isinstance(owner, Accumulator) and any(isinstance(e, Iter) for e in state.stack[-depth:]):
+        raise CannotDecompile(LIFT, "a comprehension that is not looked at as a whole")
+    owner.elts.append(value)
 
 
 @rule(o.SET_ADD)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    if executor.scope.annotates and depth == 1 and reached(executor, state, value):
-        return
-    owner = container(state, depth, ast.Set, Accumulator)
-    if isinstance(owner, Accumulator):
-        owner.element = value
-    else:
-        owner.elts.append(value)
+    if not (executor.scope.annotates and depth == 1 and reached(executor, state, value)):
+        container(state, depth, ast.Set, Accumulator).elts.append(value)
 
 
 @rule(o.MAP_ADD)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     key, value = executor.popn(state, 2)
     owner = container(state, depth, ast.Dict, Accumulator)
-    if isinstance(owner, Accumulator):
-        owner.element = (key, value)
-    else:
-        owner.keys.append(key)
-        owner.values.append(value)
+    owner.keys.append(key)
+    owner.values.append(value)
 
 
 @rule(o.LIST_EXTEND)

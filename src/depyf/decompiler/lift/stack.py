@@ -183,6 +183,7 @@ class Special(Marker):
     value: Any = None
 
 
+@dataclass(eq=False, slots=True)
 class ImportedModule(Special):
     """The module that ``IMPORT_NAME`` leaves.
 
@@ -192,26 +193,23 @@ class ImportedModule(Special):
         statement: the statement, if it is known before the module is dropped.
     """
 
-    __slots__ = ("bound", "level", "name", "names", "statement")
-
-    def __init__(self, name: str, level: int, names: ast.expr) -> None:
-        super().__init__("import")
-        self.name = name
-        self.level = level
-        self.names = names
-        self.bound: list[tuple[str, str | None]] = []
-        self.statement: ast.stmt | None = None
+    kind: str = field(default="import", init=False)
+    value: Any = field(default=None, init=False)
+    name: str
+    level: int
+    names: ast.expr
+    bound: list[tuple[str, str | None]] = field(default_factory=list)
+    statement: ast.stmt | None = None
 
 
+@dataclass(eq=False, slots=True)
 class ImportedName(Special):
     """The value of a name that ``IMPORT_FROM`` leaves: of a module, or of another such value."""
 
-    __slots__ = ("module", "name")
-
-    def __init__(self, module: ImportedModule | ImportedName, name: str) -> None:
-        super().__init__("from")
-        self.module = module
-        self.name = name
+    kind: str = field(default="from", init=False)
+    value: Any = field(default=None, init=False)
+    module: ImportedModule | ImportedName
+    name: str
 
 
 @dataclass(eq=False, repr=False)
@@ -245,10 +243,17 @@ class ClassExpr(ast.expr):
 
 @dataclass(eq=False, repr=False)
 class Accumulator(ast.expr):
-    """The list, set or dict a comprehension fills."""
+    """The list, set or dict a comprehension fills, with the elements (one), or the keys and values, that it gets."""
 
     kind: str
-    element: Element | None = None
+    elts: list[ast.expr] = field(default_factory=list)
+    keys: list[ast.expr] = field(default_factory=list)
+    values: list[ast.expr] = field(default_factory=list)
+
+    @property
+    def element(self) -> Element | None:
+        """What it gets; ``None`` before."""
+        return (self.keys[-1], self.values[-1]) if self.keys else self.elts[-1] if self.elts else None
 
 
 #: A value that the program evaluated.
@@ -270,7 +275,6 @@ class State:
     stmts: list[ast.stmt] = field(default_factory=list)
     queue: list[tuple[ast.expr, ast.expr | Assigning]] = field(default_factory=list)
     queued: set[int] = field(default_factory=set)
-    element: ast.expr | None = None
 
     def pop(self) -> Entry:
         """Pop the top entry; below the block's own stack, a new stack parameter if those are allowed."""

@@ -56,6 +56,14 @@ class RegionCfg(Cfg):
             if resume == old:
                 self.resumes[region] = new
 
+    def settled(self, id: int, index: int = 0) -> tuple[int, int]:
+        """Return where control is next, from an index in a block on: at an operation, or the end of a block."""
+        seen: set[int] = set()
+        while index >= len(self.blocks[id].ops) and self.blocks[id].end == "jump" and id not in seen:
+            seen.add(id)
+            id, index = self.blocks[id].successors[0], 0
+        return id, index
+
     def is_duplicate(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
         """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations.
 

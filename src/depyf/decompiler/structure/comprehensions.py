@@ -169,7 +169,7 @@ class _Parser:
         """Run a block of the body, and return the one after it."""
         state = State(self.stack)
         self.executor.run(state, block.ops)
-        if not all(map(self.take, state.stmts)) or state.element is not None:
+        if not all(map(self.take, state.stmts)):
             return None
         if block.end == "jump":
             return block.successors[0]

@@ -19,52 +19,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
-from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..structure.analysis import NOWHERE, UNWINDING, RegionCfg, cleans_up, handler_steps, is_leave, same_op, straight
 
 if TYPE_CHECKING:
     from ..bodies import Body
-
-
-class _Members:
-    """Blocks by region.
-
-    While copies are cut blocks are added, but none moves to another region.
-    """
-
-    def __init__(self, cfg: RegionCfg) -> None:
-        self.cfg = cfg
-        self.by_region: dict[int | None, list[int]] = {}
-        self.entered = 0  # ids below it are in
-        #: regions that ``async with`` leads into
-        self.asynchronous: set[int] = set()
-        for block in cfg.blocks.values() if "BEFORE_ASYNC_WITH" in cfg.present else ():
-            enters = next((op.kind for op in reversed(block.ops) if op.kind in _ENTERS), None)
-            if enters == "BEFORE_ASYNC_WITH":
-                regions = (cfg.blocks[succ].handler for succ in block.successors)
-                self.asynchronous.update(region for region in regions if region is not None)
-
-    def inside(self, region: int) -> set[int]:
-        """Return the blocks in the region, or in one inside it."""
-        cfg = self.cfg
-        for id in range(self.entered, cfg.next_id):
-            if id in cfg.blocks:
-                self.by_region.setdefault(cfg.blocks[id].handler, []).append(id)
-        self.entered = cfg.next_id
-        result: set[int] = set()
-        seen = {region}
-        work = [region]
-        while work:
-            for id in self.by_region.get(work.pop(), ()):
-                result.add(id)
-                if id in self.by_region and id not in seen:  # a handler
-                    seen.add(id)
-                    work.append(id)
-        return result
-
-
-_ENTERS = ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
 def outline_cleanups(cfg: RegionCfg) -> None:
@@ -82,7 +41,8 @@ def outline_cleanups(cfg: RegionCfg) -> None:
     for region, begin in begins.items():
         for outer in around[region]:
             starts[outer] = min(starts.get(outer, 1e9), begin)
-    members = _Members(cfg)
+    members: dict[int | None, list[int]] = {}  # blocks by region: none moves to another while copies are cut
+    entered = 0  # ids below it are in
     regions = sorted(around, key=lambda r: (cfg.kinds[r] == "finally", -len(around[r]), starts.get(r, 0.0)))
     for region in regions:
         kind = cfg.kinds[region]
@@ -91,10 +51,25 @@ def outline_cleanups(cfg: RegionCfg) -> None:
             if len(handler.ops) > 1 or handler.end != "jump":
                 cfg.split(region, 1)
             continue
-        inside = members.inside(region)
+        for id in range(entered, cfg.next_id):
+            if id in blocks:
+                members.setdefault(blocks[id].handler, []).append(id)
+        entered = cfg.next_id
+        inside: set[int] = set()
+        handlers = [region]
+        while handlers:
+            found = [id for id in members.get(handlers.pop(), ()) if id not in inside]
+            inside.update(found)
+            handlers += [id for id in found if id in members]
         parent = blocks[region].region
         if kind == "with":
-            cfg.resumes[region] = _with_resume(cfg, region)
+            test = straight(cfg, region)[1]
+            if test.end != "branch":
+                raise CannotDecompile(STRUCTURE, "the handler of a with statement")
+            resume = _after(cfg, test.successors[0], _SWALLOWED, "the handler of a with statement")
+            # (The handler is never walked: it leads straight to where control resumes.)
+            handler, cfg.resumes[region] = blocks[region], resume
+            handler.ops, handler.end, handler.successors = [], "jump", [resume]
         leaves: dict[int, int] = {}
         for id in sorted(inside):
             block = blocks[id]
@@ -103,10 +78,11 @@ def outline_cleanups(cfg: RegionCfg) -> None:
                     continue
                 leave = leaves.get(succ)
                 if leave is None:
-                    continuation = _after_copy(cfg, kind, region, succ, region in members.asynchronous)
+                    after = (_after_finally(cfg, region, succ) if kind == "finally" else succ if kind not in _EXITS else
+                             _after(cfg, succ, _EXITS[kind], f"a way out of {kind}"))
                     first = blocks[succ].ops[0] if blocks[succ].ops else None
                     offset = -1 if first is None else first.offset
-                    leaving = cfg.add(block, [Op("LEAVE", kind, offset, None, region)], "jump", [continuation], parent)
+                    leaving = cfg.add(block, [Op("LEAVE", kind, offset, None, region)], "jump", [after], parent)
                     leaving.line = blocks[succ].line if first is None else first.line
                     leave = leaves[succ] = leaving.id
                 block.successors[position] = leave
@@ -165,7 +141,7 @@ def _leave_empty_named(cfg: RegionCfg) -> None:
         if pop.kind != "POP_EXCEPT" or none.arg is not None or not stored.arg == cleared.arg == deleted.arg:
             continue
         start = cfg.split(body.id, 1) if len(body.ops) > 1 else body.successors[0]
-        after = _after_fixed(cfg, "named", start, False)
+        after = _after(cfg, start, _EXITS["named"], "a way out of named")
         leave = cfg.add(body, [Op("LEAVE", "named", -1, pop.line, -1)], "jump", [after], body.region)
         body.successors = [leave.id]
     cfg.prune()
@@ -202,244 +178,113 @@ def _end_finally(cfg: RegionCfg, region: int) -> None:
             block.successors = [end.id if succ in copies else succ for succ in block.successors]
 
 
-def _with_resume(cfg: RegionCfg, region: int) -> int:
-    """Lead the handler of a ``with`` to where control goes after an exception is swallowed, and return that block."""
-    blocks = cfg.blocks
-    block = blocks[region]
-    hops = 0
-    while block.end == "jump" and hops < 4:
-        block = blocks[block.successors[0]]
-        hops += 1
-    if block.end != "branch":
-        raise CannotDecompile(STRUCTURE, "the handler of a with statement")
-    at = block.successors[0]
-    wanted = ["POP", "POP_EXCEPT", "POP", "POP"]
-    seen: set[int] = set()
-    while wanted:
-        block = blocks[at]
-        if at in seen:  # a loop, or an end, where nothing is popped
-            raise CannotDecompile(STRUCTURE, "the handler of a with statement")
-        seen.add(at)
-        index = 0
-        while wanted and index < len(block.ops):
-            if block.ops[index].kind != wanted.pop(0):
-                raise CannotDecompile(STRUCTURE, "the handler of a with statement")
-            index += 1
-        if index < len(block.ops) or block.end != "jump":
-            at = cfg.split(block.id, index)
-        else:
-            at = block.successors[0]
-    # the handler is never walked: it leads straight to where control resumes
-    handler = blocks[region]
-    handler.ops = []
-    handler.end, handler.successors = "jump", [at]
-    return at
+#: The operations of the clean-up of a ``with`` (AWAIT: of an ``async with``), and of ``except E as n``, on a way out.
+_EXITS = {
+    "with": ("CONST", "CONST", "CONST", "CALL", "AWAIT", "POP"),
+    "named": ("POP_EXCEPT", "CONST", "STORE_", "DELETE_"),
+}
+#: What takes an exception that a ``with`` has swallowed off the stack, and that of a ``finally``.
+_SWALLOWED = ("POP", "POP_EXCEPT", "POP", "POP")
+_OF_FINALLY = (("POP", "POP_EXCEPT"), ("SWAP", "POP", "SWAP", "POP_EXCEPT"))
 
 
-def _after_copy(cfg: RegionCfg, kind: str, region: int, start: int, asynchronous: bool) -> int:
-    """Return the block that control goes to after the copy of the clean-up that starts at ``start``."""
-    if kind == "except" or kind == "except*":
-        return start
-    if kind == "finally":
-        return _after_finally(cfg, region, start)
-    return _after_fixed(cfg, kind, start, asynchronous)
-
-
-_EXIT = ("CONST", "CONST", "CONST", "CALL", "POP")
-_ASYNC_EXIT = ("CONST", "CONST", "CONST", "CALL", "AWAIT", "POP")
-
-
-def _after_fixed(cfg: RegionCfg, kind: str, start: int, asynchronous: bool) -> int:
-    blocks = cfg.blocks
-    at = start
-    index = 0
-    step = 0
-    first = True
-    while True:
-        block = blocks[at]
-        while index >= len(block.ops):
-            if block.end != "jump":
-                raise CannotDecompile(STRUCTURE, f"a way out of {kind}")
-            at, index = block.successors[0], 0
-            block = blocks[at]
-        op = block.ops[index]
-        if first and op.kind == "SWAP" and op.arg == 2:
-            index += 1
-            first = False
-            continue
-        first = False
-        if kind == "with":
-            wanted: tuple[str, ...] = _ASYNC_EXIT if asynchronous else _EXIT
-            good = op.kind == wanted[step]
-            if op.kind == "CALL" and op.arg != (3, ()):
-                good = False
-        else:
-            wanted = ("POP_EXCEPT", "CONST", "STORE", "DELETE")
-            good = op.kind.startswith(wanted[step])
-        if not good:
-            raise CannotDecompile(STRUCTURE, f"a way out of {kind}")
+def _over(cfg: RegionCfg, at: int, index: int, kinds: tuple[str, ...]) -> tuple[int, int] | None:
+    """Return the place after operations of these kinds, over plain jumps; ``None`` where others are."""
+    for kind in kinds:
+        at, index = cfg.settled(at, index)
+        ops = cfg.blocks[at].ops
+        actual = ops[index].kind if index < len(ops) else ""
+        if kind == "AWAIT" and actual != kind:
+            continue  # (It is no ``async with``.)
+        if actual != kind and not (kind[-1] == "_" and actual.startswith(kind)) or (
+                kind == "CALL" and ops[index].arg != (3, ())):
+            return None
         index += 1
-        step += 1
-        if step == len(wanted):
-            break
-    block = blocks[at]
-    if index >= len(block.ops) and block.end == "jump":
-        return block.successors[0]
-    return cfg.split(at, index)
+    return at, index
+
+
+def _after(cfg: RegionCfg, start: int, kinds: tuple[str, ...], what: str) -> int:
+    """Return the block that control goes to after operations of these kinds; ``what`` they are, for the error."""
+    at, _ = cfg.settled(start)
+    # (Below a value that is to be returned.)
+    swaps = [(op.kind, op.arg) for op in cfg.blocks[at].ops[:1]] == [("SWAP", 2)]
+    place = _over(cfg, at, int(swaps), kinds)
+    if place is None:
+        raise CannotDecompile(STRUCTURE, what)
+    return _block_at(cfg, *place)
+
+
+def _block_at(cfg: RegionCfg, id: int, index: int) -> int:
+    """Return the block that begins at a place."""
+    block = cfg.blocks[id]
+    return block.successors[0] if index >= len(block.ops) and block.end == "jump" else cfg.split(id, index)
 
 
 def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
-    """Return the block after the copy of the clean-up of a ``finally`` that starts at ``start``."""
-    copy = _Copy(cfg, region)
-    copy.compare(start)
-    if not copy.ends:
-        if not copy.leaves:
-            raise CannotDecompile(STRUCTURE, "a way out of finally")
-        if region not in cfg.nowhere:
-            head = cfg.blocks[region]
-            cfg.nowhere[region] = cfg.add(head, [], NOWHERE, [], head.region).id
-        return cfg.nowhere[region]
-    copy.ends.sort(key=lambda end: (cfg.order[end[0]], end[1]))
-    id, index = copy.ends[-1]
-    block = cfg.blocks[id]
-    if index >= len(block.ops) and block.end == "jump":
-        return block.successors[0]
-    return cfg.split(id, index)
+    """Return the block after the copy of the clean-up of a ``finally`` that starts at ``start``.
 
+    All paths through the clean-up and the copy are walked in step.
 
-class _Copy:
-    """The clean-up of a ``finally`` and a possible copy of it, walked in step.
-
-    Attributes:
-        ends: ``(block, index)`` of each place where the copy ends: the clean-up re-raises there.
-        leaves: whether the clean-up can be left before its end: by ``return``, ``raise`` or a jump.
+    Raises:
+        CannotDecompile: they are not copies.
     """
-
-    def __init__(self, cfg: RegionCfg, region: int) -> None:
-        self.cfg = cfg
-        self.blocks = cfg.blocks
-        self.region = region
-        self.around = cfg.blocks[region].handler
-        self.ends: list[tuple[int, int]] = []
-        self.leaves = False
-        #: ``with`` statements in the clean-up and in its copy: if nothing else ends it, what they swallow may
-        self._withs: set[tuple[int, int]] = set()
-        self._pending: list[tuple[int, int, int, int]] = []
-        self._steps = 0
-
-    def compare(self, start: int) -> None:
-        """Walk all paths through the clean-up and the copy.
-
-        Raises:
-            CannotDecompile: they are not copies.
-        """
-        self._pending.append((self.region, 1, start, 0))
-        seen: set[tuple[int, int, int, int]] = set()
-        while self._pending or (self._withs and not self.ends):
-            if not self._pending:
-                self._pending = [(one, 0, other, 0) for one, other in self._withs]
-                self._withs = set()
-            places = self._pending.pop()
-            if places not in seen:
-                seen.add(places)
-                self._compare_from(*places)
-            if len(seen) > 4000:
-                raise CannotDecompile(STRUCTURE, "a finally that is too large")
-
-    def _compare_from(self, h: int, i: int, c: int, j: int) -> None:
-        """Compare the two until the path ends or parts.
-
-        Args:
-            h: block in the clean-up.
-            i: index of the operation in it.
-            c: block in the copy.
-            j: index of the operation in it.
-        """
-        while True:
-            self._steps += 1
-            if self._steps > 20000:
-                raise CannotDecompile(STRUCTURE, "a finally that is too large")
-            self._note_with(self.blocks[h].handler, self.blocks[c].handler)
-            h, i = self._over_jumps(h, i)
-            handling = self.blocks[h]
-            if i >= len(handling.ops) and handling.end == "reraise" and handling.handler == self.around:
-                self.ends.append((c, j))
-                return
-            c, j = self._over_jumps(c, j)
-            copied = self.blocks[c]
-            skip = _unwinding(_ahead(self.cfg, h, i, 4))
-            if skip:
-                h, i = _further(self.cfg, h, i, skip)
-                j += _dropping(copied.ops, j, self.blocks[h].ops, i)
-            elif i < len(handling.ops) and j < len(copied.ops) and same_op(handling.ops[i], copied.ops[j]):
-                i, j = i + 1, j + 1
-            elif i < len(handling.ops) or j < len(copied.ops):
-                raise CannotDecompile(STRUCTURE, "a way out of finally")
-            else:
-                self._part(handling, copied)
-                return
-
-    def _part(self, handling: Block, copied: Block) -> None:
-        """Go on with the successors of two blocks that were walked to their ends."""
-        if handling.end != copied.end or handling.arg != copied.arg:
+    blocks = cfg.blocks
+    around = blocks[region].handler
+    ends: list[tuple[int, int]] = []  # places in the copy where the clean-up re-raises
+    leaves = False  # whether it can be left before: by ``return``, ``raise`` or a jump
+    #: ``with`` statements in the clean-up and in its copy: if nothing else ends it, what they swallow may
+    withs: set[tuple[int, int]] = set()
+    pending = [(region, 1, start, 0)]  # block and index in the clean-up, and in the copy
+    seen: set[tuple[int, int, int, int]] = set()
+    while pending or withs and not ends:
+        if not pending:
+            pending, withs = [(one, 0, other, 0) for one, other in withs], set()
+        places = pending.pop()
+        if places in seen:
+            continue
+        seen.add(places)
+        if len(seen) > 20000:
+            raise CannotDecompile(STRUCTURE, "a finally that is too large")
+        h, i, c, j = places
+        one, other = blocks[h].handler, blocks[c].handler
+        if one is not None and other is not None and one != other and one in cfg.resumes and other in cfg.resumes:
+            withs.add((one, other))
+        h, i = cfg.settled(h, i)
+        handling = blocks[h]
+        if i >= len(handling.ops) and handling.end == "reraise" and handling.handler == around:
+            ends.append((c, j))
+            continue
+        c, j = cfg.settled(c, j)
+        copied = blocks[c]
+        unwound = next(filter(None, (_over(cfg, h, i, kinds) for kinds in _OF_FINALLY)), None)
+        if unwound is not None:
+            h, i = unwound
+            pending.append((h, i, c, j + _dropping(copied.ops, j, blocks[h].ops, i)))
+        elif i < len(handling.ops) and j < len(copied.ops) and same_op(handling.ops[i], copied.ops[j]):
+            pending.append((h, i + 1, c, j + 1))
+        elif i < len(handling.ops) or j < len(copied.ops) or handling.end != copied.end or handling.arg != copied.arg:
             raise CannotDecompile(STRUCTURE, "a way out of finally")
-        if handling.end in ("return", "raise"):
-            self.leaves = True
-        for one, other in zip(handling.successors, copied.successors):
-            if one == other:
-                self.leaves = True
-            else:
-                self._pending.append((one, 0, other, 0))
-
-    def _note_with(self, one: int | None, other: int | None) -> None:
-        if one is not None and other is not None and one != other and one in self.cfg.resumes \
-                and other in self.cfg.resumes:
-            self._withs.add((one, other))
-
-    def _over_jumps(self, id: int, index: int) -> tuple[int, int]:
-        block = self.blocks[id]
-        while index >= len(block.ops) and block.end == "jump" and block.successors[0] != id:
-            id, index = block.successors[0], 0
-            block = self.blocks[id]
-        return id, index
-
-
-def _ahead(cfg: RegionCfg, id: int, index: int, count: int) -> list[Op]:
-    """Return the next operations, over plain jumps."""
-    block = cfg.blocks[id]
-    ops = block.ops[index : index + count]
-    for _ in range(count):
-        if len(ops) >= count or block.end != "jump":
-            break
-        block = cfg.blocks[block.successors[0]]
-        ops = [*ops, *block.ops[: count - len(ops)]]
-    return ops
-
-
-def _further(cfg: RegionCfg, id: int, index: int, count: int) -> tuple[int, int]:
-    """Return the place so many operations on, over plain jumps."""
-    while index + count > len(cfg.blocks[id].ops):
-        count -= len(cfg.blocks[id].ops) - index
-        id, index = cfg.blocks[id].successors[0], 0
-    return id, index + count
-
-
-def _unwinding(ops: list[Op]) -> int:
-    """Count the next operations that take the exception of a ``finally`` off the stack."""
-    kinds = [op.kind for op in ops]
-    if kinds[:2] == ["POP", "POP_EXCEPT"]:
-        return 2
-    if kinds == ["SWAP", "POP", "SWAP", "POP_EXCEPT"]:
-        return 4
-    return 0
+        else:
+            leaves = leaves or handling.end in ("return", "raise")
+            for succ, copy in zip(handling.successors, copied.successors):
+                if succ == copy:
+                    leaves = True
+                else:
+                    pending.append((succ, 0, copy, 0))
+    if ends:
+        return _block_at(cfg, *max(ends, key=lambda end: (cfg.order[end[0]], end[1])))
+    if not leaves:
+        raise CannotDecompile(STRUCTURE, "a way out of finally")
+    if region not in cfg.nowhere:
+        head = blocks[region]
+        cfg.nowhere[region] = cfg.add(head, [], NOWHERE, [], head.region).id
+    return cfg.nowhere[region]
 
 
 def _dropping(ops: list[Op], index: int, others: list[Op], other: int) -> int:
     """Count the operations that take off the value that was to be returned, where ``finally`` goes elsewhere."""
-    kinds = [op.kind for op in ops[index : index + 2]]
-    if kinds == ["SWAP", "POP"]:
+    if [op.kind for op in ops[index : index + 2]] == ["SWAP", "POP"]:
         return 2
-    if kinds[:1] == ["POP"] and ops[index].arg is None:
-        if other >= len(others) or others[other].kind != "POP" or others[other].arg is not None:
-            return 1
-    return 0
+    drops, drops_other = ([(op.kind, op.arg) for op in one] == [("POP", None)]
+                          for one in (ops[index : index + 1], others[other : other + 1]))
+    return int(drops and not drops_other)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...bytecode.operations import effect
+from ...bytecode.operations import Op, effect
 from ...cfg.graph import Block
 from ..structure.analysis import RegionCfg, cleans_up, copied_op, handler_steps
+from .loop_inversion import common_ends, merge_before
 
 if TYPE_CHECKING:
-    from ...bytecode.operations import Op
     from ..bodies import Body
     from ..structure.evidence import Evidence
 
@@ -41,42 +41,23 @@ def merge_ends(cfg: RegionCfg) -> None:
         else:
             cfg.redirect(id, last)
     for end in sorted(set(ends.values())):
-        _merge_last_statements(cfg, end)
+        # (Where the last statements are short enough they are copied together with the end.)
+        merge_before(cfg, end, _common_statements)
     _merge_exits(cfg)
-
-
-def _merge_last_statements(cfg: RegionCfg, end: int) -> None:
-    """Make one of copies of the last statements before an end.
-
-    Where they are short enough they are copied together with the end (``inline_small_exit_blocks``).
-    """
-    candidates = sorted((block for block in cfg.blocks.values()
-                         if block.end == "jump" and block.successors == [end] and block.ops),
-                        key=lambda block: cfg.order[block.id])
-    arms = {frozenset(block.successors) for block in cfg.blocks.values() if block.end == "branch"}
-    for index, first in enumerate(candidates):
-        for other in candidates[index + 1 :]:
-            size = 0 if first.handler != other.handler or frozenset((first.id, other.id)) in arms \
-                else _common_statements(first, other)
-            if not size:
-                continue
-            cfg.share_end(first, other, size)
-            _merge_last_statements(cfg, end)
-            return
 
 
 def _common_statements(a: Block, b: Block) -> int:
     """Count the operations at the end of two blocks that are copies of whole statements, on lines of their own."""
-    longest = depth = 0
-    for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
-        if x.line is None or not copied_op(x, y) or x.kind in _LEAVES or x.arg == "iterator":
-            break
-        popped, pushed = effect(x)
-        depth += pushed - popped
+    longest = 0
+    for size, _, depth, first in common_ends(a, b, _is_copy):
         before = [block.ops[-size - 1].line if len(block.ops) > size else None for block in (a, b)]
-        if not depth and x.line not in before:
+        if not depth and first.line not in before:
             longest = size
     return longest
+
+
+def _is_copy(x: Op, y: Op) -> bool:
+    return x.line is not None and copied_op(x, y) and x.kind not in _LEAVES and x.arg != "iterator"
 
 
 #: What ends a block that a function is left from.

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ...bytecode.operations import FIXED_EFFECTS, KEEPS, Op, effect
 from ...cfg.graph import Block, Cfg
-from ..structure.analysis import RegionCfg, cleans_up
+from ..structure.analysis import RegionCfg, cleans_up, copied_op
 
 #: Operations that take values off the stack and end protected bodies.
 _UNWINDS = frozenset({"POP", "SWAP", "LEAVE"})
@@ -51,19 +51,8 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
                     if not size or frozenset((first.id, other.id)) in arms or size == len(other.ops) and (
                             other.id in cfg.kinds):  # (The beginnings of two handlers are not one.)
                         continue
-                    start = len(first.ops) - size
-                    if start:
-                        head = cfg.blocks[cfg.split(first.id, start)]
-                    else:
-                        head = first
-                    cut = len(other.ops) - size
-                    if cut:
-                        other.ops = other.ops[:cut]
-                        other.end, other.successors, other.arg = "jump", [head.id], None
-                    else:
-                        cfg.redirect(other.id, head.id)
+                    first = cfg.blocks[cfg.share_end(first, other, size)]
                     group.remove(other)
-                    first = head
                     again = True
     cfg.prune()
 
@@ -119,7 +108,7 @@ def _merge_comprehensions(cfg: RegionCfg) -> bool:
             if first.id in cfg.blocks and other.id in cfg.blocks and _same_graph(cfg, first.id, other.id):
                 cfg.redirect(other.id, first.id)
                 cfg.prune()
-                _merge_before(cfg, first.id)
+                merge_before(cfg, first.id, _common)
                 done = True
     return done
 
@@ -151,24 +140,27 @@ def _same_graph(cfg: RegionCfg, a: int, b: int) -> bool:
     return True
 
 
-def _merge_before(cfg: RegionCfg, id: int) -> None:
-    """Make one of two blocks that go on to one place after the same operations, from where these begin."""
+def merge_before(cfg: RegionCfg, id: int, common: Callable[[Block, Block], int]) -> None:
+    """Make one of blocks that go on to one place after the same operations, from where these begin.
+
+    Args:
+        cfg: the graph.
+        id: the place.
+        common: counts the operations at the end of two blocks that are copies.
+    """
     candidates = [cfg.blocks[pred] for pred in cfg.predecessors()[id]]
     candidates = sorted((n for n in candidates if n.end == "jump" and n.ops), key=lambda block: cfg.order[block.id])
     arms = _arms(cfg)
     while candidates:
         first = candidates.pop(0)
         for other in candidates:
-            size = _common(first, other) if first.handler == other.handler else 0
-            if not size or frozenset((first.id, other.id)) in arms:
-                continue
-            if size == len(first.ops) == len(other.ops):
-                cfg.redirect(other.id, first.id)
-                _merge_before(cfg, first.id)
-            else:
-                cfg.share_end(first, other, size)
-            candidates.remove(other)
-            break
+            size = common(first, other) if first.handler == other.handler else 0
+            if size and frozenset((first.id, other.id)) not in arms:
+                shared = cfg.share_end(first, other, size)
+                if other.id not in cfg.blocks:
+                    merge_before(cfg, shared, common)
+                candidates.remove(other)  # (It has one copy: what is alike after that was written twice.)
+                break
 
 
 def _arms(cfg: RegionCfg) -> set[frozenset[int]]:
@@ -216,28 +208,26 @@ def _key(op: Op) -> tuple[object, ...]:
 
 def _common(a: Block, b: Block) -> int:
     """Return the length of the longest common end of two blocks that is a whole expression."""
-    limit = min(len(a.ops), len(b.ops))
-    size = 0
-    while size < limit:
-        x, y = a.ops[-1 - size], b.ops[-1 - size]
-        if x.kind != y.kind or x.line != y.line or type(x.arg) is not type(y.arg) or x.arg != y.arg:
-            break
-        size += 1
-    if size == len(a.ops) == len(b.ops):
-        return size
-    while size:
-        depth = 0
-        good = True
-        for op in a.ops[len(a.ops) - size:]:
-            popped, pushed = effect(op)
-            if depth < popped:
-                good = False
-                break
-            depth += pushed - popped
-        if good and depth >= 1:
-            return size
-        size -= 1
-    return 0
+    longest = 0
+    for size, needed, depth, _ in common_ends(a, b, copied_op):
+        if size == len(a.ops) == len(b.ops) or not needed and depth >= 1:
+            longest = size
+    return longest
+
+
+def common_ends(a: Block, b: Block, same: Callable[[Op, Op], bool]) -> Iterator[tuple[int, int, int, Op]]:
+    """Yield the common ends of two blocks, the shortest first.
+
+    Of each its number of operations, how many values they take that they do not push, how many more they push than
+    they take, and the first of them.
+    """
+    needed = depth = 0
+    for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
+        if not same(x, y):
+            return
+        popped, pushed = (len(a.ops), 0) if x.kind == "LEAVE" else effect(x)  # (No expression goes over that.)
+        needed, depth = popped + max(needed - pushed, 0), depth + pushed - popped
+        yield size, needed, depth, x
 
 
 def _merge_equal(cfg: RegionCfg) -> None:

@@ -13,9 +13,8 @@ Each case but the last works on a copy of the subject, which is below while the 
 from __future__ import annotations
 
 import ast
-import enum
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op, effect
@@ -36,21 +35,13 @@ _NAMES = {"LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDERE
 _STORES = {"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"}
 
 
-class Kind(enum.Enum):
-    """The kinds of patterns that are no name."""
-
-    VALUE = "value"
-    SINGLETON = "singleton"
-    SEQUENCE = "sequence"
-    MAPPING = "mapping"
-    CLASS = "class"
-
-
+@dataclass(eq=False)
 class Value:
     """The subject or a part of it, and what it is matched with.
 
     Attributes:
-        kind: of the pattern; ``None`` for a wildcard.
+        of: the value that it is a copy of.
+        kind: ``value``, ``singleton``, ``sequence``, ``mapping`` or ``class``; ``None`` for a wildcard.
         ops: operations that make the value or the class.
         keys: operations that make each key of a mapping.
         constant: that of a singleton.
@@ -65,21 +56,20 @@ class Value:
         twins: values of other alternatives that are bound with it.
     """
 
-    def __init__(self, of: Value | None = None) -> None:
-        self.of = of
-        self.kind: Kind | None = None
-        self.ops: list[Op] = []
-        self.keys: list[list[Op]] = []
-        self.constant: bool | None = None
-        self.parts: dict[int, Value] = {}
-        self.length = 0
-        self.is_open = False
-        self.star: int | None = None
-        self.names: tuple[str, ...] = ()
-        self.rest: Value | None = None
-        self.copies: list[Value] = []
-        self.store: Op | None = None
-        self.twins: list[Value] = []
+    of: Value | None = None
+    kind: str | None = None
+    ops: list[Op] = field(default_factory=list)
+    keys: list[list[Op]] = field(default_factory=list)
+    constant: bool | None = None
+    parts: dict[int, Value] = field(default_factory=dict)
+    length: int = 0
+    is_open: bool = False
+    star: int | None = None
+    names: tuple[str, ...] = ()
+    rest: Value | None = None
+    copies: list[Value] = field(default_factory=list)
+    store: Op | None = None
+    twins: list[Value] = field(default_factory=list)
 
     def bind(self, store: Op) -> None:
         """Have an operation bind the value, and its twins."""
@@ -90,6 +80,7 @@ class Value:
             twin.bind(store)
 
 
+@dataclass(eq=False)
 class Case:
     """The argument of ``CASE``.
 
@@ -99,78 +90,46 @@ class Case:
         never: whether a guard that the compiler has decided lets the case never succeed.
     """
 
-    def __init__(self, pattern: Value, keeps: bool, never: bool = False) -> None:
-        self.pattern = pattern
-        self.keeps = keeps
-        self.never = never
+    pattern: Value
+    keeps: bool
+    never: bool = False
 
 
 class _NoPattern(Exception):
     """The operations are not the code of a pattern."""
 
 
-# Values that only the test of a pattern needs. Each is itself: two with equal content are not equal.
 @dataclass(eq=False)
-class _Test:
-    """The result of a test; ``good``: whether it is true where the pattern fits."""
+class _Other:
+    """What is on the stack for the test of a pattern only.
 
-    good: bool
+    Attributes:
+        kind: ``test``, ``expression`` (a constant, a variable or an attribute of one), ``keys`` of a mapping, ``key``
+            (one of them), ``rest`` (the dictionary that takes the rest of one), ``length``, ``from end`` (an index),
+            ``found`` (the values of a mapping, or attributes of a class, that were looked up).
+        content: of a test whether it is true where the pattern fits; of an expression its operations, and of keys those
+            of each; of what was found, and of a length, the value; of an index the distance from the end.
+    """
 
-
-@dataclass(eq=False)
-class _Expression:
-    """A constant, a variable or an attribute of one."""
-
-    ops: list[Op]
-
-    def constant(self) -> Any:
-        """Return the constant that it is.
-
-        Raises:
-            _NoPattern: it is a variable, or an attribute of one.
-        """
-        if self.ops[0].kind != "CONST":
-            raise _NoPattern
-        return self.ops[0].arg
+    kind: str
+    content: Any = None
 
 
-@dataclass(eq=False)
-class _Keys:
-    """The keys of a mapping, each with the operations that make it."""
-
-    keys: list[list[Op]]
-
-
-class _Key:
-    """One of the keys."""
+def _content(entry: object, kind: str) -> Any:
+    """Return the content of an entry of the stack that must be of the kind."""
+    if not isinstance(entry, _Other) or entry.kind != kind:
+        raise _NoPattern
+    return entry.content
 
 
-class _Rest:
-    """The empty dictionary that takes the rest of a mapping."""
+def _constant(ops: list[Op]) -> Any:
+    """Return the constant that an expression must be."""
+    if ops[0].kind != "CONST":
+        raise _NoPattern
+    return ops[0].arg
 
 
-@dataclass(eq=False)
-class _Length:
-    """The length of a value."""
-
-    of: Value
-
-
-@dataclass(eq=False)
-class _FromEnd:
-    """The index of an item so many places before the end."""
-
-    distance: int
-
-
-@dataclass(eq=False)
-class _Found:
-    """The values of a mapping, or attributes of a class, that were looked up."""
-
-    of: Value
-
-
-_Stack = list[Value | _Test | _Expression | _Keys | _Key | _Rest | _Length | _FromEnd | _Found]
+_Stack = list[Value | _Other]
 _Place = tuple[int, int]
 
 
@@ -221,10 +180,10 @@ class _Path:
             index = 0
 
     def branch(self, block: Block, stack: _Stack) -> int:
-        test = stack.pop() if stack else None
-        if not isinstance(test, _Test) or self.stored:
+        is_good = _content(stack.pop() if stack else None, "test")
+        if self.stored:
             raise _NoPattern  # (names are stored when all tests have succeeded)
-        following, other = block.successors if test.good else reversed(block.successors)
+        following, other = block.successors if is_good else reversed(block.successors)
         self.failures.append((other, list(stack)))
         return following
 
@@ -235,7 +194,7 @@ class _Path:
             if method is not None:
                 method(op, stack)
             elif op.kind in _NAMES:
-                stack.append(_Expression([op]))
+                stack.append(_Other("expression", [op]))
             elif op.kind in _STORES:
                 self.value(stack.pop()).bind(op)
                 self.stored = True
@@ -249,7 +208,7 @@ class _Path:
             raise _NoPattern
         return entry
 
-    def matched(self, entry: object, kind: Kind) -> Value:
+    def matched(self, entry: object, kind: str) -> Value:
         """Return the value, which is matched with a pattern of the kind."""
         value = self.value(entry)
         if value.kind not in (None, kind):
@@ -278,177 +237,153 @@ class _Path:
         stack.pop()
 
     def op_CONST(self, op: Op, stack: _Stack) -> None:
-        stack.append(_Expression([op]))
+        stack.append(_Other("expression", [op]))
 
     def op_LOAD_ATTR(self, op: Op, stack: _Stack) -> None:
-        owner = stack.pop()
-        if not isinstance(owner, _Expression) or owner.ops[0].kind == "CONST":
+        owner = _content(stack.pop(), "expression")
+        if owner[0].kind == "CONST":
             raise _NoPattern
-        stack.append(_Expression([*owner.ops, op]))
+        stack.append(_Other("expression", [*owner, op]))
 
     def op_BUILD_TUPLE(self, op: Op, stack: _Stack) -> None:
         items = [stack.pop() for _ in range(op.arg)][::-1]
-        keys = [item.ops for item in items if isinstance(item, _Expression)]
-        if len(keys) != len(items):
-            raise _NoPattern
-        stack.append(_Keys(keys))
+        stack.append(_Other("keys", [_content(item, "expression") for item in items]))
 
     def op_COMPARE(self, op: Op, stack: _Stack) -> None:
-        right, left = stack.pop(), stack.pop()
-        if not isinstance(right, _Expression):
-            raise _NoPattern
-        if isinstance(left, _Length):
-            sequence, length = left.of, right.constant()
-            if sequence.kind is Kind.SEQUENCE and op.arg in ("==", ">="):
+        right, left = _content(stack.pop(), "expression"), stack.pop()
+        if left.kind == "length":
+            sequence, length = _content(left, "length"), _constant(right)
+            if sequence.kind == "sequence" and op.arg in ("==", ">="):
                 sequence.length = length
                 sequence.is_open = op.arg != "=="  # the star's position is known when it is unpacked
-            elif sequence.kind is not Kind.MAPPING or op.arg != ">=":
+            elif sequence.kind != "mapping" or op.arg != ">=":
                 raise _NoPattern
         elif op.arg == "==":
-            self.matched(left, Kind.VALUE).ops = right.ops
+            self.matched(left, "value").ops = right
         else:
             raise _NoPattern
-        stack.append(_Test(True))
+        stack.append(_Other("test", True))
 
     def op_IS(self, op: Op, stack: _Stack) -> None:
-        right, left = stack.pop(), stack.pop()
-        if not isinstance(right, _Expression):
-            raise _NoPattern
-        constant = right.constant()
-        if isinstance(left, _Found) and constant is None:
-            stack.append(_Test(bool(op.arg)))  # (op.arg: ``is not``)
+        constant, left = _constant(_content(stack.pop(), "expression")), stack.pop()
+        if left.kind == "found" and constant is None:
+            stack.append(_Other("test", bool(op.arg)))  # (op.arg: ``is not``)
             return
         if constant is not None and type(constant) is not bool:
             raise _NoPattern
-        self.matched(left, Kind.SINGLETON).constant = constant
-        stack.append(_Test(not op.arg))
+        self.matched(left, "singleton").constant = constant
+        stack.append(_Other("test", not op.arg))
 
     def op_MATCH_SEQUENCE(self, op: Op, stack: _Stack) -> None:
-        self.matched(stack[-1], Kind.SEQUENCE).is_open = True  # unless a test of the length follows
-        stack.append(_Test(True))
+        self.matched(stack[-1], "sequence").is_open = True  # unless a test of the length follows
+        stack.append(_Other("test", True))
 
     def op_MATCH_MAPPING(self, op: Op, stack: _Stack) -> None:
-        self.matched(stack[-1], Kind.MAPPING)
-        stack.append(_Test(True))
+        self.matched(stack[-1], "mapping")
+        stack.append(_Other("test", True))
 
     def op_GET_LEN(self, op: Op, stack: _Stack) -> None:
         value = self.value(stack[-1])
         if value.kind is None and value.of is not None:
             value = value.of
-        stack.append(_Length(value))
+        stack.append(_Other("length", value))
 
     def op_UNPACK(self, op: Op, stack: _Stack) -> None:
         entry = stack.pop()
-        if isinstance(entry, _Keys):
-            stack += [_Key() for _ in range(op.arg)]
+        if entry.kind == "keys":
+            stack += [_Other("key") for _ in range(op.arg)]
             return
-        if isinstance(entry, _Found):
-            owner = entry.of
+        if entry.kind == "found":
+            owner: Value = _content(entry, "found")
         else:
-            owner = self.matched(entry, Kind.SEQUENCE)
+            owner = self.matched(entry, "sequence")
             owner.is_open, owner.length = False, op.arg
-        for index in reversed(range(op.arg)):
-            part = owner.parts[index] = Value()
-            stack.append(part)
+        self.push_parts(owner, op.arg, stack)
 
     def op_UNPACK_EX(self, op: Op, stack: _Stack) -> None:
-        owner = self.matched(stack.pop(), Kind.SEQUENCE)
+        owner = self.matched(stack.pop(), "sequence")
         before, after = op.arg
         owner.is_open, owner.star, owner.length = True, before, before + after
-        for index in reversed(range(before + 1 + after)):
+        self.push_parts(owner, before + 1 + after, stack)
+
+    def push_parts(self, owner: Value, count: int, stack: _Stack) -> None:
+        for index in reversed(range(count)):
             part = owner.parts[index] = Value()
             stack.append(part)
 
     def op_BINARY(self, op: Op, stack: _Stack) -> None:
-        right, left = stack.pop(), stack.pop()
-        if op.arg != "-" or not isinstance(left, _Length) or not isinstance(right, _Expression):
+        right, _ = _constant(_content(stack.pop(), "expression")), _content(stack.pop(), "length")
+        if op.arg != "-":
             raise _NoPattern
-        stack.append(_FromEnd(right.constant()))
+        stack.append(_Other("from end", right))
 
     def op_GETITEM(self, op: Op, stack: _Stack) -> None:
         place, entry = stack.pop(), stack.pop()
-        if not isinstance(place, (_Expression, _FromEnd)):
-            raise _NoPattern
-        index = -place.distance if isinstance(place, _FromEnd) else place.constant()
-        if isinstance(entry, _Found):  # 3.10 looks attributes and items up one by one
-            part = entry.of.parts[index] = Value()
-            stack.append(part)
-            return
-        value = self.value(entry)
-        owner = value.of
-        if owner is None or owner.kind is not Kind.SEQUENCE:
-            raise _NoPattern
-        owner.copies.remove(value)
-        if type(index) is not int:
-            raise _NoPattern
+        index = -_content(place, "from end") if place.kind == "from end" else _constant(_content(place, "expression"))
+        if entry.kind == "found":  # 3.10 looks attributes and items up one by one
+            owner: Value | None = _content(entry, "found")
+        else:
+            value = self.value(entry)
+            owner = value.of
+            if owner is None or owner.kind != "sequence" or type(index) is not int:
+                raise _NoPattern
+            owner.copies.remove(value)
+        assert owner is not None
         part = owner.parts[index] = Value()
         stack.append(part)
 
+    def mapping(self, entry: object) -> Value:
+        value = self.value(entry)
+        if value.kind != "mapping":
+            raise _NoPattern
+        return value
+
     def op_MATCH_KEYS(self, op: Op, stack: _Stack) -> None:
-        keys, owner = stack[-1], self.value(stack[-2])
-        if owner.kind is not Kind.MAPPING:
-            raise _NoPattern
-        if isinstance(keys, _Expression) and type(keys.constant()) is tuple:
-            constant = keys.ops[0]
-            keys = _Keys([[Op("CONST", key, constant.offset, constant.line)] for key in constant.arg])
+        keys, owner = stack[-1], self.mapping(stack[-2])
+        if keys.kind == "expression" and type(_constant(_content(keys, "expression"))) is tuple:
+            [constant] = _content(keys, "expression")
+            keys = _Other("keys", [[Op("CONST", key, constant.offset, constant.line)] for key in constant.arg])
             stack[-1] = keys
-        if not isinstance(keys, _Keys):
-            raise _NoPattern
-        owner.keys = keys.keys
-        stack.append(_Found(owner))
+        owner.keys = _content(keys, "keys")
+        stack.append(_Other("found", owner))
 
     def op_MATCH_CLASS(self, op: Op, stack: _Stack) -> None:
-        names, cls, owner = stack.pop(), stack.pop(), self.matched(stack.pop(), Kind.CLASS)
-        if not isinstance(cls, _Expression) or not isinstance(names, _Expression):
-            raise _NoPattern
-        owner.ops, owner.names = cls.ops, names.constant()
+        names, cls = _content(stack.pop(), "expression"), _content(stack.pop(), "expression")
+        owner = self.matched(stack.pop(), "class")
+        owner.ops, owner.names = cls, _constant(names)
         owner.length = op.arg
-        stack.append(_Found(owner))
+        stack.append(_Other("found", owner))
 
     def op_BUILD_MAP(self, op: Op, stack: _Stack) -> None:
         if op.arg:
             raise _NoPattern
-        stack.append(_Rest())
+        stack.append(_Other("rest"))
 
     def op_DICT_UPDATE(self, op: Op, stack: _Stack) -> None:
-        owner = self.value(stack.pop())
-        place = -op.arg + 1
-        rest = stack[place - 1] if op.arg > 1 else stack[-1]
-        if owner.kind is not Kind.MAPPING or not isinstance(rest, _Rest):
-            raise _NoPattern
-        owner.rest = Value()
-        stack[stack.index(rest)] = owner.rest
+        owner = self.mapping(stack.pop())
+        _content(stack[-op.arg], "rest")
+        stack[-op.arg] = owner.rest = Value()
 
     def op_COPY_DICT_WITHOUT_KEYS(self, op: Op, stack: _Stack) -> None:
-        owner = self.value(stack[-2])
-        if owner.kind is not Kind.MAPPING:
-            raise _NoPattern
-        owner.rest = Value()
-        stack[-1] = owner.rest
+        stack[-1] = self.mapping(stack[-2]).rest = Value()
 
     def op_DELITEM(self, op: Op, stack: _Stack) -> None:
-        key, _ = stack.pop(), self.value(stack.pop())
-        if not isinstance(key, _Key):
-            raise _NoPattern
+        _content(stack.pop(), "key")
+        self.value(stack.pop())
 
 
 # --- finding them ---------------------------------------------------------------------------------
-def find_in_body(body: Body) -> None:
-    """Make one test of the code of each pattern (from 3.10 on)."""
-    if body.scope.code.version >= (3, 10) and not _BEGIN.isdisjoint(body.cfg.present):
-        body.has_patterns = find_patterns(body)
-
-
 def write_cases(body: Body) -> None:
     """Make ``match`` statements of the tests of patterns."""
     if body.has_patterns:
         body.statements = cases(body.statements, body.evidence, "" if body.is_namespace else "return")
 
 
-def find_patterns(body: Body) -> bool:
-    """Replace the code of patterns by tests; return whether there was any."""
+def find_patterns(body: Body) -> None:
+    """Replace the code of each pattern by one test (from 3.10 on)."""
     cfg = body.cfg
-    changed = False
+    if body.scope.code.version < (3, 10) or _BEGIN.isdisjoint(cfg.present):
+        return
     pending = deque(sorted(cfg.blocks, key=cfg.order.__getitem__))
     tried: set[tuple[int, int, bool]] = set()
     following: set[int] = set()  # where a failed case leads: the subject is on the stack there
@@ -465,7 +400,7 @@ def find_patterns(body: Body) -> bool:
                 success, failure, case = _pattern(body, at, index, keeps)
             except _NoPattern:
                 continue
-            changed = True
+            body.has_patterns = True
             pending.extendleft((success, failure))
             if keeps:
                 following.add(failure)
@@ -473,9 +408,8 @@ def find_patterns(body: Body) -> bool:
             block.ops = [*block.ops[:index], Op("CASE", case, op.offset, op.line)]
             block.end, block.successors, block.arg, block.line = "branch", [success, failure], None, op.line
             break
-    if changed:
+    if body.has_patterns:
         cfg.prune()
-    return changed
 
 
 def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
@@ -543,8 +477,9 @@ def _pattern(body: Body, at: int, index: int, keeps: bool) -> tuple[int, int, Ca
     if failure is None and keeps:
         fails = _guard_fails(cfg, end)
         return cfg.split(*end), fails, Case(subject, keeps)
-    if failure is None or _settled(cfg, failure) == _settled(cfg, end):
-        success = cfg.split(*_settled(cfg, end))
+    end_settled = cfg.settled(*end)
+    if failure is None or cfg.settled(*failure) == end_settled:
+        success = cfg.split(*end_settled)
         return success, success, Case(subject, keeps, never=keeps)  # (success would pop the remaining subject)
     return cfg.split(*end), cfg.split(*failure), Case(subject, keeps)
 
@@ -623,24 +558,19 @@ def _is_wildcard(cfg: RegionCfg, path: _Path, at: int, stack: _Stack) -> bool:
     A failed test then only pops the copy that was for its alternative, and goes on where success leads.
     """
     index = 0
-    for _ in range(10_000):
-        block = cfg.blocks[at]
-        if index < len(block.ops):
-            owner = stack[-1] if len(stack) > path.base else None
-            if isinstance(owner, Value) and owner.copies and owner.kind is None and any(
-                met == stack and _same_place(cfg, (at, index), place) for place, met in path.places.items()
-            ):
-                owner.copies.append(Value())
-                return True
-            if block.ops[index].kind != "POP" or not stack:
-                return False
-            stack = stack[:-1]
-            index += 1
-        elif block.end == "jump":
-            at, index = block.successors[0], 0
-        else:
+    while True:
+        at, index = cfg.settled(at, index)
+        ops = cfg.blocks[at].ops
+        owner = stack[-1] if len(stack) > path.base else None
+        if isinstance(owner, Value) and owner.copies and owner.kind is None and index < len(ops) and any(
+            met == stack and _same_place(cfg, (at, index), place) for place, met in path.places.items()
+        ):
+            owner.copies.append(Value())
+            return True
+        if index == len(ops) or ops[index].kind != "POP" or not stack:
             return False
-    return False
+        stack = stack[:-1]
+        index += 1
 
 
 def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
@@ -649,15 +579,12 @@ def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, 
     Values of the pattern on the stack are popped along the path, as far as it is.
     """
     index = 0
-    for _ in range(10_000):
-        block = cfg.blocks[at]
-        while index < len(block.ops) and len(stack) > base and block.ops[index].kind == "POP":
-            stack = stack[:-1]
-            index += 1
-        if index < len(block.ops) or block.end != "jump":
-            break
-        at, index = block.successors[0], 0
-    return (at, index), stack
+    while True:
+        at, index = cfg.settled(at, index)
+        if len(stack) <= base or [op.kind for op in cfg.blocks[at].ops[index:index + 1]] != ["POP"]:
+            return (at, index), stack
+        stack = stack[:-1]
+        index += 1
 
 
 def _same_place(cfg: RegionCfg, a: _Place, b: _Place) -> bool:
@@ -665,7 +592,7 @@ def _same_place(cfg: RegionCfg, a: _Place, b: _Place) -> bool:
 
     (Such copies have the same lines; two cases may have equal bodies.)
     """
-    (x, i), (y, j) = _settled(cfg, a), _settled(cfg, b)
+    (x, i), (y, j) = cfg.settled(*a), cfg.settled(*b)
     if (x, i) == (y, j):
         return True
     one, other = cfg.blocks[x], cfg.blocks[y]
@@ -679,18 +606,13 @@ def _may_be_one(one: _Stack, other: _Stack) -> bool:
         a is b or isinstance(a, Value) and isinstance(b, Value) for a, b in zip(one, other))
 
 
-def _alternative_follows(cfg: RegionCfg, place: _Place) -> bool:
-    at, index = place
-    ops = cfg.blocks[at].ops
-    return index < len(ops) and ops[index].kind == "COPY" and ops[index].arg == 1
-
-
 def _take_alternative(cfg: RegionCfg, path: _Path, place: _Place, stack: _Stack, end: _Place) -> bool:
     """Take an alternative, ``|``: a failed test leads to another pattern for the same value.
 
     That one's failures lead to where the first led.
     """
-    if not stack or not isinstance(stack[-1], Value) or not _alternative_follows(cfg, place):
+    first = [(op.kind, op.arg) for op in cfg.blocks[place[0]].ops[place[1]:][:1]]
+    if not stack or not isinstance(stack[-1], Value) or first != [("COPY", 1)]:
         return False
     owner = stack[-1]
     before = len(owner.copies)
@@ -716,16 +638,6 @@ def _take_alternative(cfg: RegionCfg, path: _Path, place: _Place, stack: _Stack,
                 twin.bind(one.store)
     path.failures += other.failures
     return True
-
-
-def _settled(cfg: RegionCfg, place: _Place) -> _Place:
-    at, index = place
-    for _ in range(10_000):
-        block = cfg.blocks[at]
-        if index < len(block.ops) or block.end != "jump":
-            break
-        at, index = block.successors[0], 0
-    return at, index
 
 
 # --- writing them ---------------------------------------------------------------------------------
