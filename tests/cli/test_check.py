@@ -13,7 +13,7 @@ import pytest
 from compiled_runs import compiled, dump, ranks, run
 
 from depyf import cli
-from depyf.cli.check import OPTIONS
+from depyf.cli.recorded import OPTIONS
 from depyf.records import store
 from depyf.records.model import Capture, Failure
 from depyf.views.budgets import MOST, Budget, BudgetError, budget, budgets, exceeded, judge, sentences
@@ -177,6 +177,6 @@ def test_the_help_imports_no_views():
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert done.returncode == 0
     imported = set(done.stdout.split())
-    assert "depyf.cli.check" in imported
+    assert "depyf.cli.recorded" in imported
     assert not [name for name in imported if name.startswith((
         "depyf.views.budgets", "depyf.views.run_index", "depyf.records", "torch", "rich"))]

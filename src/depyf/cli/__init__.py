@@ -1,8 +1,8 @@
-"""The command ``depyf``, a module for each of its commands.
+"""The command ``depyf``: a module for each of its commands, and ``recorded`` for those that read the records of a run.
 
     depyf explain dump --rank 1
-    explain.add(commands)      adds its parser
-    explain.explain(given)     runs it and gives the exit status (status.py)
+    recorded._add_explain(commands)     adds its parser to those of the command line
+    recorded.explain(given)             runs it and gives the exit status
 
 Nothing that a command needs is imported before it runs. ``terminal`` decides on colours and width.
 """
@@ -56,7 +56,8 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     command_line.add_argument("--version", action="version", version=f"depyf {__version__}")
     commands = command_line.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in [command] if command in COMMANDS else COMMANDS:
-        importlib.import_module(f".{name}", __name__).add(commands)
+        module = importlib.import_module(f".{'recorded' if name in _LIMITED else name}", __name__)
+        getattr(module, f"_add_{name}")(commands)
     return command_line
 
 

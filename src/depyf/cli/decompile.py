@@ -41,8 +41,7 @@ class BadInput(Exception):
     """Something on the command line that cannot be decompiled; the message says what to do."""
 
 
-def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+def _add_decompile(commands: Any) -> None:
     command = commands.add_parser(
         "decompile", help="write the source of .pyc files, modules and functions",
         description="Writes the source of .pyc files, modules and functions. Nothing is executed.",

@@ -53,8 +53,7 @@ class Report:
         return ALL_THERE if fine else SOMETHING_MISSING
 
 
-def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+def _add_doctor(commands: Any) -> None:
     command = commands.add_parser(
         "doctor", help="show what depyf finds of the installed torch, and what is lost",
         description="Shows the names of torch's that depyf uses (present, changed, missing), what is lost without "

@@ -12,8 +12,7 @@ from .terminal import DONE, bar_on, refused
 DIFFERENT = 1
 
 
-def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+def _add_fix(commands: Any) -> None:
     command = commands.add_parser(
         "fix", help="propose a patch for graph breaks and recompiles, tried by running it", allow_abbrev=False,
         usage="depyf fix [options] script.py [arguments ...]",

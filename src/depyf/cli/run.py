@@ -23,8 +23,7 @@ DIRECTORY = "depyf_output"
 PTH = "depyf_start.pth"
 
 
-def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+def _add_run(commands: Any) -> None:
     command = commands.add_parser(
         "run", help="run a program and write what torch.compile does with it", allow_abbrev=False,
         usage="depyf run [options] script.py [arguments ...]\n"
