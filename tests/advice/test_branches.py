@@ -104,7 +104,7 @@ def test_an_assignment_under_a_mask_needs_no_branch_on_the_mask(body):
         assert not found
         return
     assert [edit.lines for edit in found[0].edits] == [(body.splitlines()[1],)]
-    assert on_break(site(body, values)).change.startswith("where `m` is true nowhere, the assignment sets nothing: without")
+    assert on_break(site(body, values)).change.startswith("where `m` has truth values, none of them true, the assignment sets nothing")
     # (A mask of numbers is an index.)
     assert not candidates(site(body, (*VALUES, NamedValue("m", "Tensor", ("3", "2"), "int64", "cpu"))))
 

@@ -111,7 +111,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("n", ("1",), "2", of_global=True), Facts(numbers=(1, 2)), "each version that looks at it is for one of its"),
     (NUMBER, Facts(), "each version that looks at it is for one of its values"),
     # (A gradient is another tensor after each `zero_grad()`.)
-    (ValueChange("p.grad", ("the same object",), "gone"), Facts(), "each version that looks at it is for one object, and serves no"),
+    (ValueChange("p.grad", ("the same object",), "gone"), Facts(), "a version that compares the object itself serves no call"),
     (ValueChange("len(log)", ("2",), "3"), Facts(numbers=(1, 2, 3)), "each version that looks at it is for a greater length than the one before (1 → 2 → 3)"),
     (ValueChange("len(log)", ("0",), "1"), Facts(numbers=(0,)), "each version that looks at it is for one length, or for whether"),
     # (The length of an object, which its `__len__` computes of sizes.)

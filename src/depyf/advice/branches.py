@@ -30,8 +30,8 @@ _MAY_BE_SAME = (f"{_BOTH}: that is the same only where both are free of effects 
                 "one shape and dtype, and have finite gradients")
 _CHECK = ("`torch._assert_async(condition, 'text')` is a check that a graph can hold: it raises a `RuntimeError`, "
           "whose text is fixed, on a GPU later")
-_MASKED = ("where `{}` is true nowhere, the assignment sets nothing: without the `if` it needs no value and does the "
-           "same, unless computing or setting what is assigned raises or has another effect")
+_MASKED = ("where `{}` has truth values, none of them true, the assignment sets nothing: without the `if` it needs no "
+           "value and does the same, unless computing or setting what is assigned raises or has another effect")
 
 
 #: Operations of tensors that give truth values.

@@ -58,6 +58,7 @@ class Facts:
 
     fixed_at: str = ""  # the place, as Markdown, of a line that fixes the size or number in some version; `""` for none
     is_open: bool = False  # a version leaves the size or number open
+    is_equated: bool = False  # an equation, or a greatest value, leaves each of these some of its values
     dynamic: str = ""  # the argument of `torch.compile`, as Python; `""` where it is not set
     serves_small: bool = False  # one of these serves size 0 or 1, too
     of_parameter: bool = False  # the size is one of an `nn.Parameter`
@@ -177,7 +178,7 @@ ROWS = (
         lambda change, at: at.dynamic == "False" and not at.is_open),
     Row("size number", "versions that leave it open are for a range of its values each: {ranges}",
         lambda change, at: _is_opened(change, at) and bool(at.ranges)),
-    Row("size number", _FOR_SOME, lambda change, at: any(map(is_range, change.was[:1]))),
+    Row("size number", _FOR_SOME, lambda change, at: at.is_equated or any(map(is_range, change.was[:1]))),
     Row("arithmetic", _FOR_SOME),
     Row("size number length", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows "
         "(`depyf fix`)", lambda change, at: _is_opened(change, at) and not at.dynamic, DYNAMIC),
@@ -192,7 +193,7 @@ ROWS = (
     Row("none", _WITH, lambda change, at: all(literal(each) in (..., None) for each in (change.now, *change.was))),
     Row("number constant none", _LOOKING + "one of its values, or for one type"),
     Row("condition", _LOOKING + "one outcome of it"),
-    Row("object", _LOOKING + "one object, and serves no call with another one"),
+    Row("object", "a version that compares the object itself serves no call with another one"),
     # What is there or not, what it is.
     Row("attribute", "a version reads it, or an attribute of it, from where that was when torch compiled the version"),
     Row("function", _LOOKING + "one function's code (which functions that one `def` or `lambda` makes share), or for "

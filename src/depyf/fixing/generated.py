@@ -32,8 +32,8 @@ from .variations import Variation, variations
 _HELPER = "__depyf_force__"
 #: Of each function so many calls are repeated; the first with all variations, the others as recorded.
 MOST_CALLS = 4
-#: Seconds that one input may take.
-LIMIT = 10.0
+#: Seconds that one input may take; and once one has not ended in that time, as in a loop that zeros make endless.
+LIMIT, LIMIT_AFTER = 10.0, 2.0
 #: Seconds for all generated calls of a run.
 LIMIT_OF_ALL = 90.0
 #: Places of modules and functions, of which one text names more than the other.
@@ -68,29 +68,30 @@ class Generator:
         owner = getattr(function, "__self__", function)
         inputs = itertools.islice(variations(function, owner, args, kwargs), None if number == 1 else 1)
         work = [(each, Call(name, number, each.name, forced)) for each in inputs for forced in self.forcing.choices]
-        start, alone, until = 0, False, began + LIMIT_OF_ALL - self._spent
+        start, size, limit, until = 0, len(work), LIMIT, began + LIMIT_OF_ALL - self._spent
         while start < len(work):
             call = work[start][1]
             if start and time.monotonic() > until:
                 self.calls.append(dataclasses.replace(call, input=MORE, forced={}, why_not="no time was left"))
                 break
-            rest, calls = work[start : start + 1 if alone else None], list[Call]()
+            rest, calls = work[start : start + size], list[Call]()
             try:
-                calls = self._some(function, rest) if forked.why_not() else forked.in_child(
-                    lambda: self._some(function, rest), LIMIT)  # noqa: B023
-                alone = False
-            except forked.ChildFailed as error:
-                calls = [dataclasses.replace(call, why_not=str(error))] if alone else []
-                alone = not alone  # (by itself, to know which fails)
+                calls = self._some(function, rest, limit) if forked.why_not() else forked.in_child(
+                    lambda: self._some(function, rest, limit), limit)  # noqa: B023
+                size *= 2
+            except forked.ChildFailed as error:  # (half of them, then half of these, to know which fails)
+                calls = [dataclasses.replace(call, why_not=str(error))] if size == 1 else []
+                size = max(1, min(size, len(rest)) // 2)
+                limit = LIMIT_AFTER if isinstance(error, forked.ChildTooSlow) else limit
             start += len(calls)
             self.calls += calls
         self._spent += time.monotonic() - began
 
-    def _some(self, function: Callable[..., Any], work: list[tuple[Variation, Call]]) -> list[Call]:
-        """Run calls in this process, for half of the time that one may take."""
+    def _some(self, function: Callable[..., Any], work: list[tuple[Variation, Call]], limit: float) -> list[Call]:
+        """Run calls in this process, for half of the seconds that one may take."""
         if forked.is_judging():
             torch.set_num_threads(1)
-        calls, until = list[Call](), time.monotonic() + LIMIT / 2
+        calls, until = list[Call](), time.monotonic() + limit / 2
         for variation, call in work:
             try:
                 calls.append(dataclasses.replace(call, **_run(function, variation, call.forced, self.forcing)))

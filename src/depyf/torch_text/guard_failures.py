@@ -41,7 +41,8 @@ _STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
 #: Function attributes that torch reads (``__code__``, ``__defaults__``) of another object.
 _NO_FUNCTION = r"\w+Accessor(?:\(\))?: Not a function on (?P<source>.*)\.__\w+__"
 _GONE = r"Cache line invalidated because (?P<source>.*) got deallocated"
-_MISSING = r"(?:KeyError on|IndexError on|getattr failed on source) (?P<source>.*)"
+#: (Of what is there, torch did not find an attribute, whose name it does not say.)
+_MISSING = r"(?P<failed>KeyError on|IndexError on|getattr failed on source) (?P<source>.*)"
 _DUPLICATES, _QUOTED = r"Duplicate tensors found: (?P<names>.+)", r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])"
 _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
 #: Where an iterator of ``range`` or ``itertools.count`` is: its next value comes first.
@@ -386,7 +387,9 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
         f"{match['key'] or match['member']} in {match['source'] or match['set']}", str(not match["no"]),
         str(bool(match["no"])))),
     (_ITERATOR, lambda match, seen: Comparison(f"next({match['source']})", match["next"])),
-    (_MISSING, lambda match, seen: Comparison(match["source"], "there", seen(match["source"]) or "missing")),
+    (_MISSING, lambda match, seen: Comparison(f"hasattr({match['source']}, ...)", "True", "False") if (
+        seen(match["source"]) and match["failed"] == "getattr failed on source") else Comparison(
+            match["source"], "there", seen(match["source"]) or "missing")),
     (_STATE, _state_comparison),
 )
 

@@ -31,14 +31,21 @@ class Circumstances:
         subject = in_words(first.subject, names) if first.subject != first.text else change.subject
         versions = [(each, *self.run.sizes(each)) for each in self.run.capture.compilations
                     if each.compile_id.frame_key == compilation.compile_id.frame_key]
-        fixed = [places[subject] for _, places, _ in versions if subject in places]
+        failed = [self.run.version_of(failure.entry) for failure in change.failures]
+        among = [compilation, *(each.compilation for each in failed if each is not None)]
+        # (Last that of this version, or of one that the call did not fit.)
+        fixed = [places[subject] for each, places, _ in sorted(versions, key=lambda each: each[0] in among)
+                 if subject in places]
         # (What was compiled with other arguments of torch.compile says nothing of this one's sizes.)
-        opened = [self.run.range_of(each, there[subject]) for each, _, there in versions
-                  if subject in there and each.arguments == compilation.arguments]
+        free = [(each, there[subject]) for each, _, there in versions
+                if subject in there and each.arguments == compilation.arguments]
+        opened = [self.run.range_of(each, source) for each, source in free]
+        equated = [subject in getattr(self.run.version(each), "equations", ()) for each, _ in free]
         ranges = list(dict.fromkeys(each.in_words() for each in opened))
         return Facts(
             fixed_at=code(self.run.short_place(fixed[-1])) if fixed and fixed[-1] is not None else "",
             is_open=bool(opened) and (not fixed or fixed[-1] is not None),
+            is_equated=any(equated) and all(is_one or left.high is not None for is_one, left in zip(equated, opened)),
             serves_small=any(each.low in (0, 1) for each in opened),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),

@@ -259,9 +259,9 @@ def _shape_of(node: ast.expr) -> str:
 
 
 # --- equations ----------------------------------------------------------------------------------------------
-#: Operations on sizes whose results differ for nearly all sizes: no remainder.
+#: Operations on sizes whose results differ for nearly all sizes: no remainder. (Calls are of ``max`` and ``min``.)
 _DISTINCT = (ast.expr_context, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp, ast.USub, ast.BinOp,
-            ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Pow)
+            ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Pow, ast.Call)
 
 
 def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condition]:
