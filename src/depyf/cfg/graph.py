@@ -49,6 +49,7 @@ class Region:
         return f"Region(-> B{self.handler}, depth={self.depth}, lasti={self.lasti})"
 
 
+@dataclass(eq=False, slots=True)
 class Block:
     """A basic block: operations that run straight through, and the terminator after them.
 
@@ -61,39 +62,27 @@ class Block:
         end_op: the op that ends the block (for its offset), ``None`` for falling through.
         line: of the terminator in the source.
         successors: ids of the blocks control goes to, as listed beside each terminator.
-        handler: id of the block that control goes to when an operation raises; ``None`` for out of the function.
+        region: the innermost exception region, or ``None``.
     """
 
-    __slots__ = ("_region", "arg", "end", "end_op", "handler", "id", "line", "ops", "successors")
-
-    def __init__(
-        self, id: int, ops: list[Op], end: str, successors: Sequence[int] = (),
-        arg: Any = None, end_op: Op | None = None, region: Region | None = None,
-    ) -> None:
-        self.id = id
-        self.ops = ops
-        self.end = end
-        self.successors = list(successors)
-        self.arg = arg
-        self.end_op = end_op
-        self.line = end_op.line if end_op is not None else None
-        self._region = region
-        self.handler = region.handler if region is not None else None
+    id: int
+    ops: list[Op]
+    end: str
+    successors: list[int]
+    arg: Any = None
+    end_op: Op | None = None
+    region: Region | None = None
+    line: int | None = None
 
     @property
-    def region(self) -> Region | None:
-        """Innermost exception region, or ``None``."""
-        return self._region
-
-    @region.setter
-    def region(self, region: Region | None) -> None:
-        self._region = region
-        self.handler = region.handler if region is not None else None
+    def handler(self) -> int | None:
+        """The id of the block that control goes to when an operation raises; ``None`` for out of the function."""
+        return self.region.handler if self.region is not None else None
 
     @property
     def floor(self) -> int:
         """The number of values at the bottom of the stack that the block's exception region keeps."""
-        return self._region.depth if self._region else 0
+        return self.region.depth if self.region else 0
 
     def __repr__(self) -> str:
         return f"B{self.id}({len(self.ops)} ops, {self.end} {tuple(self.successors)})"
@@ -152,9 +141,8 @@ class Cfg:
     def add(self, like: Block, ops: list[Op], end: str, successors: Sequence[int], region: Region | None,
             arg: Any = None) -> Block:
         """Add a block after another in the code, with that one's line."""
-        block = Block(self.next_id, ops, end, successors, arg, None, region)
+        block = Block(self.next_id, ops, end, list(successors), arg, None, region, like.line)
         self.next_id += 1
-        block.line = like.line
         self.order[block.id] = self.order[like.id] + 1e-4 * (1 + len(like.ops))
         self.blocks[block.id] = block
         return block
@@ -281,16 +269,16 @@ def _block(number: int, ops: list[Op], id_at: list[int], region: Region | None) 
     last = ops[-1]
     end = _END_OF.get(last.kind)
     if end is None:
-        return Block(number, ops, JUMP, (number + 1,), None, None, region)
-    successors: tuple[int, ...] = ()
+        return Block(number, ops, JUMP, [number + 1], None, None, region)
+    successors: list[int] = []
     if end == JUMP:
-        successors = (id_at[last.target],)
+        successors = [id_at[last.target]]
     elif end == BRANCH:
-        successors = (id_at[last.target], number + 1) if last.arg else (number + 1, id_at[last.target])
+        successors = [id_at[last.target], number + 1] if last.arg else [number + 1, id_at[last.target]]
     elif end == FOR_ITER:
-        successors = (number + 1, id_at[last.target])
+        successors = [number + 1, id_at[last.target]]
     arg = last.arg if end in (RETURN, RAISE, RERAISE) else None
-    return Block(number, ops[:-1], end, successors, arg, last, region)
+    return Block(number, ops[:-1], end, successors, arg, last, region, last.line)
 
 
 # --- stack depths at the entry of each block ---------------------------------------------------------

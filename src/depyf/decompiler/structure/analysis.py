@@ -37,7 +37,8 @@ class RegionCfg(Cfg):
     def __init__(self, graph: Cfg, is_shared: bool = True) -> None:
         """Take a graph to change it: a copy of it, if it is shared."""
         blocks = graph.blocks if not is_shared else {
-            id: Block(id, list(block.ops), block.end, block.successors, block.arg, block.end_op, block.region)
+            id: Block(id, list(block.ops), block.end, list(block.successors), block.arg, block.end_op, block.region,
+                      block.end_op.line if block.end_op is not None else None)
             for id, block in graph.blocks.items()}
         super().__init__(graph.code, blocks, graph.entry, graph.order.copy() if is_shared else graph.order)
         self.present = {op.kind for block in blocks.values() for op in block.ops}

@@ -287,6 +287,6 @@ class _Simplifier:
             end = block.end_op
             # (Lines of Dynamo's code say nothing about the form of its source: ``x if c else y`` or ``if``.)
             end = end and Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
-            blocks[id] = Block(id, BlockWriter(block, plan, self.namer).write(), block.end, block.successors, block.arg,
-                               end, block.region)
+            blocks[id] = Block(id, BlockWriter(block, plan, self.namer).write(), block.end, [*block.successors],
+                               block.arg, end, block.region)
         return Cfg(self.graph.code, blocks, self.graph.entry)
