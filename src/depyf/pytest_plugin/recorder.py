@@ -53,13 +53,57 @@ class Recorder:
             self.directory = worker[_KEY] if worker is not None and worker.get(_KEY) else session_directory(wanted)
         #: One process reports what is compiled while test files are imported: each worker imports all of them.
         self.collects = self.directory is not None and (worker is None or worker.get("workerid") == "gw0")
-        self.watch = CompileWatch()
         self.accounts: list[Account] = []
         self.collected: list[Account] = []  # of files, while they were imported
         self.troubles: list[str] = []
         # Until the report of a test is made, by node id: its account and trouble, and what it is beyond, having failed.
         self._recorded: dict[str, dict[str, Any]] = {}
         self._complaints: dict[str, str] = {}
+        # Of what is recorded now: ends the wait for the first compilation, where the dump goes (``None``: nowhere).
+        self._cancel: Callable[[], None] = lambda: None
+        self._folder: str | None = None
+        self._temporary = ""
+        self._recording: Recording | None = None
+        self._trouble = ""
+
+    # --- what is compiled between two moments ------------------------------------------------------------
+    # Nothing is done, written or imported before the first frame is compiled, so that a test which compiles nothing
+    # runs as it would without.
+    def _begin(self, nodeid: str) -> None:
+        """Wait for the first compilation of a test or file."""
+        self._end()
+        self._folder = os.path.join(self.directory, folder_name(nodeid)) if self.directory is not None else None
+        self._cancel = trace_events.before_first(self._first)
+
+    def _first(self) -> None:
+        try:
+            from ..program.recording import Recording
+
+            if self._folder is None:
+                self._temporary = tempfile.mkdtemp(prefix="depyf-")
+            recording = Recording(self._folder or self._temporary, (), "pytest", first=False, page=False,
+                                  link=None if self._folder is not None else False, files="now")
+            recording.__enter__()
+            self._recording = recording
+        except Exception as error:  # ours: the test goes on
+            self._trouble = f"{error or type(error).__name__}"
+
+    def _end(self) -> tuple[Capture | None, str, str]:
+        """Return what was compiled since :meth:`_begin`, the folder of its dump, and why it could not be recorded."""
+        self._cancel()
+        recording, self._recording = self._recording, None
+        temporary, self._temporary = self._temporary, ""
+        trouble, self._trouble = self._trouble, ""
+        try:
+            if recording is None:
+                return None, "", trouble
+            recording.__exit__(None, None, None)
+            return recording.capture, "" if temporary else recording.path, ""
+        except Exception as error:  # ours: the test is not to see it
+            return None, "", f"{type(error).__name__}: {error}"
+        finally:
+            if temporary:
+                shutil.rmtree(temporary, ignore_errors=True)
 
     # --- while test files are imported -----------------------------------------------------------------
     @pytest.hookimpl(wrapper=True)
@@ -67,16 +111,15 @@ class Recorder:
         """Record what is compiled while a file is imported."""
         if not self.collects or not isinstance(collector, pytest.File):
             return (yield)
-        self.watch.begin(self._folder(f"{collector.nodeid}::collected"))
+        self._begin(f"{collector.nodeid}::collected")
         try:
             return (yield)
         finally:
-            recorded = self.watch.end()
-            if recorded.trouble:
-                self.troubles.append(recorded.trouble)
-            elif recorded.capture is not None and recorded.capture.compilations:
-                name = f"{collector.nodeid} (while it was imported)"
-                self.collected.append(Account.of(name, recorded.folder, recorded.capture))
+            capture, folder, trouble = self._end()
+            if trouble:
+                self.troubles.append(trouble)
+            elif capture is not None and capture.compilations:
+                self.collected.append(Account.of(f"{collector.nodeid} (while it was imported)", folder, capture))
 
     # --- a test ----------------------------------------------------------------------------------------
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -87,7 +130,7 @@ class Recorder:
             pytest.fail(f"@pytest.mark.compiles: {error}", pytrace=False)
         if marked is not None or self.directory is not None:
             _show_no_events(item.config)
-            self.watch.begin(self._folder(item.nodeid))
+            self._begin(item.nodeid)
         if marked is not None and marked.reset and trace_events.FRAME.first_place[0] in sys.modules:
             sys.modules["torch"].compiler.reset()  # (so that it does not matter which tests ran before)
 
@@ -98,12 +141,12 @@ class Recorder:
         try:
             result = yield
         except pytest.skip.Exception:
-            self._end(item, None)
+            self._judge(item, None)
             raise
         except BaseException:
-            self._complaints[item.nodeid] = self._end(item, marked, failed=True)
+            self._complaints[item.nodeid] = self._judge(item, marked, failed=True)
             raise
-        complaint = self._end(item, marked)
+        complaint = self._judge(item, marked)
         if complaint:
             pytest.fail(complaint, pytrace=False)
         return result
@@ -112,31 +155,28 @@ class Recorder:
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         """Add to the report of a test its account and, after its own failure, what is beyond its budgets."""
         if call.when == "setup" and call.excinfo is not None:
-            self._end(item, None)
+            self._judge(item, None)
         report = yield
         if complaint := self._complaints.pop(item.nodeid, ""):
             report.sections.append((_HEADING, complaint))
         vars(report).update(self._recorded.pop(item.nodeid, {}))
         return report
 
-    def _end(self, item: pytest.Item, marked: Marked | None, failed: bool = False) -> str:
+    def _judge(self, item: pytest.Item, marked: Marked | None, failed: bool = False) -> str:
         """End the recording of a test and return what is beyond its budgets."""
-        recorded = self.watch.end()
-        trouble, complaint = recorded.trouble, ""
+        capture, folder, trouble = self._end()
+        complaint = ""
         sent = self._recorded[item.nodeid] = {}
         try:
-            if recorded.capture is not None and recorded.folder and recorded.capture.compilations:
-                sent["depyf"] = asdict(Account.of(item.nodeid, recorded.folder, recorded.capture))
-            complaint = marked.complaint(recorded.capture, failed) if marked is not None else ""
+            if capture is not None and folder and capture.compilations:
+                sent["depyf"] = asdict(Account.of(item.nodeid, folder, capture))
+            complaint = marked.complaint(capture, failed) if marked is not None else ""
         except Exception as error:  # ours: it is not to look like the test's
             trouble = trouble or f"internal error: {type(error).__name__}: {error}"
         if not trouble:
             return complaint
         sent["depyf_trouble"] = trouble
         return f"What this test compiled cannot be judged: {trouble}" if marked is not None else ""
-
-    def _folder(self, nodeid: str) -> str | None:
-        return os.path.join(self.directory, folder_name(nodeid)) if self.directory is not None else None
 
     # --- the session -----------------------------------------------------------------------------------
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -160,7 +200,7 @@ class Recorder:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Leave torch as it was; in a worker, send what no report carries."""
-        self.watch.end()
+        self._end()
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output[_KEY] = {"collected": [asdict(each) for each in self.collected], "troubles": self.troubles}
@@ -311,62 +351,3 @@ class Account:
     def well(self) -> bool:
         """Return whether nothing broke, was compiled again or was left out."""
         return not (self.breaks or self.recompiles or self.skipped)
-
-
-# --- What is compiled between two moments, recorded from the first compilation on --------------------
-# Nothing is done, written or imported before the first frame is compiled, so that a test which compiles nothing runs as
-# it would without.
-@frozen
-class Recorded:
-    """What was compiled, the folder of its dump, and why it could not be recorded."""
-
-    capture: Capture | None = None
-    folder: str = ""
-    trouble: str = ""
-
-
-class CompileWatch:
-    """Records what is compiled between :meth:`begin` and :meth:`end`, as often as wanted."""
-
-    def __init__(self) -> None:
-        self._cancel: Callable[[], None] = lambda: None
-        self._folder: str | None = None
-        self._temporary = ""
-        self._recording: Recording | None = None
-        self._trouble = ""
-
-    def begin(self, folder: str | None) -> None:
-        """Wait for the first compilation; the dump goes to ``folder``, ``None``: nowhere."""
-        self.end()
-        self._folder = folder
-        self._cancel = trace_events.before_first(self._first)
-
-    def end(self) -> Recorded:
-        """Write and return what was compiled since :meth:`begin`; called again, nothing."""
-        self._cancel()
-        recording, self._recording = self._recording, None
-        temporary, self._temporary = self._temporary, ""
-        trouble, self._trouble = self._trouble, ""
-        try:
-            if recording is None:
-                return Recorded(trouble=trouble)
-            recording.__exit__(None, None, None)
-            return Recorded(recording.capture, "" if temporary else recording.path)
-        except Exception as error:  # ours: the test is not to see it
-            return Recorded(trouble=f"{type(error).__name__}: {error}")
-        finally:
-            if temporary:
-                shutil.rmtree(temporary, ignore_errors=True)
-
-    def _first(self) -> None:
-        try:
-            from ..program.recording import Recording
-
-            if self._folder is None:
-                self._temporary = tempfile.mkdtemp(prefix="depyf-")
-            recording = Recording(self._folder or self._temporary, (), "pytest", first=False, page=False,
-                                  link=None if self._folder is not None else False, files="now")
-            recording.__enter__()
-            self._recording = recording
-        except Exception as error:  # ours: the test goes on
-            self._trouble = f"{error or type(error).__name__}"
