@@ -15,7 +15,7 @@ CHANNELS = ("harmless.py", "cli/terminal.py", "views/terminal.py", "program/site
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
 WRITERS = {
     "cli/decompile.py", "cli/fix.py", "cli/recorded.py", "fixing/trial.py", "old_names.py", "records/store.py",
-    "records/run_directory.py", "program/recording.py", "views/dump/folder.py", "views/page/__init__.py",
+    "records/run_directory.py", "prepare.py", "views/dump/folder.py", "views/page/__init__.py",
     "watch/stop.py", "harmless.py", "notebook/view.py",
 }
 RUNS = {

@@ -64,14 +64,10 @@ class prepare_debug(contextlib.ContextDecorator):
         DirectoryError: the directory cannot be used.
     """
 
-    # What differs where a whole program is watched (program/recording.py):
-    #: Whether a terminal shows what is being written.
-    shows_progress = True
-    #: This process reports for all of the program, and is the one that is ended by SIGTERM.
-    first = True
+    # What differs for a :class:`Recording`:
+    shows_progress, first = True, True
     #: Whether a summary follows, which says more, of :attr:`capture`.
     is_summarised = False
-    #: Options that choose what is written (:func:`depyf.run_files.choice_of`).
     choice: tuple[str, ...] = ()
 
     def __init__(
@@ -363,6 +359,47 @@ class prepare_debug(contextlib.ContextDecorator):
         finally:
             session.attempt(bar.clear, None)
         session.attempt(lambda: ranks.rank_ended(self.path), None)
+
+
+class Recording(prepare_debug):
+    """A ``prepare_debug`` for a process that ``depyf run``, the environment or pytest watches.
+
+    It is entered for the first compilation, and followed by a summary.
+
+    Args:
+        directory: where the dump goes.
+        choice: what is written of it (:data:`depyf.run_files.CHOICES`).
+        launch: the name of the launch, which goes into the mark of the directory: so the first process finds what the
+            others wrote.
+        first: this is the first process of the program, which reports for all, and is the one that SIGTERM ends.
+        shows_progress: show what is being written, on a terminal and if it takes long.
+        terminated: called when the first process is about to end by SIGTERM.
+        **options: as of :class:`prepare_debug`.
+    """
+
+    is_summarised = True
+
+    def __init__(
+        self, directory: str, choice: tuple[str, ...], launch: str, *, first: bool = True, shows_progress: bool = False,
+        terminated: Callable[[], None] | None = None, **options: Any
+    ) -> None:
+        super().__init__(directory, **options)
+        self.choice, self.first, self.shows_progress, self._launch = choice, first, shows_progress, launch
+        self._end_of_program = terminated
+
+    def __enter__(self) -> Recording:
+        """Begin at once."""
+        from .records.run_directory import MARK
+
+        with unwarned():  # (warnings of torch's modules that we import may be errors to the program)
+            super().__enter__()
+            self._begin()
+        with contextlib.suppress(OSError), open(os.path.join(self.path, MARK), "a", encoding="utf-8") as file:
+            file.write(f"launch {self._launch}\n")  # (without it the summary leaves this process out)
+        return self
+
+    def _terminated(self) -> None:
+        (self._end_of_program or super()._terminated)()
 
 
 def _torch_version() -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: How files are written (``EndOfRecording.options``): ``"include f*"`` and its like choose a part of the run.
 KEEP_WILD, PAGE, NO_PAGE = "keep wild graphs", "page", "no page"
-_CHOICES = ("include", "exclude", "backend", "stage")
+CHOICES = ("include", "exclude", "backend", "stage")
 #: Called with what is being written (:data:`depyf.views.dump.files.Progress`).
 Progress = Callable[[str, int, int], None]
 Report = Callable[[Exception], None]
@@ -65,17 +65,10 @@ def write(
     return final
 
 
-def choice_of(include: Iterable[str], exclude: Iterable[str], backends: Iterable[str], stages: Iterable[str]) -> (
-        tuple[str, ...]):
-    """Return the options that choose a part of a run (:class:`depyf.views.choice.Choice`)."""
-    return tuple(f"{kind} {value}" for kind, values in zip(_CHOICES, (include, exclude, backends, stages))
-                 for value in values)
-
-
 def _chosen(capture: Capture, options: Sequence[str], directory: Folder) -> Capture:
     """Return the part of a run that the options choose; remove the files of the rest."""
     values = [tuple(option.removeprefix(f"{kind} ") for option in options if option.startswith(f"{kind} "))
-              for kind in _CHOICES]
+              for kind in CHOICES]
     if not any(values):
         return capture
     from .views.choice import Choice, files_of

@@ -24,7 +24,7 @@ from .options import AS_GIVEN, STAGES, Options
 from .start import LAUNCH
 
 if TYPE_CHECKING:
-    from .recording import Recording
+    from ..prepare import Recording
 
 
 class Watch:
@@ -61,12 +61,12 @@ class Watch:
         with self._lock:
             if self._recording is not None or self._trouble or self._ended:
                 return
-            from ..run_files import choice_of
-            from .recording import Recording
+            from ..prepare import Recording
+            from ..run_files import CHOICES
 
             given = self.options
-            choice = choice_of(
-                given.include, given.exclude, given.backends, tuple(STAGES[each] for each in given.stages))
+            chosen = given.include, given.exclude, given.backends, [STAGES[each] for each in given.stages]
+            choice = tuple(f"{kind} {each}" for kind, patterns in zip(CHOICES, chosen) for each in patterns)
             try:
                 recording = Recording(
                     self.directory, choice, self.launch, first=self.first,
@@ -78,15 +78,12 @@ class Watch:
                 say(f"depyf: {self._trouble}")
                 return
             self._recording = recording
-            self._at_exit_of_workers()
+            # (A forked worker of ``multiprocessing`` calls its own finalizers only, then ``os._exit``.)
+            process = sys.modules.get("multiprocessing.process")
+            if process is not None and process.parent_process() is not None:
+                from multiprocessing import util
 
-    def _at_exit_of_workers(self) -> None:
-        """End with a forked worker of ``multiprocessing``, which calls its own finalizers only, then ``os._exit``."""
-        process = sys.modules.get("multiprocessing.process")
-        if process is not None and process.parent_process() is not None:
-            from multiprocessing import util
-
-            util.Finalize(None, self.end, exitpriority=-1000)
+                util.Finalize(None, self.end, exitpriority=-1000)
 
     def _forked(self) -> None:
         """In the child of a fork, leave the parent's recording and wait for the child's own first compilation."""

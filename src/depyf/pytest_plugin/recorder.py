@@ -32,7 +32,7 @@ from ..views.run_index import RunIndex
 from ..views.verdict import Totals
 
 if TYPE_CHECKING:
-    from ..program.recording import Recording
+    from ..prepare import Recording
 
 #: The key by which workers of xdist get and send our data.
 _KEY = "depyf"
@@ -77,7 +77,7 @@ class Recorder:
 
     def _first(self) -> None:
         try:
-            from ..program.recording import Recording
+            from ..prepare import Recording
 
             if self._folder is None:
                 self._temporary = tempfile.mkdtemp(prefix="depyf-")
