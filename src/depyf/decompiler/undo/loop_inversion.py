@@ -16,7 +16,6 @@ After::
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ...bytecode.operations import FIXED_EFFECTS, KEEPS, Op, effect
@@ -59,34 +58,12 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
 
 def _alike(cfg: RegionCfg) -> list[list[Block]]:
     """Return the groups of tests that lead to the same places."""
-    tests = [block for block in cfg.blocks.values() if block.end == "branch" and block.ops]
     groups: dict[tuple[object, ...], list[Block]] = {}
-    for block in _repeated(tests, lambda block: (*[_rough_place(cfg, id) for id in block.successors], block.handler)):
-        t, f = block.successors
-        groups.setdefault((_place(cfg, t), _place(cfg, f), block.handler), []).append(block)
+    for block in cfg.blocks.values():
+        if block.end == "branch" and block.ops:
+            key = (*[_place(cfg, id) for id in block.successors], block.handler)
+            groups.setdefault(key, []).append(block)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _repeated(blocks: list[Block], rough: Callable[[Block], object]) -> list[Block]:
-    """Return the blocks that are not known to be like no other: exact keys are for these alone.
-
-    Args:
-        blocks: to choose from.
-        rough: returns a key that is the same for blocks that are alike.
-    """
-    if len(blocks) < 2:
-        return []
-    keys = list(map(rough, blocks))
-    if len(set(keys)) == len(keys):
-        return []
-    counts = Counter(keys)
-    return [block for block, key in zip(blocks, keys) if counts[key] > 1]
-
-
-def _rough_place(cfg: RegionCfg, id: int) -> object:
-    """Return a key that places with one key of :func:`_place` have in common."""
-    block = cfg.blocks[id]
-    return (block.end, len(block.ops)) if block.ops and block.end in ("jump", "return") else id
 
 
 def _merge_comprehensions(cfg: RegionCfg) -> bool:
@@ -249,8 +226,7 @@ def _merge_equal(cfg: RegionCfg) -> None:
 def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
     """Merge the exits that are copies of one another, and return the ids of those merged into."""
     merged: set[int] = set()
-    exits = _repeated(exits, _rough_exit)
-    if not exits:
+    if len(exits) < 2:
         return merged
     seen: dict[tuple[object, ...], int] = {}
     before: dict[int, list[int]] = {}  # of the graph before anything is merged, computed on first use
@@ -293,16 +269,6 @@ def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
 def _ends_in_clean_up(block: Block, line: int | None) -> bool:
     """Return whether a block ends in a clean-up on a line."""
     return bool(block.ops) and cleans_up(block.ops[-1]) and block.line == line
-
-
-def _rough_exit(block: Block) -> object:
-    """Return a key that blocks with the same effect on an exit have in common (see :func:`_merge_equal`)."""
-    ops = block.ops
-    if not ops:
-        return (block.end, 0, block.handler, *block.successors)
-    last = ops[-1]
-    return (block.end, len(ops), block.handler, *block.successors, last.kind, last.line,
-            last.target if last.kind == "LEAVE" else -1)
 
 
 def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, int]:
