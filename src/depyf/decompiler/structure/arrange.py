@@ -103,7 +103,6 @@ class _Arrangement:
     def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
         self.returns_values = returns_values
-        self.words = {each.kind for each in evidence.exits if each.kind.startswith("return")}
 
     def place(self, stmt: ast.Return) -> None:
         """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
@@ -455,9 +454,7 @@ class _Arrangement:
         known = evidence.count_in_else(ast.If(stmt.test, stmt.body, []), rest)
         if known is not None:
             return known
-        inner, first, begin = evidence.column(stmt.body[0]), evidence.column(rest[0]), evidence.start_of_test(stmt)
-        if first is not None and inner is None and begin is not None and first > begin[1] - len("if "):
-            inner = first  # (It is right of the statement.)
+        inner, first = evidence.column(stmt.body[0]), evidence.column(rest[0])
         if first is None and inner is not None and isinstance(rest[0], ast.If):  # (What is in it is on its line.)
             outer = inner - INDENTATION
             first = outer if evidence.column_of_head(rest[0]) == outer or evidence.begins_elif(rest[0], outer) else None
@@ -605,8 +602,6 @@ class _Arrangement:
                     self.evidence.is_further_right(stmt, stmts[0])) and (
                     (line_of(stmt) or 0) <= (self.evidence.last_line([stmts[at - 1]]) or 0)):
                 written = ""  # (It was written inside of the ``with``, which it has to leave.)
-            if not written and not is_last and self.evidence.has_columns and self.words == {"return None"}:
-                written = "return None"  # (Its place is that of a clean-up.)
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:

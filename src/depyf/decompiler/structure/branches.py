@@ -249,8 +249,6 @@ def while_else(
     test = walker.executor.pop(state)
     t, f = block.successors
     body = walker.walk(Cursor(f if t == normal_exit else t, cursor.stack[:], cursor.at, inner)).statements
-    if body and isinstance(body[-1], ast.Continue):
-        body.pop()
     orelse = walker.walk(Cursor(normal_exit, cursor.stack[:], exit_, cursor.frame)).statements
     statement = ast.While(negate(test) if t == normal_exit else test, body or [ast.Pass()], orelse)
     return Construct([at_line(statement, block.line)], exit_, cursor.stack)
@@ -301,8 +299,6 @@ def _items(
     statements = walker.walk(Cursor(start, [*stack, PendingTarget(owner)], cursor.at, inner)).statements
     if owner.target is None:
         raise CannotDecompile(STRUCTURE, "an item that is not stored")
-    if statements and isinstance(statements[-1], ast.Continue):
-        statements.pop()
     return owner.target, statements or [ast.Pass()]
 
 

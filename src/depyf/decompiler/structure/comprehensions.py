@@ -155,7 +155,7 @@ class _Parser:
             return False
         if asynchronous != iterator.asynchronous and not isinstance(iterator.value, StackParameter):
             return False
-        if self.heads and reducer_follow(self.blocks, exit_, asynchronous) != self.heads[-1]:
+        if self.heads and exit_ != self.heads[-1]:
             return False
         if not self.heads:
             self.exit = exit_
@@ -177,14 +177,14 @@ class _Parser:
             return None
         test = self.executor.pop(state)
         t, f = block.successors
-        if t == f and reducer_follow(self.blocks, t) != self.heads[-1]:  # (The compiler drops the jump of a constant.)
+        if t == f and t != self.heads[-1]:  # (The compiler drops the jump of a constant.)
             always = ast.BoolOp(ast.Or(), [spelled(self.executor.scope, test), ast.Constant(True)])
             self.loops[-1].ifs.append(always)
             return t
-        if reducer_follow(self.blocks, f) == self.heads[-1]:
+        if f == self.heads[-1]:
             self.loops[-1].ifs.append(spelled(self.executor.scope, test, keyword="if "))
             return t
-        if reducer_follow(self.blocks, t) == self.heads[-1]:
+        if t == self.heads[-1]:
             self.loops[-1].ifs.append(spelled(self.executor.scope, negate(test), keyword="if "))
             return f
         return None
@@ -253,19 +253,6 @@ def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
             yield from (name.id for loop in node.generators for name in nodes_of(loop.target)
                         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
         pending += ast.iter_child_nodes(node)
-
-
-def reducer_follow(blocks: dict[int, Block], id: int, asynchronous: bool = False) -> int:
-    """Return where empty blocks from ``id`` on lead; the end of an ``async for`` is one that is not quite empty."""
-    for _ in range(100):
-        block = blocks[id]
-        if block.end != "jump" or any(
-            op.kind != "LEAVE" and not (asynchronous and op.kind == "END_ASYNC_FOR") for op in block.ops
-        ):
-            return id
-        asynchronous = False
-        id = block.successors[0]
-    return id
 
 
 def async_head(reducer: Reducer, block: Block) -> bool:

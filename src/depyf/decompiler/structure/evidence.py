@@ -526,10 +526,7 @@ class Evidence:
         lines = [line] if line is not None else []
         if units is not None:
             lines += filter(None, self._first_lines[units])
-        if lines or not isinstance(stmt, ast.Try):
-            return min(lines, default=None)
-        inner = self.first_line(stmt.body[0])
-        return None if inner is None else inner - 1
+        return min(lines, default=None)
 
     def last_line(self, stmts: list[ast.stmt]) -> int | None:
         """Return the last line of which something is known to belong to a suite."""
