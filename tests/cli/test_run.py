@@ -108,7 +108,7 @@ def test_quiet(project):
 
 # --- options ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("given", [
-    Options(), Options(include=("a b", "--x"), exclude=("*",), backends=("eager",), stages=("captured", "kernels")),
+    Options(), Options(include=("a b", "--x"), exclude=("*",), backend=("eager",), stage=("captured", "kernels")),
     Options(link=False, internal_stages=True, unsimplified=True, log_bytecode=True, caches="bypass", quiet=True),
     Options(page=True), Options(page=False)])
 def test_options_come_back_from_their_text(given):

@@ -12,7 +12,6 @@ import os
 import site
 import subprocess
 import sys
-from collections.abc import MutableMapping
 from typing import Any
 
 from ..program import options, start
@@ -57,7 +56,11 @@ def run(given: argparse.Namespace) -> int:
     environment[start.DIRECTORY] = os.path.abspath(given.output)
     environment[start.OPTIONS] = options.Options.of(given).text
     start.new_launch(environment, run=True)
-    start_with(environment)
+    # Where no file beside the packages starts depyf, a folder on the path does.
+    places = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    if not any(os.path.exists(os.path.join(place, PTH)) for place in places):
+        folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "program", "site")
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, environment.get("PYTHONPATH"))))
     command = [sys.executable, *(["-m"] if given.module else []), given.program, *given.arguments]
     sys.stdout.flush()
     sys.stderr.flush()
@@ -67,13 +70,3 @@ def run(given: argparse.Namespace) -> int:
         return subprocess.call(command, env=environment)
     except KeyboardInterrupt:
         return 130
-
-
-def start_with(environment: MutableMapping[str, str]) -> None:
-    """Make a Python that is started with this environment start depyf, where no file beside its packages does."""
-    places = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
-    if any(os.path.exists(os.path.join(place, PTH)) for place in places):
-        return
-    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "program", "site")
-    before = environment.get("PYTHONPATH", "")
-    environment["PYTHONPATH"] = folder + (os.pathsep + before if before else "")

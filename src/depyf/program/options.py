@@ -19,8 +19,6 @@ STAGES = {
 
 #: Options that are arguments of :class:`depyf.prepare_debug`, too.
 AS_GIVEN = ("link", "internal_stages", "unsimplified", "log_bytecode", "caches", "page", "files", "check")
-#: Options with another name than their attribute.
-_OPTION_OF = {"backends": "backend", "stages": "stage"}
 #: Options whose value is a word of its own.
 _TAKE_A_VALUE = ("-o", "--output", "--include", "--exclude", "--backend", "--stage", "--caches", "--files")
 
@@ -30,7 +28,7 @@ class Options:
     """The options of a watched program.
 
     Attributes:
-        include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
+        include, exclude, backend, stage: what is written (:class:`depyf.views.choice.Choice`); empty: all.
         link, internal_stages, unsimplified, log_bytecode, caches, page, files: as of :class:`depyf.prepare_debug`.
         check: one in so many compiled calls is judged; 0: none.
         quiet: no summary and no progress.
@@ -38,8 +36,8 @@ class Options:
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    backends: tuple[str, ...] = ()
-    stages: tuple[str, ...] = ()
+    backend: tuple[str, ...] = ()
+    stage: tuple[str, ...] = ()
     link: bool | None = None
     internal_stages: bool = False
     unsimplified: bool = False
@@ -85,7 +83,7 @@ class Options:
         words: list[str] = []
         for field in fields(self):
             value = getattr(self, field.name)
-            option = _OPTION_OF.get(field.name) or field.name.replace("_", "-")
+            option = field.name.replace("_", "-")
             if value == field.default:
                 continue
             if isinstance(value, tuple):
@@ -127,9 +125,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--include", action="append", default=[], metavar="PATTERN",
                        help="only functions that match, with what continues after their graph breaks")
     shown.add_argument("--exclude", action="append", default=[], metavar="PATTERN", help="no functions that match")
-    shown.add_argument("--backend", action="append", default=[], dest="backends", metavar="NAME",
+    shown.add_argument("--backend", action="append", default=[], metavar="NAME",
                        help="only graphs of this backend (eager, aot_eager, inductor, ...)")
-    shown.add_argument("--stage", action="append", default=[], dest="stages", choices=STAGES, metavar="STAGE",
+    shown.add_argument("--stage", action="append", default=[], choices=STAGES, metavar="STAGE",
                        help=f"only these stages of graphs: {', '.join(STAGES)}")
     shown.add_argument("--internal-stages", action="store_true", help="torch's internal graphs too")
     shown.add_argument("--unsimplified", action="store_true",

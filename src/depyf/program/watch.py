@@ -65,7 +65,7 @@ class Watch:
             from ..run_files import CHOICES
 
             given = self.options
-            chosen = given.include, given.exclude, given.backends, [STAGES[each] for each in given.stages]
+            chosen = given.include, given.exclude, given.backend, [STAGES[each] for each in given.stage]
             choice = tuple(f"{kind} {each}" for kind, patterns in zip(CHOICES, chosen) for each in patterns)
             try:
                 recording = Recording(
