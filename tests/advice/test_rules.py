@@ -85,7 +85,7 @@ def test_a_truth_value_of_torchs_needs_values():
     broken = GraphBreak(CompileId(0, 0), "Data dependent operator", registry_id="GB0033", stack=(place,),
                         context="aten.allclose.default")
     advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
-    assert advice.change.startswith("the line needs a value that is known only from the data, and a graph has no values") and not advice.is_change
+    assert advice.change.startswith("the line needs a value that is known only when the graph runs, and a graph has no values") and not advice.is_change
 
 
 @pytest.mark.slow
@@ -155,11 +155,11 @@ def test_a_test_of_a_size_that_only_the_data_tells_is_told_in_the_users_words():
     reason = "Could not guard on data-dependent expression Eq(u0, 0) (unhinted: Eq(u0, 0)).  (Size-like symbols: u0)"
     place = SourceLocation("/home/a/model.py", 4, "", "        if rows.numel() == 0:")
     broken = GraphBreak(CompileId(0, 0), reason, stack=(place,))
-    assert cause(broken) == "`rows.numel() == 0` depends on a number known only from the data"
+    assert cause(broken) == "`rows.numel() == 0` depends on a number known only when the graph runs"
     advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken))
     assert advice.change.startswith("whether a turn of the loop at line 2 runs, or runs to its end, depends on values")
     elsewhere = GraphBreak(CompileId(0, 0), reason, stack=(dataclasses.replace(place, text="y = x.view(n)"),))
-    assert cause(elsewhere) == "a decision depends on a number known only from the data: `Eq(u0, 0)`"
+    assert cause(elsewhere) == "a decision depends on a number known only when the graph runs: `Eq(u0, 0)`"
 
 
 @pytest.mark.parametrize("compiled", ["/lib/python3.11/logging/__init__.py", "made.py"])
@@ -420,7 +420,7 @@ def test_no_setting_makes_a_symbol_in_the_forward_of_an_autograd_function():
         return Adviser(RunIndex(Capture(compilations=(compilation,), sources=(SourceFile("m.py", text),)))).change_on(broken)
 
     assert "capture_scalar_outputs" in change("")
-    assert "the line needs a value that is known only from the data" in (said := change(" Higher Order Operator: autograd.Function"))
+    assert "the line needs a value that is known only when the graph runs" in (said := change(" Higher Order Operator: autograd.Function"))
     assert "capture_scalar_outputs" not in said
 
 

@@ -790,7 +790,7 @@ def test_of_the_message_of_an_error_the_first_sentence_is_the_heading(capture_pr
     capture = capture_program(functools.partial(told_programs.packed_sequences, numbers=True))
     text = index(capture)
     assert "\n### Could not guard on data-dependent expression Eq(u0, u1)\n" in text
-    assert "why: a decision depends on a number known only from the data: `Eq(u0, u1)`" in text
+    assert "why: a decision depends on a number known only when the graph runs: `Eq(u0, u1)`" in text
     assert "Torch explains: Could not guard on" in text and "User Stack" in text
 
 
@@ -982,7 +982,7 @@ def test_a_number_that_is_hashed_has_a_cause_and_torchs_hint_is_none(capture_pro
     text = index(capture_program(told_programs.numbers_in_a_set))
     assert "### Consider" not in text and "why it breaks: Consider" not in text
     assert text.count("why: the line needs the value of a number while the graph is captured") == 2  # (of an integer and of a float)
-    assert "* **advice**: the line needs a value that is known only from the data" in text
+    assert "* **advice**: the line needs a value that is known only when the graph runs" in text
     assert "\n* Consider annotating your code using torch.\\_check\\*()\n" in text  # (among torch's advice)
 
 
@@ -1055,7 +1055,7 @@ def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_
     text = index(capture_program(failing))
     assert re.search(r"`GuardOnDataDependentSymNode` at line \d+ \(`return numbers\.tolist\(\)`\): Could not guard on "
                      r"data-dependent expression Eq\(u\d+, 0\) .*\(Size-like symbols: u\d+\)\.\*\*\n", text)
-    assert "  * advice: the line needs a value that is known only from the data" in text
+    assert "  * advice: the line needs a value that is known only when the graph runs" in text
 
 
 @new_enough

@@ -135,7 +135,7 @@ RULES: tuple[Rule, ...] = (
          "numbers depends on that size, torch may break the graph there instead, or raise an exception",
          setting=SHAPES, facts=_makes_symbol),
     Rule("number", "item operator size symbol",
-         f"the line needs a value that is known only from the data, and {_NO_VALUES}"),
+         f"the line needs a value that is known only when the graph runs, and {_NO_VALUES}"),
 
     # Output, and what the program asks for.
     Rule("print", "builtin reordered", facts=lambda at: not at.met.operator, edit=_printed),
@@ -143,7 +143,8 @@ RULES: tuple[Rule, ...] = (
          "outside of it", facts=lambda at: at.calls("print")),
     Rule("logger", "logger", "a graph cannot log; what the function returns can be logged outside of it, and compiled "
          "code can leave out a method that only logs (`torch._dynamo.config.ignore_logging_functions`)",
-         facts=lambda at: at.is_in_program and isinstance(at.statement, ast.Expr)),  # (not `if log.isEnabledFor(n)`)
+         # (Without `isEnabledFor` nothing would be logged.)
+         facts=lambda at: at.is_in_program and isinstance(at.statement, ast.Expr) and at.met.last != "isEnabledFor"),
     Rule("warning", "skipped", "a graph cannot warn; outside of the compiled function a warning breaks no graph",
          facts=lambda at: at.met.last == "warn"),  # (no setting: with it torch 2.13 loses warnings of called functions)
     Rule(OPTIMIZER, "asked skipped", "torch compiles `step` separately and ends the graph before it: a step runs "
@@ -181,11 +182,11 @@ RULES: tuple[Rule, ...] = (
     Rule("assert", "assert exception", "the condition is false for such a call in plain Python, too",
          facts=lambda at: at.met.event == "assert" or isinstance(at.statement, ast.Assert) and at.met.raises_class),
     Rule("raise", "exception", "{met.raised} is raised while torch traces the line, torch finds nothing that catches "
-         "it, and a graph cannot raise; plain Python raises it for such a call, too, where torch traces as Python "
-         "runs"),
+         "it, and a graph cannot raise; plain Python raises it for such a call, too, unless torch's model of an "
+         "object on the line lacks something"),
     Rule("fails", "fails", "torch ran the line on tensors without values, of the same sizes and dtypes, and met this "
          "error: plain Python meets it for such a call, too, unless what replaces an operator for such tensors, its "
-         "fake implementation, is wrong or missing"),
+         "fake implementation, is wrong or missing; no `except` of the program catches what torch meets"),
 
     # Gradients, modules, classes.
     Rule("trace_autograd_ops", "gradients", f"with `{_AUTOGRAD}` torch traces the backward pass into the same graph, "

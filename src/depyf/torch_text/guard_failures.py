@@ -41,6 +41,9 @@ _STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
 #: Function attributes that torch reads (``__code__``, ``__defaults__``) of another object.
 _NO_FUNCTION = r"\w+Accessor(?:\(\))?: Not a function on (?P<source>.*)\.__\w+__"
 _GONE = r"Cache line invalidated because (?P<source>.*) got deallocated"
+#: One backend, as ``torch.compile`` wraps it.
+_WRAPPER = (r"BACKEND_MATCH .*Cached backend: _TorchCompileWrapper\(compiler=(?P<one>.*?), dynamic=(?P<was>\w+)\).*"
+            r"New backend: _TorchCompileWrapper\(compiler=(?P=one), dynamic=(?!(?P=was)\))(?P<now>\w+)\)")
 #: (Of what is there, torch did not find an attribute, whose name it does not say.)
 _MISSING = r"(?P<failed>KeyError on|IndexError on|getattr failed on source) (?P<source>.*)"
 _DUPLICATES, _QUOTED = r"Duplicate tensors found: (?P<names>.+)", r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])"
@@ -390,6 +393,7 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
     (_MISSING, lambda match, seen: Comparison(f"hasattr({match['source']}, ...)", "True", "False") if (
         seen(match["source"]) and match["failed"] == "getattr failed on source") else Comparison(
             match["source"], "there", seen(match["source"]) or "missing")),
+    (_WRAPPER, lambda match, seen: Comparison("`dynamic` of torch.compile", match["was"], match["now"])),
     (_STATE, _state_comparison),
 )
 

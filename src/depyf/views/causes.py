@@ -149,8 +149,9 @@ def _undecided(broken: GraphBreak, found: Met) -> str:
     of_user = broken.location is not None and not is_library(broken.location.filename)
     match node:
         case ast.Module([ast.If(test) | ast.While(test)]) if of_user and found.tested:
-            return f"{code(ast.get_source_segment(text, test) or '')} depends on a number known only from the data"
-    return _filled("a decision depends on a number known only from the data: `{tested}`", found)
+            tested = code(ast.get_source_segment(text, test) or "")
+            return f"{tested} depends on a number known only when the graph runs"
+    return _filled("a decision depends on a number known only when the graph runs: `{tested}`", found)
 
 
 def _graph_break(broken: GraphBreak, found: Met) -> str:

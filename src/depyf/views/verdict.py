@@ -55,7 +55,7 @@ def verdict(run: RunIndex) -> list[str]:
                      "Torch compiled no function in this run." if run.graphs else "Torch made no graph in this run."]
     rest = len(lines) - MOST
     if rest > 0:
-        lines[MOST:] = [f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, too."]
+        lines[MOST:] = [f"Torch did not compile, or gave up, {count(rest, 'other function')}, too (see Not compiled)."]
     # (Judged calls that were different, of ``depyf run --check``.)
     wrong = [f"{prose(note[:1].upper() + note[1:])}." for note in run.capture.notes if note.startswith(WRONG_RESULTS)]
     return [*wrong, *_numbers_for_text(run), *lines]
