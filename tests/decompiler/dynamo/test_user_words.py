@@ -281,6 +281,29 @@ def f(self):
     return __compiled_fn_1(self.layers[0].norm.bias, items, self.layers[1].norm.bias)
 """, self=Model(2))
 
+case("what_is_done_to_each_element", """
+def f(caches):
+    graph_out_0 = __compiled_fn_1()
+    layers_0 = caches.layers[0]
+    layers_1 = caches.layers[1]
+    set = __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor
+    set(layers_1, 'keys', graph_out_0[3])
+    set(layers_1, 'values', graph_out_0[2])
+    set(layers_1, 'ready', True)
+    set(layers_0, 'keys', graph_out_0[1])
+    set(layers_0, 'values', graph_out_0[0])
+    set(layers_0, 'ready', True)
+    return caches.layers
+""", """
+def f(caches):
+    graph_out_0 = __compiled_fn_1()
+    for layer, keys, values in zip(caches.layers[1::-1], graph_out_0[3::-2], graph_out_0[2::-2]):
+        layer.keys = keys
+        layer.values = values
+        layer.ready = True
+    return caches.layers
+""", caches=Caches(2))
+
 case("buffers_of_the_layers_are_stored", """
 def f(self):
     graph_out_0 = __compiled_fn_1()
@@ -295,10 +318,9 @@ def f(self):
 def f(self):
     graph_out_0 = __compiled_fn_1()
     self.means.update({'mean': graph_out_0[3]})
-    self.norms[1].running_mean = graph_out_0[2]
-    self.norms[1].running_var = graph_out_0[3]
-    self.norms[0].running_mean = graph_out_0[0]
-    self.norms[0].running_var = graph_out_0[1]
+    for norm, running_mean, running_var in zip(self.norms[1::-1], graph_out_0[2::-2], graph_out_0[3::-2]):
+        norm.running_mean = running_mean
+        norm.running_var = running_var
     return graph_out_0[3]
 """, self=Statistics())
 
@@ -822,20 +844,20 @@ def test_an_update_makes_each_entry_and_leaves_what_it_takes(source, same):
 
 
 @pytest.mark.parametrize(("source", "same"), [
-    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    put(a, 'k', x)\n    put(a, 'v', 1)\n    return a", True),
-    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    put(a, 'v', 1)\n    put(a, 'k', x)\n    return a", False),  # another order
-    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    put(a, 'k', x)\n    return a", False),
-    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    put(a, 'k', x)\n    put(a, 'v', 2)\n    return a", False),
-    ("def f(x):\n    put = object.__setattr__\n    a = Output.__new__(Output)\n    put(a, 'k', x)\n    put(a, 'v', 1)\n    return a", False),
-    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    print(a)\n    put(a, 'k', x)\n    put(a, 'v', 1)\n    return a", False),
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    a.v = 1\n    return a", True),
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.v = 1\n    a.k = x\n    return a", False),  # another order
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    return a", False),
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    a.v = 2\n    return a", False),
+    ("def f(x):\n    a = Output.__new__(Output)\n    a.k = x\n    a.v = 1\n    return a", False),
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    print(a)\n    a.k = x\n    a.v = 1\n    return a", False),
 ])
 def test_objects_are_compared_by_what_they_hold_when_others_see_them(source, same):
     from depyf.bytecode.code import Code
     from depyf.decompiler.proof.equivalence import equivalent
 
     globals = module_globals()
-    one = function("def f(x):\n    a = Cache.__new__(Cache)\n    object.__setattr__(a, 'k', x)\n"
-                   "    object.__setattr__(a, 'v', 1)\n    return a", globals)
+    one = function("def f(x):\n    a = Cache.__new__(Cache)\n    object.__setattr__(a, 'k', x)\n    a.v = 1\n    return a",
+                   globals)
     facts = LiveFacts({}, globals)
     assert bool(equivalent(Code.of(one.__code__), Code.of(function(source, globals).__code__), facts=facts)) is same
 

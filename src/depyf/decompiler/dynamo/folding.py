@@ -15,12 +15,15 @@ and of a list of objects that differ only in the layer, or in which item of a gr
 
     [new(Layer, keys=keys, values=values) for keys, values in zip(out[1:4:2], out[0:3:2])]
 
+and statements that are the same for each layer (a loop).
+
 :mod:`.written_out` takes it back, and what it gives is proven. So a mistake here costs the folding, never the meaning.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,12 +34,14 @@ from . import global_names
 from .facts import LivePaths, text_of
 from .global_names import GRAPH_RESULT
 
+#: As many statements become a loop.
+_SHORTEST_LOOP = 4
 #: As many items of a graph, or elements of a list, in a row become a slice.
 _SHORTEST_SLICE = 4
 
 
 #: The nodes that are abbreviations in a text that is folded.
-_ABBREVIATIONS = frozenset[type[ast.AST]]({ast.GeneratorExp, ast.ListComp, ast.Starred})
+_ABBREVIATIONS = frozenset[type[ast.AST]]({ast.GeneratorExp, ast.ListComp, ast.Starred, ast.For})
 
 
 def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Collection[type[ast.AST]]:
@@ -47,7 +52,12 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Collecti
     folded = _ABBREVIATIONS.difference(map(type, nodes_of(tree)))
     if ast.GeneratorExp not in folded or ast.ListComp not in folded:
         return ()
-    Folder(paths, set(taken), may_star=ast.Starred in folded).visit(tree)
+    folder = Folder(paths, set(taken), may_star=ast.Starred in folded)
+    folder.visit(tree)
+    function = tree.body[0]
+    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    if ast.For in folded:
+        fold_blocks(function.body, folder)
     return folded
 
 
@@ -320,8 +330,10 @@ class Comparison:
 
 
 def _hints(owner: ast.AST, field: str, wanted: str | Sequence[str]) -> str | Sequence[str]:
-    """Return the name of a field by its place, or those of its parts: a keyword, the key."""
+    """Return the name of a field by its place, or those of its parts: the attribute stored to, a keyword, the key."""
     match owner:
+        case ast.Assign([ast.Attribute(_, name)]) if field == "value":
+            return name
         case ast.keyword(str(name)):
             return name
         case ast.Dict(keys) if field == "values":
@@ -353,3 +365,92 @@ class Substitution(Transformer):
 def expression(text: str) -> ast.expr:
     """Return the tree of the text of an expression."""
     return ast.parse(text, mode="eval").body
+
+
+# --- statements that are the same for each element: a loop -------------------------------------------
+# ::
+#
+#     layers_0 = cache.layers[0]
+#     layers_1 = cache.layers[1]
+#     layers_1.keys = out[3]                  for layer, keys in zip(cache.layers[1::-1], out[3::-2]):
+#     layers_1.is_initialized = True              layer.keys = keys
+#     layers_0.keys = out[1]                      layer.is_initialized = True
+#     layers_0.is_initialized = True
+#
+# The elements are read before the first turn, as a slice does.
+def fold_blocks(body: list[ast.stmt], folder: Folder) -> None:
+    """Fold what repeats in a body, in place."""
+    elements: dict[str, ast.expr] = {}
+    for statement in body:
+        if (name := _variable(statement, folder)) and isinstance(statement, ast.Assign) \
+                and len(folder.elements_in(statement.value)) == 1:
+            elements[name] = statement.value
+    at = 0
+    while at < len(body):
+        blocks = _blocks(body, at, elements, folder)
+        stored = {name: len(block) for name, block in blocks.items() if name in elements}
+        # (Variables that are bound directly before, with nothing observable between.)
+        bound: dict[str, int] = {}
+        before = at - 1
+        while before >= 0 and (name := _variable(body[before], folder)):
+            bound[name] = before
+            before -= 1
+        count = sum(map(len, blocks.values()))
+        uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in stored
+                   for node in nodes_of(*body))
+        loop = None
+        is_apart = stored.keys() <= bound.keys() and uses == sum(stored.values())
+        if len(blocks) > 1 and count >= _SHORTEST_LOOP and is_apart:
+            loop = _loop(blocks, {name: elements[name] for name in stored}, folder)
+        if loop is None:
+            at += max(count, 1)
+            continue
+        body[at : at + count] = [loop]
+        for index in sorted(map(bound.__getitem__, stored), reverse=True):
+            del body[index]
+        at += 1 - len(stored)
+
+
+def _variable(statement: ast.stmt, folder: Folder) -> str:
+    """Return the variable that a statement assigns a known object to, and nothing else; else an empty string."""
+    match statement:
+        case ast.Assign([ast.Name(name)]) if folder.paths.of(ast.Name(name, ast.Load())) is not None:
+            return name
+    return ""
+
+
+def _blocks(
+    body: list[ast.stmt], at: int, elements: Collection[str], folder: Folder,
+) -> dict[str, list[ast.stmt]]:
+    """Return the stores in a row of attributes of elements, or buffers inside them, as blocks of one length.
+
+    Returns:
+        The blocks by the text of what they store to.
+    """
+    blocks: dict[str, list[ast.stmt]] = {}
+    last = ""
+    for statement in body[at:]:
+        match statement:
+            case ast.Assign([ast.Attribute(value) as target]):
+                owner = text_of(value)
+            case _:
+                break
+        is_inside = folder.paths.stored_buffer(target) is not None and folder.elements_in(value)
+        if owner not in elements and not is_inside or owner != last and owner in blocks:
+            break
+        blocks.setdefault(owner, []).append(statement)
+        last = owner
+    size = len(next(iter(blocks.values()), ()))
+    return dict(itertools.takewhile(lambda block: len(block[1]) == size, blocks.items()))
+
+
+def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], folder: Folder) -> ast.For | None:
+    """Return one loop for blocks that are the same but for the element; ``None`` if they differ in another way."""
+    turns = [ast.Module([Substitution(elements).visit(copied(statement)) for statement in block], [])
+             for block in blocks.values()]
+    comparison = Comparison(folder, folder.variables)
+    same = comparison.common(turns)
+    if same is None:
+        return None
+    folder.taken.update(comparison.differing.values())
+    return ast.fix_missing_locations(ast.For(*folder.loop(comparison.differing, len(turns)), same.body, []))

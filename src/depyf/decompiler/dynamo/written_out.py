@@ -5,6 +5,7 @@ the text                               written out
 =====================================  ======================================================================
 ``*(v for l in layers for v in (..))`` an argument for each layer and value
 ``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
+``for x in xs: x.a = 1``               the statements, once for each element
 ``f(*out[0:4], *xs)``                  the items and elements, each an argument
 ``new(cls, a=x)``                      ``cls.__new__(cls)``, then an entry in its dictionary
 ``self.norm.mean = y``                 ``self._modules['norm']._buffers['mean'] = y``
@@ -21,7 +22,7 @@ Each node keeps its place in the text, so that a debugger shows the line that ru
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from ...bytecode import operations as o
@@ -130,6 +131,24 @@ class _Writer(Transformer):
         return place
 
     # --- what repeats -------------------------------------------------------------------------------
+    def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
+        """Return the statements of a loop, repeated for each turn; its lists are read before the first."""
+        if ast.For not in self.folded:
+            return self.generic_visit(node)
+        reads: list[ast.stmt] = []
+        turned: list[ast.stmt] = []
+        for turn in self.turns(node):
+            for name, element in turn.items():
+                if self.paths.known[name] is not None:
+                    self.fresh_names += 1
+                    first = f".{self.fresh_names}"  # no name that a text could have
+                    reads.append(_assigned(first, self.expression(element), node))
+                    element = ast.Name(first, ast.Load())
+                turned.append(_assigned(name, self.expression(element), node))
+            body = ast.Module([copied(each) for each in node.body], [])
+            turned += self.generic_visit(body).body
+        return reads + turned
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id == self.word_for_new and node.func.id not in self.names:
             return self.new(node)
@@ -194,18 +213,25 @@ class _Writer(Transformer):
             inner = node.generators[1].iter
             assert isinstance(inner, ast.Tuple)
             given = inner.elts
+        result: list[ast.expr] = []
+        for turn in self.turns(loop):
+            self.variables.update(turn)
+            result += self.items([copied(each) for each in given])
+            for name in turn:
+                del self.variables[name]
+        return result
+
+    def turns(self, loop: ast.comprehension | ast.For) -> Iterator[dict[str, ast.expr]]:
+        """Yield for each turn what a loop's variables are; meanwhile their paths are known."""
         lists = loop.iter.args if isinstance(loop.iter, ast.Call) else [loop.iter]  # (side by side)
         targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
         names = [each.id for each in targets if isinstance(each, ast.Name)]
-        result: list[ast.expr] = []
         for elements in zip(*map(self.column, lists), strict=True):
             turn = dict(zip(names, elements))
             self.paths.known |= {name: self.paths.of(element) for name, element in turn.items()}
-            self.variables.update(turn)
-            result += self.items([copied(each) for each in given])
+            yield turn
             for name in names:
-                del self.variables[name], self.paths.known[name]
-        return result
+                del self.paths.known[name]
 
     def variable(self, node: ast.Name) -> ast.expr:
         """Return the element that a variable of a comprehension is; its first use in a turn binds it."""
