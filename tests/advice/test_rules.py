@@ -378,7 +378,7 @@ def test_an_operator_without_a_fake_implementation_fails_although_plain_python_d
     site = broken_at("def f(x):\n    return op(x)\n", 2, "GB4315", "RuntimeError when making fake tensor call",
                      "got RuntimeError('There was no fake impl registered for <CustomOpDef(a::op)>.')")
     assert on_break(site).change.endswith("unless what replaces an operator for such tensors, its fake implementation, is "
-                                          "wrong or missing")
+                                          "wrong or missing; no `except` of the program catches what torch meets")
 
 
 @pytest.mark.parametrize(("line", "reason", "context", "rule", "why"), [

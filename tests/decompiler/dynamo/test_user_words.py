@@ -844,20 +844,20 @@ def test_an_update_makes_each_entry_and_leaves_what_it_takes(source, same):
 
 
 @pytest.mark.parametrize(("source", "same"), [
-    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    a.v = 1\n    return a", True),
-    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.v = 1\n    a.k = x\n    return a", False),  # another order
-    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    return a", False),
-    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    a.v = 2\n    return a", False),
-    ("def f(x):\n    a = Output.__new__(Output)\n    a.k = x\n    a.v = 1\n    return a", False),
-    ("def f(x):\n    a = Cache.__new__(Cache)\n    print(a)\n    a.k = x\n    a.v = 1\n    return a", False),
+    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    put(a, 'k', x)\n    put(a, 'v', 1)\n    return a", True),
+    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    put(a, 'v', 1)\n    put(a, 'k', x)\n    return a", False),  # another order
+    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    put(a, 'k', x)\n    return a", False),
+    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    put(a, 'k', x)\n    put(a, 'v', 2)\n    return a", False),
+    ("def f(x):\n    put = object.__setattr__\n    a = Output.__new__(Output)\n    put(a, 'k', x)\n    put(a, 'v', 1)\n    return a", False),
+    ("def f(x):\n    put = object.__setattr__\n    a = Cache.__new__(Cache)\n    print(a)\n    put(a, 'k', x)\n    put(a, 'v', 1)\n    return a", False),
 ])
 def test_objects_are_compared_by_what_they_hold_when_others_see_them(source, same):
     from depyf.bytecode.code import Code
     from depyf.decompiler.proof.equivalence import equivalent
 
     globals = module_globals()
-    one = function("def f(x):\n    a = Cache.__new__(Cache)\n    object.__setattr__(a, 'k', x)\n    a.v = 1\n    return a",
-                   globals)
+    one = function("def f(x):\n    a = Cache.__new__(Cache)\n    object.__setattr__(a, 'k', x)\n"
+                   "    object.__setattr__(a, 'v', 1)\n    return a", globals)
     facts = LiveFacts({}, globals)
     assert bool(equivalent(Code.of(one.__code__), Code.of(function(source, globals).__code__), facts=facts)) is same
 
