@@ -101,14 +101,6 @@ def _is_number(value: torch.Tensor) -> bool:
     return value.dtype != torch.bool and not value.is_complex()
 
 
-def _is_real(value: torch.Tensor) -> bool:
-    return not value.is_complex()
-
-
-def _is_truth(value: torch.Tensor) -> bool:
-    return value.dtype == torch.bool
-
-
 def _with_first(number: float) -> _OfTensor:
     return lambda value: value.flatten().index_fill(0, torch.zeros(
         min(1, value.numel()), dtype=torch.long, device=value.device), number).reshape(value.shape)
@@ -133,11 +125,11 @@ def _resized(shape_of: Callable[[Sequence[int]], list[int]]) -> _Change:
     return _of(lambda value: True, resized)
 
 
-_FLOAT = torch.is_floating_point
+_FLOAT, _ANY = torch.is_floating_point, torch.is_tensor
 #: Name, the tensors to which it applies, change.
 _ROWS: tuple[tuple[str, Callable[[torch.Tensor], bool], _OfTensor], ...] = (
-    ("all zeros", _is_real, torch.zeros_like), ("all negative", _is_number, lambda value: -value.abs() - 1),
-    ("all ones", _is_real, torch.ones_like), ("with a zero", _is_number, _with_first(0)),
+    ("all zeros", _ANY, torch.zeros_like), ("all negative", _is_number, lambda value: -value.abs() - 1),
+    ("all ones", _ANY, torch.ones_like), ("with a zero", _is_number, _with_first(0)),
     ("random", _FLOAT, _random(0, 1.0)), ("random, wide", _FLOAT, _random(1, 10.0)),
     ("with NaN", _FLOAT, _with_first(float("nan"))), ("with inf", _FLOAT, _with_first(float("inf"))),
     ("with -inf", _FLOAT, _with_first(float("-inf"))),
@@ -151,11 +143,9 @@ _VALUES = tuple((name, _of(applies, change)) for name, applies, change in _ROWS)
 _TYPES = (*((str(dtype).removeprefix("torch."), _of(applies, functools.partial(torch.Tensor.to, dtype=dtype)))
             for dtype, applies in ((torch.float64, _is_number), (torch.float16, _is_number),
                                    (torch.int64, lambda value: _is_number(value) and not value.requires_grad))),
-          *((f"{kind} in the place of bool{name}", _of(_is_truth, functools.partial(
-              lambda dtype, change, value: change(value).to(dtype), dtype, change)))
-            for kind, dtype in (("int64", torch.int64), ("float32", torch.float32))
-            for name, change in (("", torch.clone), (", all zeros", torch.zeros_like),
-                                  (", all ones", torch.ones_like))))
+          *((f"{dtype} in the place of bool{name}", _of(lambda value: value.dtype == torch.bool, functools.partial(
+              change, dtype=getattr(torch, dtype)))) for dtype in ("int64", "float32") for name, change in (
+                  ("", torch.Tensor.to), (", all zeros", torch.zeros_like), (", all ones", torch.ones_like))))
 _GRADIENTS = tuple((f"{name} that require a gradient".lstrip(), _of(torch.is_floating_point, change, gradient=True))
                    for name, _, change in (("", None, torch.clone), *_ROWS[:6]))
 _SHAPES = tuple((name, _resized(shape_of)) for name, shape_of in (
