@@ -154,10 +154,11 @@ def test_an_operator_that_a_compilation_registers_is_imported():
     assert "\nimport torch._higher_order_ops.register_hook  # registers higher_order::" in repro(recorded(text), "0/1")
 
 
-def test_a_function_of_operator_has_the_name_that_torch_gives_it(tmp_path):
+def test_a_function_of_operator_or_math_has_the_name_that_torch_gives_it(tmp_path):
     needs_torch()
-    text = repro(recorded(GRAPH.replace("l_x_ @ l_self_up_", "l_x_ @ l_self_up_ * _operator_not_(False)")), "0/1", "eager")
-    assert "\nfrom operator import not_ as _operator_not_\n" in text
+    product = "l_x_ @ l_self_up_ * _operator_not_(False) * math_ceil(0.5)"
+    text = repro(recorded(GRAPH.replace("l_x_ @ l_self_up_", product)), "0/1", "eager")
+    assert "\nfrom operator import not_ as _operator_not_\nfrom math import ceil as math_ceil\n" in text
     done = run(tmp_path / "operator.py", text, "eager")
     assert done.returncode == 0, done
 

@@ -72,6 +72,10 @@ class Facts:
         stack = self.broken.stack
         inner = [each.function for before, each in zip(stack, stack[1:]) if before is self.where]
         found = [each for name in (self.met.last, *inner[-1:]) if name for each in self.calls(name)]
+        if not found and self.met.module.startswith("_"):  # (`bisect.bisect`, which is `_bisect.bisect_right`)
+            found = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and isinstance(
+                each.func, ast.Attribute) and ast.unparse(each.func.value) == self.met.module[1:]]
+            found *= len(found) == 1
         return unparsed(found[0], self.site.text) if found else ""
 
     @property

@@ -9,6 +9,7 @@ as ``<prefix>_<id>_c<compilation>``. The id differs in each run and says nothing
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import types
@@ -20,14 +21,15 @@ from typing import Any
 _BY_ID = re.compile(r"\b(?P<prefix>\w*)_\d{9,}_c\d+\b")
 #: Beginnings of the names of globals that Dynamo adds.
 _OF_DYNAMO = ("__", "_")
-#: A function of ``operator`` that Python has no sign for, by the name that FX gives the global.
-_OF_OPERATOR = re.compile(r"\b_operator_(\w+)(?=\()")
+#: A function of ``operator`` that Python has no sign for, or of ``math``, by the name that FX gives the global.
+_OF_MODULE = re.compile(r"\b(_operator|math)_(\w+)(?=\()")
 
 
 def operator_imports(text: str) -> str:
-    """Return the imports of the functions of ``operator`` that a graph calls by names of FX: ``_operator_not_(x)``."""
-    names = sorted(set(_OF_OPERATOR.findall(text)) & set(dir(operator))) if "_operator_" in text else ()
-    return "".join(f"from operator import {name} as _operator_{name}\n" for name in names)
+    """Return the imports of functions that a graph calls by names of FX: ``_operator_not_(x)``, ``math_ceil(x)``."""
+    found = sorted(set(_OF_MODULE.findall(text))) if "_operator_" in text or "math_" in text else ()
+    return "".join(f"from {module.strip('_')} import {name} as {module}_{name}\n" for module, name in found
+                   if hasattr(operator if module == "_operator" else math, name))
 
 
 def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:
