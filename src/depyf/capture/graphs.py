@@ -111,7 +111,7 @@ class Graphs:
         builder = whole.pieces.get(name)
         if builder is None:
             builder = whole.pieces[name] = GraphBuilder(whole.ids, whole, backend=whole.backend)
-            whole.when_named(lambda: self._name(builder, f"{whole.name}.{legal_identifier(name)}"))
+            whole.when_named(lambda: self.name(builder, f"{whole.name}.{legal_identifier(name)}"))
         return builder
 
     def graph_of_call(
@@ -137,7 +137,7 @@ class Graphs:
             self._builders[builder.ids.key] = [builder]
             self._last_of_call = builder
             names = (f"{function_identifier(call.function)}_{number}" for number in itertools.count(1))
-            self._name(builder, next(name for name in names if name not in self._taken))
+            self.name(builder, next(name for name in names if name not in self._taken))
         if call.marks is not None:
             call.marks[self._mark] = builder
         if call.aot is not None:
@@ -175,10 +175,6 @@ class Graphs:
         """Return the graphs in the order in which their compilations began, each before its pieces."""
         return [each for builders in self._builders.values() for builder in builders
                 for each in (builder, *builder.pieces.values())]
-
-    def callers(self) -> Iterator[str]:
-        """Yield the files that call a compiler without a frame."""
-        yield from (builder.call.filename for builder in self.all() if builder.call is not None)
 
     # --- what is in them --------------------------------------------------------------------------
     def has(self, builder: GraphBuilder, stage: str, text: str) -> bool:
@@ -279,13 +275,9 @@ class Graphs:
             **builder.facts)
 
     # --- names ------------------------------------------------------------------------------------
-    def name(self, builder: GraphBuilder, torch_name: str) -> None:
-        """Give a graph that transformed code calls the name that it is shown by, after torch's."""
-        builder.is_called = True
-        self._name(builder, torch_name)
-
-    def _name(self, builder: GraphBuilder, torch_name: str) -> None:
-        """Name a graph and run the actions that waited for its name."""
+    def name(self, builder: GraphBuilder, torch_name: str, is_called: bool = False) -> None:
+        """Name a graph, after torch's name, and run the actions that waited for that; does transformed code call it?"""
+        builder.is_called = is_called
         match = graph_modules.GRAPH_NAME.match(torch_name)
         shown = free_name(match.group(1) if match else torch_name, self._taken, first=2)
         self._taken.add(shown)
@@ -303,4 +295,4 @@ class Graphs:
         for builder in self.all():
             if not builder.name:
                 torch_name = builder.torch_name or "__graph_of_frame_{1}_{2}".format(*builder.ids.key)
-                self._attempt(lambda: self._name(builder, torch_name), None)  # (and its pieces)
+                self._attempt(lambda: self.name(builder, torch_name), None)  # (and its pieces)

@@ -430,8 +430,9 @@ class Session:
         self.events.feed(
             metadata, payload, frame_values.seen_in_recompiled_frame,
             lambda: (frame_values.stack(), self.attempt(frame_values.values, ())), current_compilation.callers,
-            self._function_of_frame, compiled_callables.options_of_inductor,
-            lambda: self.attempt(current_compilation.arguments, None))
+            lambda: record_of(self._meant(frame.code, frame)) if (
+                frame := current_compilation.compiled_frame()) is not None else None,
+            compiled_callables.options_of_inductor, lambda: self.attempt(current_compilation.arguments, None))
         if name := trace_table.unread_name(metadata):
             self._on_unread(name, metadata, payload)
             return
@@ -464,10 +465,6 @@ class Session:
             if "dynamo_cpp_guards_str" in metadata:
                 self.codes.guarded_by(ids, payload)
             self._on_text(metadata, payload)
-
-    def _function_of_frame(self) -> records.UserFunction | None:
-        frame = current_compilation.compiled_frame()
-        return record_of(self._meant(frame.code, frame)) if frame is not None else None
 
     def _on_unread(self, name: str, metadata: dict[str, Any], payload: Any) -> None:
         """Record an event that nothing here reads, with the graph that is being compiled; a file of it on request."""
@@ -506,7 +503,7 @@ class Session:
         graph_names = [name for name in transformed.co_names if graph_modules.GRAPH_NAME.match(name)]
         new = [name for name in graph_names if name not in self.graphs.names]
         for torch_name, graph in zip(new, self.graphs.unnamed(ids)):
-            self.graphs.name(graph, torch_name)
+            self.graphs.name(graph, torch_name, is_called=True)
         # By what names its text shows torch's own globals.
         shown = {name: self.graphs.names.get(name, name) for name in graph_names} | names_without_ids(transformed)
         shown |= {name: first for name, first in self.codes.shown_resumes(resumes).items()
@@ -571,7 +568,8 @@ class Session:
         self.attempt(self.events.all_ended, None)
         self.attempt(self.codes.end, None)
         # Torch names no other files: those of the functions that it compiled, and all that it traced on the way.
-        files = dict.fromkeys([*self.codes.own_files(), *self.events.files, *self.graphs.callers()])
+        files = dict.fromkeys([*self.codes.own_files(), *self.events.files, *(
+            each.call.filename for each in self.graphs.all() if each.call is not None)])
         # (Of files that are on no disk, as cells of notebooks, only the running program knows the texts.)
         texts = self.attempt(lambda: [(name, "".join(linecache.getlines(name))) for name in files
                                       if not os.path.exists(name)], [])

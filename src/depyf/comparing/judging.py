@@ -264,7 +264,7 @@ class Diagnosis:
                          f"the same inputs; the largest difference is {first.max_difference:.3g}", first.user_lines)
         if all(each.part == "gradient" for each in self.found):
             text = self.found[0].text
-            if text.startswith("it shares"):
+            if self.found[0].structural == "shared memory":
                 text += "; changing one in place (clip_grad_norm_) changes the other"
             return Fault("backward graph", self.found[0].place,
                          f"what {name} made of the captured graphs gives the same results and another gradient: {text}")

@@ -10,6 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from ..capture.forked import caught_text
 from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.private_api import DYNAMO
 from ..values import frozen
-from .reachable import GRADIENT, MOST, RESULT, Kind, Plain, Reachable, Same, TensorState
+from .reachable import ALONE, GRADIENT, MOST, RESULT, Kind, Plain, Reachable, Same, TensorState
 from .reference import Reference, Tolerance, difference, within_rounding
 
 _NUMBER = re.compile(r"\d+\.\d*(?:e[+-]?\d+)?")
@@ -66,8 +67,9 @@ class Disagreement:
     place: str  # `"result[0]"`, `"global log"`, `"args[0].grad"`
     part: str  # "result", "side effect", "printed text", "exception", "gradient" or "random state"
     text: str  # both states, in words
-    distance: float = float("inf")  # the largest absolute difference; infinite where it cannot be known
-    structural: bool = False  # the tensors differ in more than their values: dtype, strides, shared memory
+    distance: float = inf  # the largest absolute difference; infinite where it cannot be known
+    # in what the tensors differ besides values: "structure" (dtype, strides), or it shares memory ("shared memory")
+    structural: str = ""
     why_not: str = ""  # why it is not judged; `""`: it is a difference
 
     def __str__(self) -> str:
@@ -246,9 +248,9 @@ def _texts(actual: str, expected: str) -> str:
 
 def _objects_differ(
     actual: Any, expected: Any, tolerance: Tolerance, reference: Outcome | None,
-) -> tuple[str, float, bool] | None:
-    """Return how two states differ, by how much, and whether in structure; ``None`` where they are equal."""
-    equal, distance = actual == expected, float("inf")
+) -> tuple[str, float, str] | None:
+    """Return how two states differ, by how much, and in what of their structure; ``None`` where they are equal."""
+    equal, distance = actual == expected, inf
     if isinstance(actual, Plain) and isinstance(expected, Plain):
         one, other = actual.value, expected.value
         equal, distance = difference(one, other, tolerance)
@@ -258,22 +260,23 @@ def _objects_differ(
             dtype = torch.float32 if torch.tensor(other, dtype=torch.float32).item() == other else torch.float64
             equal = within_rounding(torch.tensor(one, dtype=dtype), torch.tensor(other, dtype=dtype),
                                     tuple(torch.tensor(each, dtype=torch.float64) for each in values))
-    return None if equal else (f"{_in_words(actual)}; in eager Python {_in_words(expected)}", distance, False)
+    return None if equal else (f"{_in_words(actual)}; in eager Python {_in_words(expected)}", distance, "")
 
 
 def _tensors_differ(
     actual: TensorState, expected: TensorState, tolerance: Tolerance, reference: Outcome | None, place: str,
     original: Any,
-) -> tuple[str, float, bool] | None:
+) -> tuple[str, float, str] | None:
     """Return how two tensors differ, as :func:`_objects_differ` does."""
     for name, one in actual.facts.items():
         if one != (other := expected.facts.get(name)):
-            here = "in eager Python" + " it" * (name == "it")
-            return f"{name}{' is' * (name != 'it')} {one}; {here} {other}", float("inf"), name != "shape"
+            if name == "it":
+                return f"it {one}; in eager Python it {other}", inf, "shared memory" if one != ALONE else "structure"
+            return f"{name} is {one}; in eager Python {other}", inf, "structure" * (name != "shape")
     value, expected_value = (each.value if each.value is not None or original is None else original.value
                              for each in (actual, expected))
     if value is None or expected_value is None:
-        return None if value is expected_value else ("it was changed in one of the runs only", float("inf"), False)
+        return None if value is expected_value else ("it was changed in one of the runs only", inf, "")
     if torch.equal(value, expected_value):
         return None
     equal, distance = difference(value, expected_value, tolerance)
@@ -285,8 +288,8 @@ def _tensors_differ(
     if equal:
         return None
     if value.numel() == 1:
-        return f"{value.item()!r}; in eager Python {expected_value.item()!r}", distance, False
-    return f"differs by up to {distance:.3g}", distance, False
+        return f"{value.item()!r}; in eager Python {expected_value.item()!r}", distance, ""
+    return f"differs by up to {distance:.3g}", distance, ""
 
 
 def _is_rounded(actual: torch.Tensor, expected: torch.Tensor, measured: TensorState) -> bool:

@@ -69,6 +69,10 @@ class Same:
     place: str
 
 
+#: What a tensor has that shares memory with no other.
+ALONE = "has memory of its own"
+
+
 @frozen
 class TensorState:
     """A tensor."""
@@ -257,7 +261,7 @@ class Reachable:
                 storage = tensor.untyped_storage()
                 first = self._memory.setdefault(storage.data_ptr(), place) if storage.nbytes() else place
                 is_alone = first == place or first.startswith(RESULT)
-                facts["it"] = "has memory of its own" if is_alone else f"shares memory with {first}"
+                facts["it"] = ALONE if is_alone else f"shares memory with {first}"
                 facts["its offset"] = 0 if is_alone else tensor.storage_offset()
             value = self._copied(tensor)
             reference = self._reference.of(tensor) if self._reference is not None and value is not None else None

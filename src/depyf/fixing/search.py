@@ -15,7 +15,7 @@ from ..advice import Advice, Sources, candidates
 from ..advice.recompiles import proposals
 from ..records.model import SourceFile
 from ..values import frozen
-from ..views.circumstances import value_change
+from ..views.advice import value_change
 from ..views.run_index import RunIndex
 from .outcome import Conditions, Outcome, Verdict, compared
 from .patch import Patch

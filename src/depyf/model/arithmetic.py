@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from ..torch_text.parsed import as_operators, parsed_expression
+from ..torch_text.parsed import AsOperators, parsed_expression
 from ..values import frozen
 
 #: A sum, a product or a function of sympy's.
@@ -30,7 +30,7 @@ def plain(text: str, integers: bool = True) -> str:
         integers: its numbers are integers, so that the order in which they are added does not matter.
     """
     node = parsed_expression(text)
-    return text if node is None else ast.unparse(_Plain(integers).visit(as_operators(node)))
+    return text if node is None else ast.unparse(_Plain(integers).visit(AsOperators().visit(node)))
 
 
 def plain_sizes(text: str) -> str:

@@ -43,8 +43,8 @@ _OPERATORS = {"PythonMod": ast.Mod, "Mod": ast.Mod, "FloorDiv": ast.FloorDiv, "I
 _FUNCTIONS = {"Max": "max", "Min": "min", "Abs": "abs"}
 
 
-class _AsPython(ast.NodeTransformer):
-    """Writes operators in place of their names."""
+class AsOperators(ast.NodeTransformer):
+    """Changes ``Ne(PythonMod(s2, 2), 0)`` into ``s2 % 2 != 0``, ``Max(1, s0)`` into ``max(1, s0)``."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Return the comparison or the operation that a call represents."""
@@ -57,12 +57,6 @@ class _AsPython(ast.NodeTransformer):
             case ast.Call(ast.Name(name), arguments, []) if name in _FUNCTIONS:
                 return ast.Call(ast.Name(_FUNCTIONS[name], ast.Load()), arguments, [])
         return node
-
-
-def as_operators(condition: ast.expr) -> ast.expr:
-    """Change ``Ne(PythonMod(s2, 2), 0)`` into ``s2 % 2 != 0``, ``Max(1, s0)`` into ``max(1, s0)``; return it."""
-    changed: ast.expr = _AsPython().visit(condition)
-    return changed
 
 
 # --- subscripts of a graph ---------------------------------------------------------------------------

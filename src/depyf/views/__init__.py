@@ -10,5 +10,5 @@
 
 Shared by them: ``run_index`` links the records (which compilation is of which function, a ``function_summary``),
 ``verdict`` says what was not compiled, ``causes`` why a graph broke (and joins what repeats), ``changes`` why
-torch compiled again, and ``advice`` what to do, by the facts of ``circumstances``; ``markdown`` escapes names.
+torch compiled again, and ``advice`` what to do; ``markdown`` escapes names.
 """

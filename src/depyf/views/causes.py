@@ -275,12 +275,6 @@ def kind_of_failure(failure: GuardFailure) -> str:
     return without_values(text, failure.source)
 
 
-def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]:
-    """Group the failures of guards: those that differ in values only are one kind."""
-    failures = (failure for compilation in members for failure in compilation.guard_failures)
-    return list(fold(failures, kind_of_failure).values())
-
-
 def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]:
     """Group compilations that gave no code by function and by what torch raised, and where; values left out."""
     def key(lost: Compilation) -> tuple[object, ...]:

@@ -110,7 +110,15 @@ class RunIndex:
     @cached_property
     def again(self) -> dict[str, list[Again]]:
         """The graphs by direct calls that are pieces once more, by the names of the pieces."""
-        return compiled_again(self.capture.graphs)
+        pieces = fold((graph for graph in self.capture.graphs if graph.piece_of and graph.captured),
+                      lambda graph: graph.captured and _operations(graph.captured))
+        result: dict[str, list[Again]] = {}
+        for graph in self.capture.graphs if pieces else ():
+            given = next((each for each in graph.stages if each.shown_as == BEFORE_PRE_GRAD), None)
+            found = pieces.get(_operations(given), ()) if given and graph.call is not None else ()
+            if len(found) == 1:
+                result.setdefault(found[0].name, []).append(Again(graph, _sizes(found[0], graph)))
+        return result
 
     @cached_property
     def inner(self) -> list[FunctionSummary]:
@@ -469,19 +477,6 @@ class Again:
 def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]:
     """Return the pieces of each graph that its backend split, by the name of the graph."""
     return fold((graph for graph in graphs if graph.piece_of), lambda graph: graph.piece_of)
-
-
-def compiled_again(graphs: Iterable[CompiledGraph]) -> dict[str, list[Again]]:
-    """Return the graphs by direct calls that are pieces once more, by the name of the piece."""
-    pieces = fold((graph for graph in graphs if graph.piece_of and graph.captured),
-                  lambda graph: graph.captured and _operations(graph.captured))
-    result: dict[str, list[Again]] = {}
-    for graph in graphs if pieces else ():
-        given = next((each for each in graph.stages if each.shown_as == BEFORE_PRE_GRAD), None)
-        found = pieces.get(_operations(given), ()) if given and graph.call is not None else ()
-        if len(found) == 1:
-            result.setdefault(found[0].name, []).append(Again(graph, _sizes(found[0], graph)))
-    return result
 
 
 def _operations(stage: model.GraphStage) -> Any:

@@ -113,8 +113,15 @@ def _versions(summary: FunctionSummary) -> str:
 def timeline(run: SectionContext) -> list[str]:
     """Return the table of compilations, each with its files."""
     compilations = run.capture.compilations
-    if is_from_file(run.capture):
-        return _saved_versions(run)
+    if is_from_file(run.capture):  # (which says nothing of how versions were compiled)
+        saved = [(
+            link(code(frame.name if resumed_function(frame.code_name) else frame.title or frame.name), function.file),
+            code(str(entry.compile_id)),
+            _links([run.graphs[name] for name in entry.graph_names if name in run.graphs]) or "not in the file",
+            _code_of(entry))
+            for function in run.capture.functions for frame in function.frames for entry in frame.entries]
+        return ["## Functions", "", *table(("function", "version", "graph", "code"), saved[:ROWS]),
+                *left_out(len(saved) - ROWS, "version")] if saved else []
     if not compilations:
         return []
     rows = [(code(str(each.compile_id)), run.subject(each), _came_of_it(run, each), _graph_links(run, each),
@@ -123,17 +130,6 @@ def timeline(run: SectionContext) -> list[str]:
             for each in compilations[:ROWS]]
     heads = "compilation", "of", "what came of it", "graph", "code", "time"
     return [f"## {IN_ORDER}", "", *table(heads, rows), *left_out(len(compilations) - ROWS, "compilation")]
-
-
-def _saved_versions(run: SectionContext) -> list[str]:
-    """Return the table of the versions in a file that torch saved, which says nothing of how they were compiled."""
-    rows = [(link(code(frame.name if resumed_function(frame.code_name) else frame.title or frame.name), function.file),
-             code(str(entry.compile_id)),
-             _links([run.graphs[name] for name in entry.graph_names if name in run.graphs]) or "not in the file",
-             _code_of(entry))
-            for function in run.capture.functions for frame in function.frames for entry in frame.entries]
-    return ["## Functions", "", *table(("function", "version", "graph", "code"), rows[:ROWS]),
-            *left_out(len(rows) - ROWS, "version")] if rows else []
 
 
 def _came_of_it(run: SectionContext, compilation: Compilation) -> str:

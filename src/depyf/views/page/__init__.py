@@ -33,7 +33,7 @@ from ...records.model import Capture, Compilation, GraphBreak, GuardFailure, Sou
 from ...torch_text import events
 from ...torch_text.met import in_order
 from ...torch_text.run_ids import without_addresses
-from ..causes import breaks_by_place, breaks_by_reason, cause, failures_by_kind, heading, not_compiled, path_to
+from ..causes import breaks_by_place, breaks_by_reason, cause, heading, kind_of_failure, not_compiled, path_to
 from ..changes import in_words, row
 from ..dump.folder import PAGE
 from ..formatting import LOST, is_from_file
@@ -242,7 +242,8 @@ def recompile_data(run: Run, summary: FunctionSummary) -> Json:
         rows.append({
             "id": str(compilation.compile_id), "of": run.subject(compilation),
             "text": spans(". ".join(filter(None, (row(changes), run.index.besides(compilation))))),
-            "failures": [_failure(run, members) for members in failures_by_kind([compilation])]})
+            "failures": [_failure(run, members) for members in fold(
+                compilation.guard_failures, kind_of_failure).values()]})
     return {"unit": run.index.summaries.index(summary), "subject": summary.title, "rows": rows,
             "advice": [spans(text) for text in run.index.advice.on(summary.recompiles)]}
 
