@@ -26,15 +26,8 @@ from ..reading import contents, json_value, lines
 from ..records import model as records
 from ..records import naming
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
+from ..torch_text import events as trace_events
 from ..torch_text import trace_table
-from ..torch_text.events import (
-    EventReader,
-    phases,
-    piece_compiled_by_vllm,
-    seconds_of,
-    unread_event,
-    unread_note,
-)
 from ..torch_text.global_names import resumed_function, without_ids
 from ..torch_text.guards import GuardReader
 from ..torch_text.run_ids import AlikeFiles
@@ -109,7 +102,7 @@ def read_logs(files: Sequence[str], internal_stages: bool = False) -> Iterator[R
         try:
             data = contents(file, budgets.RUN) if len(files) > 1 else b""
             ranks, number = set(_RANK.findall(data)), alike.add(data)
-            if number in of_one_rank and len(ranks) < 2 and (seconds := seconds_of(data)) is not None:
+            if number in of_one_rank and len(ranks) < 2 and (seconds := trace_events.seconds_of(data)) is not None:
                 yield RankOfLog(file, next(iter(ranks), b"").decode(), of_one_rank[number], seconds)
                 continue
             captures = read_ranks(file, internal_stages)
@@ -165,7 +158,7 @@ class _Log:
         self.left_out = 0  # events that are not as torch writes them
         self.damaged = 0  # texts that have another digest than torch's of them
         self._leaves_out_internal = False
-        self.reader = EventReader(full_path=self._full_path)
+        self.reader = trace_events.EventReader(full_path=self._full_path)
         self.guards: dict[tuple[int, int, int], str] = {}
         self.graphs: dict[tuple[int, int, int], _Graph] = {}
         self.calls: list[_Graph] = []  # of what is compiled without a frame, by direct calls
@@ -187,7 +180,7 @@ class _Log:
         if isinstance(metadata.get("frame_id"), int) and (unknown or payload is not None):
             ids = self.reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
         if unknown:
-            self.unread.append(unread_event(unknown, metadata, payload, ids, len(self.unread) + 1))
+            self.unread.append(trace_events.unread_event(unknown, metadata, payload, ids, len(self.unread) + 1))
         if payload is not None and ids is not None:
             self._take_text(ids, metadata, payload)
         elif not isinstance(metadata.get("frame_id"), int):
@@ -234,7 +227,7 @@ class _Log:
                 trace_table.add_facts(graph.facts, {"issues": (issue,)})
             if payload:
                 self._add_text(graph, metadata, payload)
-            if ends and isinstance(about, dict) and (found := phases(about)):
+            if ends and isinstance(about, dict) and (found := trace_events.phases(about)):
                 graph.facts["phases"] = found
         self._in_call = self._in_call and not ends
 
@@ -255,7 +248,7 @@ class _Log:
             graph.announced.append(str(event["name"]))  # (compiled after those before it)
             graph.texts.append((graph.announced[-1], records.GraphStage(
                 "Captured_Graph", 0, legal_graph(payload), False, graph.ids)))
-        elif piece := piece_compiled_by_vllm(metadata, payload):
+        elif piece := trace_events.piece_compiled_by_vllm(metadata, payload):
             graph.piece = piece
         if kind in _BEGIN_OF_AOT:
             graph.piece = next(iter(graph.announced[graph.begun :]), graph.piece)
@@ -297,7 +290,7 @@ class _Log:
             f"events of the log that are not as torch writes them are left out: {left_out}" if left_out else "",
             f"texts of the log that have another digest than the one that torch wrote, so that they were changed or "
             f"damaged: {self.damaged}" if self.damaged else "",
-            unread_note(self.unread), _INTERNAL if self._leaves_out_internal else ""))
+            trace_events.unread_note(self.unread), _INTERNAL if self._leaves_out_internal else ""))
         numbers: Counter[str] = Counter()
         calls = []
         for graph in self.calls:

@@ -44,15 +44,10 @@ _SHOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
 
 
 class Freed(NamedTuple):
-    """The outcome for a tree.
+    """The outcome for a tree."""
 
-    Attributes:
-        mark: the operator that marks moves, or ``None`` if there are none.
-        changed: whether anything is freed.
-    """
-
-    mark: type[ast.unaryop] | None
-    changed: bool
+    mark: type[ast.unaryop] | None  # the operator that marks moves, or `None` if there are none
+    changed: bool  # whether anything is freed
 
 
 def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, cells: Collection[str]) -> Freed:

@@ -28,17 +28,11 @@ if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
 
 @frozen
 class LinkedFunction:
-    """A function of a graph that runs with the lines of a dumped file.
+    """A function of a graph that runs with the lines of a dumped file."""
 
-    Attributes:
-        function: a weak reference; dead when torch released the graph.
-        graph: name of the graph, ``"__compiled_fn_1"``.
-        stage: ``"Captured_Graph"``, ``"Forward_graph"``, ``"Backward_graph"`` or ``"kernel_0"``.
-    """
-
-    function: weakref.ReferenceType[FunctionType]
-    graph: str
-    stage: str
+    function: weakref.ReferenceType[FunctionType]  # a weak reference; dead when torch released the graph
+    graph: str  # name of the graph, `"__compiled_fn_1"`
+    stage: str  # `"Captured_Graph"`, `"Forward_graph"`, `"Backward_graph"` or `"kernel_0"`
     path: str
 
 

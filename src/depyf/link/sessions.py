@@ -20,21 +20,14 @@ if TYPE_CHECKING:
 
 
 class DebugSession:
-    """One ``prepare_debug``.
-
-    Attributes:
-        linker: links running code to the files; ``None`` if nothing is linked.
-        stages: the stages of graphs that run.
-        write: writes the files, if they are not written yet.
-        show: records a stage (:func:`depyf.stage`).
-    """
+    """One ``prepare_debug``."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self.linker: Linker | None = None
-        self.stages: Sequence[RunningStage] = ()
-        self.write: Callable[[], None] | None = None
-        self.show: Callable[[str, Any, Any], None] | None = None
+        self.linker: Linker | None = None  # links running code to the files; `None` if nothing is linked
+        self.stages: Sequence[RunningStage] = ()  # the stages of graphs that run
+        self.write: Callable[[], None] | None = None  # writes the files, if they are not written yet
+        self.show: Callable[[str, Any, Any], None] | None = None  # records a stage (`depyf.stage`)
 
     def get_ready(self) -> None:
         """Write the files that are not written yet, and link running graphs to them."""
@@ -61,16 +54,12 @@ class DebugSession:
 
 @frozen
 class RunningStage:
-    """A stage of a graph, or a generated module, that runs when compiled code is called.
+    """A stage of a graph, or a generated module, that runs when compiled code is called."""
 
-    Attributes:
-        graph, stage: as of :class:`~.linker.LinkedFunction`.
-        backend: of the graph.
-    """
-
+    # graph, stage: as of `LinkedFunction`
     graph: str
     stage: str
-    backend: str
+    backend: str  # of the graph
 
     def why_not(self, notes: Sequence[str]) -> str:
         """Return why it is not linked, by the linker's notes."""

@@ -25,19 +25,14 @@ _TAKE_A_VALUE = ("-o", "--output", "--include", "--exclude", "--backend", "--sta
 
 @frozen
 class Options:
-    """The options of a watched program.
+    """The options of a watched program."""
 
-    Attributes:
-        include, exclude, backend, stage: what is written (:class:`depyf.views.choice.Choice`); empty: all.
-        link, internal_stages, unsimplified, log_bytecode, caches, page, files: as of :class:`depyf.prepare_debug`.
-        check: one in so many compiled calls is judged; 0: none.
-        quiet: no summary and no progress.
-    """
-
+    # include, exclude, backend, stage: what is written (`views.choice.Choice`); empty: all
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     backend: tuple[str, ...] = ()
     stage: tuple[str, ...] = ()
+    # link, internal_stages, unsimplified, log_bytecode, caches, page, files: as of `prepare_debug`
     link: bool | None = None
     internal_stages: bool = False
     unsimplified: bool = False
@@ -45,8 +40,8 @@ class Options:
     caches: str = "separate"
     page: bool | None = None
     files: str | None = None
-    check: int = 0
-    quiet: bool = False
+    check: int = 0  # one in so many compiled calls is judged; 0: none
+    quiet: bool = False  # no summary and no progress
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Options:

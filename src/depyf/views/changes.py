@@ -30,21 +30,14 @@ ELSEWHERE = "in another dictionary of its object (`__dict__`, `_modules`, ...)"
 
 @frozen
 class Change:
-    """A change that one recompile was for.
+    """A change that one recompile was for."""
 
-    Attributes:
-        subject: in the user's words: ``x.shape[0]``.
-        was: what the versions expected, that of the version used last first: ``"4"``, ``"2 or more"``.
-        now: what this call had; ``""`` where unknown.
-        on_stack: the subject is a value that was on the stack at a graph break.
-        keywords: where the number of keyword arguments changed, which ones, and whether this call has them.
-    """
-
-    subject: str
-    was: tuple[str, ...]
-    now: str
+    subject: str  # in the user's words: `x.shape[0]`
+    was: tuple[str, ...]  # what the versions expected, that of the version used last first: `"4"`, `"2 or more"`
+    now: str  # what this call had; `""` where unknown
     failures: tuple[GuardFailure, ...]
-    on_stack: bool = False
+    on_stack: bool = False  # the subject is a value that was on the stack at a graph break
+    # where the number of keyword arguments changed, which ones, and whether this call has them
     keywords: tuple[tuple[str, bool], ...] = ()
 
     @property

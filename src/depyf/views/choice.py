@@ -15,20 +15,16 @@ from .run_index import RunIndex
 
 @frozen
 class Choice:
-    """A choice of what to keep. An empty tuple keeps all.
+    """A choice of what to keep. An empty tuple keeps all."""
 
-    Attributes:
-        include, exclude: patterns of the shell for functions. One with a ``/`` or that ends in ``.py`` fits the file
-            of a function (its whole path or an end of it), any other its qualified name or the last part of it. A
-            function is included or left out together with its resume functions, graphs, breaks and recompiles.
-        backends: names of backends, of whose graphs to keep the stages and kernels.
-        stages: as ``GraphStage.stage`` has them, and ``"kernels"``. Links from line to kernel that lead through a
-            stage which is left out are lost.
-    """
-
+    # include, exclude: patterns of the shell for functions. One with a `/` or that ends in `.py` fits the file of a
+    # function (its whole path or an end of it), any other its qualified name or the last part of it. A function is
+    # included or left out together with its resume functions, graphs, breaks and recompiles
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    backends: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()  # names of backends, of whose graphs to keep the stages and kernels
+    # as `GraphStage.stage` has them, and `"kernels"`. Links from line to kernel that lead through a stage which is left
+    # out are lost
     stages: tuple[str, ...] = ()
 
     def of(self, capture: Capture) -> Capture:

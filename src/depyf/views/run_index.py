@@ -33,33 +33,24 @@ from .user_source import UserSource
 
 
 class RunIndex:
-    """A capture with its records linked to each other.
-
-    Attributes:
-        graphs: by name.
-        pieces: of each graph that its backend split, by its name.
-        entries: the frame and the cache entry of a compilation, by its ``key``.
-        frames: by the name that code calls them.
-        summaries: the functions, in the order of their first compilation.
-        summary_of: the function of a compilation, by its ``key``.
-        short: the shortest ends of paths that distinguish the files.
-    """
+    """A capture with its records linked to each other."""
 
     def __init__(self, capture: model.Capture) -> None:
         self.capture = capture
-        self.graphs = capture.by_name
-        self.pieces = pieces_of(capture.graphs)
+        self.graphs = capture.by_name  # by name
+        self.pieces = pieces_of(capture.graphs)  # of each graph that its backend split, by its name
+        # the frame and the cache entry of a compilation, by its `key`
         self.entries: dict[tuple[int, int, int], tuple[Frame, CacheEntry]] = {}
-        self.frames: dict[str, Frame] = {}
-        self.summaries: list[FunctionSummary] = []
-        self.summary_of: dict[tuple[int, int, int], FunctionSummary] = {}
+        self.frames: dict[str, Frame] = {}  # by the name that code calls them
+        self.summaries: list[FunctionSummary] = []  # the functions, in the order of their first compilation
+        self.summary_of: dict[tuple[int, int, int], FunctionSummary] = {}  # the function of a compilation, by its `key`
         self.source = UserSource(capture.sources)
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
         self._sizes: dict[tuple[int, int, int], tuple[dict[str, model.SourceLocation | None], dict[str, str]]] = {}
         self._known_changes: dict[tuple[int, int, int], tuple[Version, Version, list[VersionChange]] | None] = {}
         self._match()
-        self.short = short_names(files_of(capture))
+        self.short = short_names(files_of(capture))  # the shortest ends of paths that distinguish the files
 
     def _match(self) -> None:
         of_compilation: dict[tuple[int, int, int], tuple[model.CompiledFunction, Frame]] = {}

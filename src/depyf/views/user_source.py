@@ -121,19 +121,13 @@ _INDIRECT = frozenset({"setattr", "vars", "__setattr__", "__dict__"})
 
 @frozen
 class NumberForText:
-    """A number that compiled code has in place of a text.
+    """A number that compiled code has in place of a text."""
 
-    Attributes:
-        where: what is set to it, ``"self.msg"``; ``""`` where it is returned or passed on.
-        text: the f-string, as in the program.
-        piece: the part of an f-string with a graph break for which the number is passed on, which raises, ``"{n}"``;
-            else ``""``.
-    """
-
-    where: str
+    where: str  # what is set to it, `"self.msg"`; `""` where it is returned or passed on
     number: str
-    text: str
+    text: str  # the f-string, as in the program
     place: SourceLocation
+    # the part of an f-string with a graph break for which the number is passed on, which raises, `"{n}"`; else `""`
     piece: str = ""
 
     @property

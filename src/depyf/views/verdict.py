@@ -297,23 +297,16 @@ def _wrapped(run: RunIndex) -> list[str]:
 # (most often what follows the last graph break) does not count as skipped: nothing is lost by it.
 @frozen
 class Finding:
-    """One thing that counts against a budget.
-
-    Attributes:
-        frame: the part of it, as Markdown: "`f` from line 9 on".
-        shown: the place in short, ``model.py:12``.
-        cause: as Markdown, a clause.
-        amount: 1; of compile time its seconds, of guards and kernels their number.
-    """
+    """One thing that counts against a budget."""
 
     kind: str
     function: str
-    frame: str
+    frame: str  # the part of it, as Markdown: "`f` from line 9 on"
     place: SourceLocation | None
-    shown: str
-    cause: str
+    shown: str  # the place in short, `model.py:12`
+    cause: str  # as Markdown, a clause
     compile_id: str
-    amount: float = 1
+    amount: float = 1  # 1; of compile time its seconds, of guards and kernels their number
 
 
 #: The cause of a finding in a compilation, its amount, and its place, where that is not the function's.
@@ -353,18 +346,14 @@ def _kernels(run: RunIndex, compilation: Compilation) -> Iterator[_Found]:
 
 @frozen
 class Kind:
-    """A kind of finding.
-
-    Attributes:
-        among: the compilations of a function that there may be such findings of.
-        at_line: it is at the line of its place, not in the function that begins there.
-    """
+    """A kind of finding."""
 
     one: str
     many: str
     of: Callable[[RunIndex, Compilation], Iterable[_Found]]
+    # the compilations of a function that there may be such findings of
     among: Callable[[FunctionSummary], Iterable[Compilation]] = lambda summary: summary.done
-    at_line: bool = False
+    at_line: bool = False  # it is at the line of its place, not in the function that begins there
 
     def number(self, amount: float) -> str:
         """Return an amount in words: "2 graph breaks", "1.50 s of compiling"."""
@@ -429,23 +418,16 @@ def _first_of_each(compilations: Iterable[Compilation]) -> list[Compilation]:
 # --- Totals ------------------------------------------------------------------------------------------
 @frozen
 class Totals:
-    """The numbers of a run.
+    """The numbers of a run."""
 
-    Attributes:
-        functions: that were compiled at least once, with their resume functions.
-        versions: compilations that gave code.
-        graphs: that this code calls.
-        breaks, places: graph breaks, each once for every compilation that reaches it, and their lines.
-        outcomes: the number of functions that were not compiled, by outcome.
-    """
-
-    functions: int
-    versions: int
-    graphs: int
+    functions: int  # that were compiled at least once, with their resume functions
+    versions: int  # compilations that gave code
+    graphs: int  # that this code calls
+    # breaks, places: graph breaks, each once for every compilation that reaches it, and their lines
     breaks: int
     places: int
     recompiles: int
-    outcomes: dict[str, int]
+    outcomes: dict[str, int]  # the number of functions that were not compiled, by outcome
     seconds: float
 
     @classmethod

@@ -49,17 +49,13 @@ class FunctionDifference:
 
 @dataclass
 class Difference:
-    """The changes from one run to another.
+    """The changes from one run to another."""
 
-    Attributes:
-        head: changed versions of Python and torch, and which run did not end.
-        numbers: of the whole run, those that changed: ``("graph breaks", 4, 8)``.
-        times, caches: seconds by part of torch, and misses in Inductor's cache. They are no difference.
-    """
-
-    head: list[str] = field(default_factory=list)
+    head: list[str] = field(default_factory=list)  # changed versions of Python and torch, and which run did not end
+    # of the whole run, those that changed: `("graph breaks", 4, 8)`
     numbers: list[Number] = field(default_factory=list)
     changed: list[FunctionDifference] = field(default_factory=list)
+    # times, caches: seconds by part of torch, and misses in Inductor's cache. They are no difference
     times: list[tuple[str, float, float]] = field(default_factory=list)
     caches: list[str] = field(default_factory=list)
 

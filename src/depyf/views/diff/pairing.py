@@ -96,17 +96,11 @@ def _compiled_at(summary: FunctionSummary) -> Hashable:
 
 @frozen
 class Place:
-    """A frame within its function.
+    """A frame within its function."""
 
-    Attributes:
-        frame: the function itself, or a resume function.
-        name: the user's function that it is of; with nested breaks another than the function's own.
-        line: the text of the line that a resume function continues at, else its number from the function's first.
-    """
-
-    frame: Frame
-    name: str
-    line: str
+    frame: Frame  # the function itself, or a resume function
+    name: str  # the user's function that it is of; with nested breaks another than the function's own
+    line: str  # the text of the line that a resume function continues at, else its number from the function's first
     title: str
 
 

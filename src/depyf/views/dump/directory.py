@@ -31,17 +31,12 @@ MEANINGS = {
 
 @frozen
 class GraphFile:
-    """A file of a graph.
-
-    Attributes:
-        view: of its text.
-        first_line: at which the view begins.
-    """
+    """A file of a graph."""
 
     title: str
-    view: GraphView
+    view: GraphView  # of its text
     text: str
-    first_line: int
+    first_line: int  # at which the view begins
 
     def line(self, line: int) -> int:
         """Return the line of the file for a line of torch's text; 0 where there is none."""

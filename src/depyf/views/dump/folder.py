@@ -28,24 +28,17 @@ _NAMED = 6
 
 
 class Folder:
-    """Writes files; the dump writer of a session whose files are made later, which only names them.
+    """Writes files; the dump writer of a session whose files are made later, which only names them."""
 
-    Attributes:
-        writes: whether it writes the files that running code names.
-        names: of those.
-        files: names written, in the order of their first writing.
-        records_lack: whether a record could not be appended: until the run ends it is in memory only.
-    """
-
-    writes = False
+    writes = False  # whether it writes the files that running code names
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.names = FileNames()
-        self.files: dict[str, None] = {}
+        self.names = FileNames()  # of those
+        self.files: dict[str, None] = {}  # names written, in the order of their first writing
         self.lost: dict[str, str] = {}  # names of files that could not be written, with the reasons
         self._lock = threading.Lock()
-        self.records_lack = False
+        self.records_lack = False  # whether a record could not be appended: until the run ends it is in memory only
 
     def path_of(self, name: str) -> str:
         """Return the path of a file, whether it is written yet or not."""

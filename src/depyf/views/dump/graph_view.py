@@ -58,26 +58,18 @@ _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
 
 @dataclass
 class _Written:
-    """A graph of the view.
+    """A graph of the view."""
 
-    Attributes:
-        graph, indent: the graph, and the indentation of its class.
-        role: comments on its use.
-        signature: the lines of its ``def``.
-        parameters: the line of the signature of each, from 0.
-        body: ``(node, its lines)``; comments and empty lines have no node.
-        names: new names of its nodes and parameters.
-        inner: the graphs within it.
-    """
-
+    # graph, indent: the graph, and the indentation of its class
     graph: Graph
     indent: int
-    role: Sequence[str]
-    signature: list[str] = field(default_factory=list)
-    parameters: dict[str, int] = field(default_factory=dict)
+    role: Sequence[str]  # comments on its use
+    signature: list[str] = field(default_factory=list)  # the lines of its `def`
+    parameters: dict[str, int] = field(default_factory=dict)  # the line of the signature of each, from 0
+    # `(node, its lines)`; comments and empty lines have no node
     body: list[tuple[Node | None, Sequence[str]]] = field(default_factory=list)
-    names: Mapping[str, str] = field(default_factory=dict)
-    inner: list[_Written] = field(default_factory=list)
+    names: Mapping[str, str] = field(default_factory=dict)  # new names of its nodes and parameters
+    inner: list[_Written] = field(default_factory=list)  # the graphs within it
 
     def module(self, first: int, lines: dict[int, int]) -> list[str]:
         """Return the graph as torch prints it; ``lines`` (of the view, by line of torch's text) are extended."""
@@ -153,25 +145,19 @@ class _Written:
 
 @frozen
 class GraphView:
-    """A view of a graph, as :func:`graph_view` makes it.
-
-    Attributes:
-        files: ``(name in the text, path)`` of the user's files, in order.
-        names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
-        parameters: of the graph, as they are named in the text.
-        writes: the arguments that the graph writes to, in the user's words.
-        own_writes: attributes of the graph's module that it writes to, by torch's names: an optimizer's parameters.
-        sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
-        symbols: the open sizes among the inputs, in the user's words: ``("s53", "x.shape[2]")``.
-    """
+    """A view of a graph, as :func:`graph_view` makes it."""
 
     text: str
-    files: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()  # `(name in the text, path)` of the user's files, in order
+    # new names of nodes, by torch's. Nodes of an inner graph are named `"cond_true_0.sin"`
     names: Mapping[str, str] = field(default_factory=dict)
-    parameters: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()  # of the graph, as they are named in the text
+    writes: tuple[str, ...] = ()  # the arguments that the graph writes to, in the user's words
+    # attributes of the graph's module that it writes to, by torch's names: an optimizer's parameters
     own_writes: tuple[str, ...] = ()
+    # names of sizes that are computed of open ones: `("d0", "(s53 - 1) // 2 + 1")`
     sizes: tuple[tuple[str, str], ...] = ()
+    # the open sizes among the inputs, in the user's words: `("s53", "x.shape[2]")`
     symbols: tuple[tuple[str, str], ...] = ()
     _lines: Mapping[int, int] = field(default_factory=dict)
     _written: _Written | None = None

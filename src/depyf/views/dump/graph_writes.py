@@ -40,18 +40,14 @@ def written_arguments(graph: Graph) -> list[str]:
 
 
 class _Writes:
-    """The writes of a graph. Only the values that matter are parsed: a large graph has tens of thousands.
-
-    Attributes:
-        attributes: nodes that read a tensor of the graph's module.
-        written: parameters and attributes that were written to.
-    """
+    """The writes of a graph. Only the values that matter are parsed: a large graph has tens of thousands."""
 
     def __init__(self, graph: Graph) -> None:
         self.nodes = {node.name: node for node in graph.nodes}
+        # nodes that read a tensor of the graph's module
         self.attributes = [node.name for node in graph.nodes if node.op == "get_attr" and node.type is not None
                            and node.type.shape is not None and "." not in node.target]
-        self.written: set[str] = set()
+        self.written: set[str] = set()  # parameters and attributes that were written to
         self._views = {name: frozenset({name}) for name in self.attributes} | {
             node.name: frozenset({node.target}) for node in graph.nodes if node.op == "placeholder"}
 

@@ -38,17 +38,12 @@ class _Block:
 
 @frozen
 class Line:
-    """A line of an outline.
-
-    Attributes:
-        place: where its module begins in the graph's file; 0: no module.
-        first: where its first operation is.
-    """
+    """A line of an outline."""
 
     depth: int
     text: str
-    place: int = 0
-    first: int = 0
+    place: int = 0  # where its module begins in the graph's file; 0: no module
+    first: int = 0  # where its first operation is
 
 
 def outline(

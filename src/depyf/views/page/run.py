@@ -119,26 +119,18 @@ Json = dict[str, Any]
 
 
 class Run:
-    """A run while its data is made.
-
-    Attributes:
-        index: the records with their relations.
-        documents: texts that a pane can show, each once.
-        file_numbers: by path, in order.
-        places: the user's lines, ``(file, line)`` -> number.
-        graph_numbers: by name of the graph.
-    """
+    """A run while its data is made."""
 
     def __init__(self, capture: model.Capture, files: Sequence[SourceFile], names: Mapping[str, str]) -> None:
         self.capture = capture
-        self.index = context_of(capture)
+        self.index = context_of(capture)  # the records with their relations
         self.files = files
         self.names = names
-        self.documents: list[Json] = []
+        self.documents: list[Json] = []  # texts that a pane can show, each once
         self.keys: set[str] = set()
-        self.places: dict[tuple[str, int], int] = {}
-        self.file_numbers: dict[str, int] = {}
-        self.graph_numbers = {graph.name: number for number, graph in enumerate(capture.graphs)}
+        self.places: dict[tuple[str, int], int] = {}  # the user's lines, `(file, line)` -> number
+        self.file_numbers: dict[str, int] = {}  # by path, in order
+        self.graph_numbers = {graph.name: number for number, graph in enumerate(capture.graphs)}  # by name of the graph
         self.lines: defaultdict[str, FileLines] = defaultdict(FileLines)  # by the paths of the records
         self.whole = _whole_paths(capture, files)
 

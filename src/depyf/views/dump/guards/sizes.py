@@ -41,37 +41,24 @@ _LETTERS = "nmklpqrstuvwxyz"
 
 @frozen
 class OpenSize:
-    """A size that calls may choose.
+    """A size that calls may choose."""
 
-    Attributes:
-        expression: ``"x.shape[0]"``.
-        name: in shapes.
-        range: that guards leave.
-        symbol: torch's name; empty where unknown.
-    """
-
-    expression: str
-    name: str
-    range: Interval = Interval()
-    symbol: str = ""
+    expression: str  # `"x.shape[0]"`
+    name: str  # in shapes
+    range: Interval = Interval()  # that guards leave
+    symbol: str = ""  # torch's name; empty where unknown
 
 
 @dataclass
 class Sizes:
-    """The open sizes of a version.
+    """The open sizes of a version."""
 
-    Attributes:
-        open: by expression, in the order of the arguments.
-        names: what a shape shows for each open dimension: the name of a size, or an expression over such.
-        layouts: of the tensors whose strides are open, what the guards fix them to: ``"contiguous"`` or
-            ``"channels last"``.
-        implied: conditions that shapes and ranges say already.
-    """
-
-    open: dict[str, OpenSize] = field(default_factory=dict)
+    open: dict[str, OpenSize] = field(default_factory=dict)  # by expression, in the order of the arguments
+    # what a shape shows for each open dimension: the name of a size, or an expression over such
     names: dict[str, str] = field(default_factory=dict)
+    # of the tensors whose strides are open, what the guards fix them to: `"contiguous"` or `"channels last"`
     layouts: dict[str, str] = field(default_factory=dict)
-    implied: set[str] = field(default_factory=set)
+    implied: set[str] = field(default_factory=set)  # conditions that shapes and ranges say already
 
     def described(self, tensor: Tensor) -> str:
         """Return a tensor with names for its open sizes."""

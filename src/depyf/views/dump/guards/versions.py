@@ -29,12 +29,9 @@ class Fact:
     """What a version says of one object: ``3``, ``None``, ``f32[batch, 4] on cpu``, any ``float``.
 
     Of several conditions on one object, the most specific one counts. Versions are compared by their facts.
-
-    Attributes:
-        kind: ``"tensor"``, ``"value"``, ``"object"`` (a certain one) or ``"type"``.
     """
 
-    kind: str
+    kind: str  # `"tensor"`, `"value"`, `"object"` (a certain one) or `"type"`
     text: str
     condition: Condition
 
@@ -61,23 +58,15 @@ def fact_of(condition: Condition, sizes: Sizes) -> tuple[str, Fact] | None:
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """A cache entry of a frame.
-
-    Attributes:
-        number: counts the versions of a frame in the order in which they were compiled.
-        conditions: its guards in the user's words, in torch's order.
-        sizes: the sizes that they leave open.
-        compilation: its compilation, if known.
-        dead: the value on the stack, ``___stack0``, because of which it serves only the call that it was compiled for;
-            else empty.
-    """
+    """A cache entry of a frame."""
 
     frame: Frame
     entry: CacheEntry
-    number: int
-    conditions: tuple[Condition, ...]
-    sizes: Sizes
-    compilation: Compilation | None = None
+    number: int  # counts the versions of a frame in the order in which they were compiled
+    conditions: tuple[Condition, ...]  # its guards in the user's words, in torch's order
+    sizes: Sizes  # the sizes that they leave open
+    compilation: Compilation | None = None  # its compilation, if known
+    # the value on the stack, `___stack0`, because of which it serves only the call that it was compiled for; else empty
     dead: str = ""
 
     @property
@@ -256,14 +245,11 @@ def state_in_words(name: str, value: str) -> str:
 # --- The differences between two versions of a function: why torch compiled it again -----------------
 @frozen
 class Side:
-    """What something is in one version.
-
-    Attributes:
-        kind: that of a fact; ``"open"`` for any size in a range, ``"equal"`` for a size that is always equal to
-            another, ``"none"`` where the version does not look.
-    """
+    """What something is in one version."""
 
     value: str
+    # that of a fact; `"open"` for any size in a range, `"equal"` for a size that is always equal to another, `"none"`
+    # where the version does not look
     kind: str = "value"
 
     @property
@@ -282,23 +268,18 @@ _SEPARATOR = "\x1f"
 
 @frozen
 class Change:
-    """One difference between two versions.
+    """One difference between two versions."""
 
-    Attributes:
-        subject: what differs, ``"len(self.history)"``; empty for a condition of one version alone and for global state,
-            where ``now`` is the whole text.
-        was, now: what it was in the older version, what it is in the newer one.
-        loops: the layers that it is the same for, ``"for i in range(2)"``.
-        times: the number of objects, layers counted one by one.
-        seen_by: of what only one version looks at, where that follows from the other differences: ``"only [0/1] looks
-            at self.critic"``; else empty.
-    """
-
+    # what differs, `"len(self.history)"`; empty for a condition of one version alone and for global state, where `now`
+    # is the whole text
     subject: str
+    # was, now: what it was in the older version, what it is in the newer one
     was: Side
     now: Side
-    loops: str = ""
-    times: int = 1
+    loops: str = ""  # the layers that it is the same for, `"for i in range(2)"`
+    times: int = 1  # the number of objects, layers counted one by one
+    # of what only one version looks at, where that follows from the other differences: `"only [0/1] looks at
+    # self.critic"`; else empty
     seen_by: str = ""
 
     @property
