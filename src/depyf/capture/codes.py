@@ -154,10 +154,7 @@ class Codes:
             self._asked.get(id(code)) is False)))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
-        """Return the places of transformed codes, by id, in the order in which torch tries them.
-
-        Guard trees that are not known yet are read from the cache entries on the way.
-        """
+        """Return the places of codes, by id, in the order in which torch tries them; note guard trees not known yet."""
         order: dict[int, int] = {}
         try:
             for index, entry in enumerate(cache_entries.entries(code)):

@@ -33,11 +33,7 @@ _IMPORTED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleTy
 
 
 def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
-    """Return the facts about the objects that transformed code can read, as a text.
-
-    Args:
-        variables: locals and free variables of the frame that was compiled.
-    """
+    """Return, as a text, the facts about the objects that transformed code reads; ``variables``: with free ones."""
     walk = _Walk(code, variables, namespace)
     return json.dumps([walk.nodes(), walk.shared, sorted(walk.stores)], check_circular=False, separators=(",", ":"))
 

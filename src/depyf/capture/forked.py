@@ -202,10 +202,7 @@ def why_not() -> str:
 
 
 def _refusal_of_autograd() -> str:
-    """In a child: return why autograd refuses to work; ``""`` if it works.
-
-    It may start threads, so that no child of this child can run a backward pass.
-    """
+    """In a child of its own (it may start threads): return why autograd refuses to work; ``""`` if it works."""
     import torch
 
     try:

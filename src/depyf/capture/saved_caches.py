@@ -176,12 +176,7 @@ class _File:
     # --- graphs -----------------------------------------------------------------------------------
     def _add_graph(self, name: str, ids: records.CompileId | None, entry: Object, by: str, key: str = "",
                    torch_name: str = "") -> None:
-        """Add the graph of an entry of AOTAutograd's or Inductor's cache.
-
-        Args:
-            by: whose cache it is.
-            torch_name: the name by which transformed code calls it.
-        """
+        """Add the graph of an entry of AOTAutograd's or Inductor's cache (``by``); code calls it by ``torch_name``."""
         stages: list[tuple[str, str]] = []
         compiled = self._compiled(entry)
         self._shown.update(map(_key, compiled))

@@ -161,11 +161,7 @@ class Session:
                 self.note(f"a hook could not be taken back ({type(error).__name__}: {error})")
 
     def end(self, options: tuple[str, ...] = ()) -> None:
-        """Take back the hooks and complete the file of records.
-
-        Args:
-            options: how texts are written of them (:class:`~depyf.records.model.EndOfRecording`).
-        """
+        """Take back the hooks and complete the file of records; ``options`` as of ``EndOfRecording``."""
         self.lacking = self.attempt(hooks.missing, [])
         for api in self.lacking:
             self.note(f"this torch has no {api.name}; lost: {api.lost}")
@@ -190,11 +186,7 @@ class Session:
 
     # --- safety -----------------------------------------------------------------------------------
     def _safely(self, function: Callable[..., Any], failed: Any = None) -> Callable[..., Any]:
-        """Return the function as a hook, which never raises and does nothing in a forked child or for a judged call.
-
-        Args:
-            failed: what it returns where the function raised.
-        """
+        """Return the function as a hook, which returns ``failed`` for an error, and is off in a judged call."""
 
         def hook(*args: Any) -> Any:
             if self.stopped or os.getpid() != self.process:

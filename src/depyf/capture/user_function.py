@@ -61,12 +61,7 @@ class Meant:
 def meant_by_frame(
     code: CodeType, values: Mapping[str, Any], namespace: Mapping[str, Any], function: FunctionType | None = None
 ) -> Meant:
-    """Return the function that the user means by a frame.
-
-    Args:
-        values: its local variables, captured ones included.
-        function: that was called, if known.
-    """
+    """Return the function that the user means by a frame; ``values``: captured ones, too; ``function``: if known."""
     this = values.get(code.co_varnames[0]) if code.co_argcount else None
     if resumed_function(code.co_name) is not None:
         return Meant(_name(code, values.get("self")), code)

@@ -142,12 +142,7 @@ class Reference:
     def _follow(
         self, func: Any, args: Any, kwargs: Any, given: list[torch.Tensor], outputs: list[torch.Tensor], before: Any,
     ) -> None:
-        """Store the exact and disturbed values of what an operation, which has run, wrote or returned.
-
-        Args:
-            given, outputs: tensors among its arguments and results.
-            before: the state of random numbers before; ``None``: it draws none.
-        """
+        """Store the exact and disturbed values of what an operation wrote; ``before``: random numbers that it draws."""
         written = operations.written(func, args, kwargs)
         memory = set(map(operations.Memory.key, written))
         new = [number for number, each in enumerate(outputs) if operations.Memory.key(each) not in memory]

@@ -233,10 +233,7 @@ class _NotMade(Exception):
 
 
 def _changed(values: Mapping[str, Any], changes: Sequence[Change]) -> dict[str, Any] | None:
-    """Return the local variables of a changed call; ``None`` where a value cannot be made.
-
-    The user's own objects stay as they are.
-    """
+    """Return the variables of a changed call, with the user's own objects; ``None`` where a value cannot be made."""
     result: dict[str, Any] = dict(values)
     try:
         for change in changes:

@@ -57,12 +57,7 @@ class CapturedRuns:
             self.run_of.append(len(self.runs) - 1)
 
     def _flatten(self, graph: Graph, prefix: str, outermost: Mapping[str, str]) -> None:
-        """Add the nodes of a graph.
-
-        Args:
-            prefix: of the names of its nodes in records.
-            outermost: its placeholders -> those of the captured graph that are passed for them.
-        """
+        """Add the nodes of a graph; ``prefix`` of their names; ``outermost``: captured placeholders, by its own."""
         inner = {sub.name: sub for sub in graph.subgraphs}
         readers = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
         for node in graph.nodes:
@@ -114,13 +109,7 @@ class CapturedRuns:
 
 
 def _passed(graph: Graph, name: str, inner: Graph, readers: Mapping[str, str]) -> dict[str, str]:
-    """Return what the call of an inner graph passes for its placeholders; nothing where that is not clear.
-
-    Args:
-        graph: that contains it.
-        name: of the node that names it there.
-        readers: all nodes that name inner graphs, with their names.
-    """
+    """Return what the call of an inner graph passes for its placeholders; nothing where that is not clear."""
     call = next((node for node in graph.nodes if node.is_call and name in node.inputs), None)
     values = [value for value in call.inputs if value not in readers] if call is not None else []
     names = [node.name for node in inner.nodes if node.op == "placeholder"]
@@ -142,11 +131,7 @@ UNKNOWN = Alignment({}, {}, {})
 
 
 def align(runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN) -> Alignment:
-    """Align a graph of a later stage with the captured one.
-
-    Args:
-        forward: for a backward graph: the alignment of the forward graph, which names saved values as this one does.
-    """
+    """Align a later stage with the captured one; a backward graph, with the alignment of the ``forward`` graph."""
     placed = _Placement(runs, forward, graph)
     shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
     result: dict[str, str] = {}

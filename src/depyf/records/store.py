@@ -72,11 +72,7 @@ _KIND_OF = {cls: kind for kind, cls in _KINDS.items()}
 
 # --- writing --------------------------------------------------------------------------------------
 def line(record: Any, known: dict[int, Any] | None = None) -> str:
-    """Return a record (of a kind in ``_KINDS``) as a line.
-
-    Args:
-        known: parts of records as JSON has them, by identity, as long as they all live: versions share most guards.
-    """
+    """Return a record as a line; ``known``: parts of records as JSON, by identity, as long as they all live."""
     return line_of({"record": _KIND_OF[type(record)], **_plain(record, {} if known is None else known)})
 
 

@@ -420,10 +420,7 @@ class EventReader:
         builder.phases += phases(event)
 
     def _time(self, builder: _Builder, payload: Any) -> None:
-        """Read one event of torch's timeline: a part begins or ends.
-
-        (torch/_dynamo/utils.py, ``ChromiumEventLogger``)
-        """
+        """Read one event of torch's timeline (``ChromiumEventLogger``, torch/_dynamo/utils.py): a begin or an end."""
         try:
             event = json.loads(payload) if isinstance(payload, str) else payload
         except ValueError:

@@ -243,11 +243,7 @@ def object_type(value: str) -> str:
 
 # --- comparisons --------------------------------------------------------------------------------------
 def comparison(condition: str, seen: Seen) -> Comparison:
-    """Return the comparison that a guard makes, from torch's text of it.
-
-    Args:
-        condition: ``"tensor 'x' rank mismatch. expected 2, actual 3"``, ``"len(cache) == 1"``.
-    """
+    """Return the comparison that a guard makes, from torch's text of it: ``"len(cache) == 1"``."""
     for form, read in _FORMS:
         match = re.match(form, condition)
         if match is not None:

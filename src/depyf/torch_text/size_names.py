@@ -67,12 +67,7 @@ def bound_of_symbol(condition: str) -> tuple[str, str, int] | None:
 
 
 def size_names(types: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
-    """Return a name for each size that is computed of others, by torch's text of it, in the order of the graph.
-
-    Args:
-        types: as torch prints them, ``"f32[s0, 2*s0 + 1][2*s0 + 1, 1]cpu"``.
-        taken: names that the graph uses.
-    """
+    """Return a name (not ``taken``) for each size that is computed of others, by torch's text of it, in order."""
     result: dict[str, str] = {}
     free = (name for number in itertools.count() if (name := f"d{number}") not in taken)
     for text in types:

@@ -259,11 +259,7 @@ def export_issue(
 
 
 def export_failure(kind: str, message: str, location: SourceLocation | None) -> ExportIssue:
-    """Return the issue of an export that raised an exception, with the changes that torch suggests.
-
-    Args:
-        location: the program's innermost line, if the exception passed through the exported module.
-    """
+    """Return the issue of an export that raised at a line of the program, with the changes that torch suggests."""
     first, _, rest = message.strip().partition("\n")
     fixes = rest.partition("Suggested fixes:\n")[2].partition("\n\n")[0].splitlines()
     return ExportIssue("failed", kind, first, location, tuple(

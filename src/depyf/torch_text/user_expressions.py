@@ -154,12 +154,7 @@ _KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 
 
 def in_words(expression: str, names: Mapping[str, str]) -> str:
-    """Return an expression of torch's in the user's words, sizes and values of the stack included.
-
-    Args:
-        expression: ``L['x'].size()[0]``.
-        names: expressions of values of the stack: ``{"___stack0": "self.log.append"}``.
-    """
+    """Return an expression of torch's in the user's words, sizes and values of the stack (``names``) included."""
     text = _KEYWORD.sub(r"\g<name>", user_expression(expression))
     text = with_stack_names(with_sizes(text), names)
     for known in names.values():

@@ -36,11 +36,7 @@ _COST_OF_INPUTS = "code for open sizes can be slower than for one size; padding 
 
 
 def between(before: Capture, after: Capture, of_ranks: bool = False) -> list[str]:
-    """Return lines of Markdown on graphs that a second run did not find: what of the key was another.
-
-    Args:
-        of_ranks: they are ranks of one run, whose inputs are on devices of their own: these are no reason.
-    """
+    """Return lines on graphs that a second run did not find; of ranks, which have own devices, inputs are no reason."""
     # (Each graph has its own options: graphs whose keys differ in the same are grouped.)
     groups: dict[tuple[str, ...], list[str]] = {}
     olds, news = ([(each.compile_id, lookup) for each in capture.compilations for lookup in each.caches if lookup.key]

@@ -62,11 +62,7 @@ def _milliseconds(value: float) -> str:
 
 # --- ranks -----------------------------------------------------------------------------------------------
 def differences(captures: Mapping[str, Capture]) -> list[str]:
-    """Return where ranks call different collectives, and whom they wait for, as sentences in Markdown.
-
-    Args:
-        captures: the records of those that differ, by what they are called: ``"ranks 0, 2"``.
-    """
+    """Return where ranks (``"ranks 0, 2"``) call different collectives, and whom they wait for, as Markdown."""
     lines = [f"Graphs run in different orders, {first}. Where these call collectives of one process group, the ranks "
              "may wait for each other."
              for first in _differing("run", {ranks: executed(each.events) for ranks, each in captures.items()})]

@@ -260,12 +260,7 @@ def bypass_caches() -> Undo:
 def _set(
     api: private_api.PrivateApi, value_of: Callable[[Any], Any], ours_in: Callable[[Any], Any] = lambda value: value,
 ) -> Undo:
-    """Set an option of torch's until what is returned is called, unless the user has set another value since.
-
-    Args:
-        value_of: returns our value for the user's.
-        ours_in: returns our value of the present one, which may have more.
-    """
+    """Set an option of torch's to ``value_of(the user's)``, until the end; of one set since ``ours_in`` is our part."""
     api.get()
     owner, name = api.owner(), api.attribute
 

@@ -119,11 +119,7 @@ def install(report: Callable[[Exception], object]) -> Undo | None:
 
 
 def _making(output: Sequence[Any], begin: int, name: str, code: CodeType) -> tuple[int, int]:
-    """Return the first and the end index of the instructions that take a tuple of cells and give the function.
-
-    Raises:
-        LookupError: they are not there.
-    """
+    """Return the span of instructions that make the function of a tuple of cells; raise ``LookupError`` for none."""
     at = next((index for index in range(begin, len(output))
                if output[index].opname == "LOAD_CONST" and output[index].argval is code), len(output))
     wanted = ["MAKE_FUNCTION 8"]  # (takes a tuple of cells)

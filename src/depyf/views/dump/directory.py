@@ -47,12 +47,7 @@ class GraphFile:
 def graph_file(
     graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = (), failed: Sequence[str] = (),
 ) -> GraphFile:
-    """Return the file of one stage of a graph.
-
-    Args:
-        inputs: of the captured graph.
-        failed: sentences on the error with which its compilation failed (:func:`.formatting.never_called`).
-    """
+    """Return the file of a stage, with the ``inputs`` of the captured graph and why its compilation ``failed``."""
     ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
     name = f"{graph}: {title(stage)}{ids}"
     view = stage_view(stage, inputs)

@@ -82,11 +82,7 @@ class Folder:
             self.files.pop(name, None)
 
     def report_missing(self, remedy: str = "") -> None:
-        """Print in one line which files could not be written, why, and what to do; nothing where all are there.
-
-        Args:
-            remedy: what to do; empty: it depends on whether the records of the run are in this folder.
-        """
+        """Print in one line which files could not be written, why, and what to do; nothing where all are there."""
         lost = [name for name in self.lost if not os.path.exists(self.path_of(name))]
         if not lost:
             return
@@ -103,11 +99,7 @@ NOTHING = "Nothing was compiled: no function under `torch.compile` was called wh
 
 
 def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], trouble: str = "") -> str:
-    """Return the text of ``index.md``.
-
-    Args:
-        trouble: why the run was not watched, where that failed.
-    """
+    """Return the text of ``index.md``; ``trouble``: why the run was not watched."""
     lines = [TITLE, "", f"{f'depyf did not watch this run: {prose(trouble)}' if trouble else NOTHING} "
                         f"({prose(versions_and_rank(environment))})"]
     if notes:
@@ -117,11 +109,7 @@ def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], troub
 
 # --- A run of which only records are written ---------------------------------------------------------
 def index_of_records(environment: Mapping[str, str]) -> str:
-    """Return the text of ``index.md`` of a run whose files are not made yet.
-
-    Args:
-        environment: of this process; its texts contain no Markdown.
-    """
+    """Return the text of ``index.md`` of a run whose files are not made yet."""
     return (f"{TITLE}\n\nThe run is in `{store.FILE}` ({versions_and_rank(environment)}). The files to read are made "
             "when\nsomebody wants them: in this directory\n\n"
             "* `depyf report .` makes them all, this one too;\n"

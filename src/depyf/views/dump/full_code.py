@@ -361,12 +361,7 @@ _NONE = " "
 
 
 def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
-    """Return a graph by what differs from the most similar of those that are shown; empty where it differs too much.
-
-    Args:
-        mine: the statements of the graph (:attr:`.graph_view.GraphView.statements`).
-        shown: those of the graphs above it, by name.
-    """
+    """Return a graph by what differs from the most similar of those ``shown``; empty where it differs too much."""
     # (Graphs that call much the same, in whatever order, are found quickly, unlike where they differ.)
     calls = Counter(map(_skeleton, mine))
     differences = {other: _changes(theirs, mine) for other, theirs in shown.items() if len(mine) >= SHORT and sum(

@@ -317,11 +317,7 @@ class _View:
     def shown_names(
         self, graph: Graph, other: Mapping[str, str], outer: Mapping[str, str], is_inner: bool
     ) -> dict[str, str]:
-        """Return the name of each parameter in the view.
-
-        Args:
-            other: the names of the parameters' nodes, where they differ.
-        """
+        """Return the name of each parameter in the view; ``other``: the names of their nodes, where they differ."""
         shown = {given.name: given.name for given in graph.inputs}
         wanted: Mapping[str, str] = {}
         if self.captured:

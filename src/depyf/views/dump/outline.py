@@ -50,12 +50,7 @@ def outline(
     provenance: Provenance, stage: StageNodes, title: str, shown_line: Callable[[int], int] = int,
     failed: Sequence[str] = (),
 ) -> str:
-    """Return the outline of one stage.
-
-    Args:
-        shown_line: maps a line of the stage's text to the line of the graph's file.
-        failed: sentences on the error with which its compilation failed.
-    """
+    """Return the outline of a stage; ``shown_line``: of torch's line the file's; ``failed``: sentences on an error."""
     inputs, calls, results = counts(stage.graph)
     head = [f"# {title}, by module", *(f"# {sentence}" for sentence in failed),
             f"# {count(calls, 'operation')} on {count(inputs, 'input')}, {count(results, 'result')}"]
@@ -278,12 +273,7 @@ class _Call:
 
 
 def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: Sequence[str] = ()) -> str:
-    """Return the outline of one generated module.
-
-    Args:
-        kernel: one of ``provenance.kernels``.
-        failed: sentences on the error with which its compilation failed.
-    """
+    """Return the outline of a module, one of ``provenance.kernels``; ``failed``: sentences on an error."""
     kinds = Counter(call.kind for call in kernel.calls)
     made_of = provenance.kernel_stage(kernel)
     nodes = [node for node in made_of.graph.nodes if node.is_call] if made_of is not None else []

@@ -31,11 +31,7 @@ from ...torch_text.wrapping import WIDTH, comment
 
 
 def with_short_lines(text: str) -> str:
-    """Return the source with its long lines broken.
-
-    Args:
-        text: of a function or a module; one that this Python cannot read is left as it is.
-    """
+    """Return the source with its long lines broken; one that this Python cannot read is left as it is."""
     if max(map(len, text.splitlines()), default=0) <= WIDTH:
         return text
     try:

@@ -140,11 +140,7 @@ def _conditions(
 
 
 def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
-    """Return the lines of a condition that ``and`` joins to those before it.
-
-    Args:
-        remark: a comment, on a separate line above the condition where there is no room.
-    """
+    """Return the lines of a condition that ``and`` joins to others; a remark that does not fit is above it."""
     lines = broken(f"{'' if is_first else 'and '}{f'({text})' if is_loose(text) else text}", indent)
     if len(lines[-1]) + len(remark) > WIDTH:
         return [f"{' ' * indent}{remark.strip()}", *lines]
@@ -397,10 +393,7 @@ def _sizes(version: Version) -> Iterator[_Shown]:
 
 
 def _deciding_values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
-    """Return the conditions on objects and globals of which another version wants another thing, the rarest first.
-
-    One on several layers appears once.
-    """
+    """Return the conditions on objects and globals, of layers once, in which versions differ, the rarest first."""
     folded = _folded(Item(version.sizes.text(one), one.subject, (one,)) for one in version.conditions
                      if one.section in (OBJECTS, GLOBALS) and one.text in decide)
     shown = (_Shown(f"all({item.text} {loops})" if loops else item.text, "", item.payloads)
@@ -409,10 +402,7 @@ def _deciding_values(version: Version, telling: Mapping[str, int], decide: Colle
 
 
 def _values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
-    """Return the other conditions on attributes of objects and globals.
-
-    Those that no other version has are first, then those that are most likely to change.
-    """
+    """Return the other conditions on objects and globals: those of no other version, then what changes most likely."""
     result: list[_Shown] = []
     for section in (OBJECTS, GLOBALS):
         folded = _folded(Item(version.sizes.text(one), one.subject, (one,)) for one in version.conditions

@@ -275,11 +275,7 @@ def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condit
 def symbol_table(
     text: str, compilation: Compilation | None, sizes: Sizes, given: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Return comments on the symbols in the text of a graph.
-
-    Args:
-        given: what the parameters of the graph are, in the user's words; ``""`` where that is not known.
-    """
+    """Return comments on the symbols in a graph; ``given``: its parameters in the user's words, ``""`` for unknown."""
     if compilation is None:
         return []
     ranges: dict[str, Interval] = {}  # that conditions leave

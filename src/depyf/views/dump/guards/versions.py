@@ -359,11 +359,7 @@ def _found(old: Version, new: Version) -> Iterator[tuple[Change, str, bool]]:
 
 
 def _seen_by(label: str, one: Condition, kind: str) -> tuple[str, bool]:
-    """Return that one version alone looks at something, and whether at a value; empty for what a caller decides about.
-
-    Args:
-        kind: of the fact that the condition gives, if it gives one.
-    """
+    """Return that one version looks at something, and if at a value; empty for what a caller decides about."""
     internal = one.is_of_internal or isinstance(one, guards.Has) and not (one.present or one.is_attribute)
     if one.section in (ARGUMENTS, CLOSURE) and not internal or one.section == STATE or one.is_computed:
         return "", False
