@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..capture.object_facts import own_attributes
 from ..capture.torch_private import compiled_callables
 from ..capture.torch_private.operations import inner_tensors, without_side_effects
 from ..capture.torch_private.private_api import COMPILER_MODULES, LEFT_BY_TORCH
@@ -301,14 +302,9 @@ def _items(place: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that an object stores; none is computed."""
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        own = {}
-    if type(own) is dict:
-        for name, item in own.items():
-            if not str(name).startswith(LEFT_BY_TORCH):
-                yield str(name), item
+    for name, item in own_attributes(value).items():
+        if not str(name).startswith(LEFT_BY_TORCH):
+            yield str(name), item
     for name, member in slots_of(type(value)):
         with contextlib.suppress(AttributeError):
             yield name, member.__get__(value, type(value))

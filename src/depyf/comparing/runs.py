@@ -19,6 +19,7 @@ from unittest import mock
 import torch
 
 from ..capture import forked
+from ..capture.object_facts import closure_values
 from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline
 from ..capture.torch_private.hooks import no_compilation
 from ..capture.torch_private.operations import without_side_effects
@@ -306,11 +307,7 @@ class JudgedCall:
         except (TypeError, ValueError):
             return None
         bound.apply_defaults()
-        values = dict(bound.arguments)
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            with contextlib.suppress(ValueError):  # empty
-                values[name] = cell.cell_contents
-        return values
+        return {**bound.arguments, **closure_values(function)}
 
 
 def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:
