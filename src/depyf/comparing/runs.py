@@ -298,7 +298,7 @@ class JudgedCall:
 
     def values(self) -> dict[str, Any] | None:
         """Return the local variables that the call begins with; ``None`` where it is not of a plain function."""
-        function = self.plain
+        function: Any = self.plain
         if function is None:
             return None
         this = self.function if isinstance(self.function, torch.nn.Module) else getattr(self.function, "__self__", None)
