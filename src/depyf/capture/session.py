@@ -57,30 +57,23 @@ _SEEN_BY = {
 
 
 class Session:
-    """Watches from :meth:`start` to :meth:`end`; :meth:`capture` has the records until :meth:`close`.
-
-    Args:
-        writer: a :class:`depyf.views.dump.directory.Directory`; a ``Folder`` where all files are made later.
-        linker: a :class:`depyf.link.linker.Linker`; ``None`` to link nothing.
-        internal_stages: record torch's internal graphs, too.
-        caches: ``"separate"`` (default) separates entries of torch's compile caches that are made under the tool, so
-            that they always contain the graphs (and uses no cache up to torch 2.8, whose entries do not);
-            ``"bypass"`` uses no cache; ``"use"`` changes nothing, and graphs that a cache entry lacks are missing.
-        log_bytecode: pass code objects to the writer.
-        at_once: write and link transformed code as soon as Dynamo made it, where this torch does not take other code
-            later.
-    """
+    """Watches from :meth:`start` to :meth:`end`; :meth:`capture` has the records until :meth:`close`."""
 
     def __init__(
         self, writer: Any, linker: Any = None, *, internal_stages: bool = False,
         caches: str = "separate", log_bytecode: bool = False, at_once: bool = False,
     ) -> None:
+        # write and link transformed code as soon as Dynamo made it, where this torch does not take other code later
         self.at_once = at_once or log_bytecode
+        # a `views.dump.directory.Directory`; a `Folder` where all files are made later
         self.writer = writer
-        self.linker = linker
-        self.internal_stages = internal_stages
+        self.linker = linker  # a `link.linker.Linker`; `None` to link nothing
+        self.internal_stages = internal_stages  # record torch's internal graphs, too
+        # `"separate"` (default) separates entries of torch's compile caches that are made under the tool, so that they
+        # always contain the graphs (and uses no cache up to torch 2.8, whose entries do not); `"bypass"` uses no cache;
+        # `"use"` changes nothing, and graphs that a cache entry lacks are missing
         self.caches = caches
-        self.log_bytecode = log_bytecode
+        self.log_bytecode = log_bytecode  # pass code objects to the writer
         self.notes: list[str] = []
         self.unread: list[Recorded[records.UnreadEvent]] = []
         self._unread_count = 0  # (those of graphs without a name are not recorded yet)

@@ -76,20 +76,13 @@ def _version(capture: Capture) -> tuple[int, int]:
 
 
 class Functions:
-    """Makes the functions of a run.
-
-    Args:
-        unwritten: what they are made of.
-        version: of the Python that the run took place in.
-        attempt: as of :func:`finished`.
-        texts: makes those of transformed code.
-    """
+    """Makes the functions of a run."""
 
     def __init__(self, unwritten: Unwritten, version: tuple[int, int], attempt: Attempt, texts: Texts) -> None:
-        self._unwritten = unwritten
-        self._version = version
-        self._attempt = attempt
-        self._texts = texts
+        self._unwritten = unwritten  # what they are made of
+        self._version = version  # of the Python that the run took place in
+        self._attempt = attempt  # as of :func:`finished`
+        self._texts = texts  # makes those of transformed code
         recorded = unwritten.recorded
         paths = recorded.full_paths if recorded is not None else {}
         self._guard_reader = GuardReader(lambda shown: paths.get(shown, shown))

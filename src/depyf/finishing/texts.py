@@ -40,23 +40,16 @@ _WORKER = "import sys; sys.path.append(sys.argv[1]); from depyf.finishing.texts 
 
 
 class Texts:
-    """Makes the texts of transformed code.
-
-    Args:
-        version: of the Python that made the code.
-        unsimplified: write a text with nothing simplified, too.
-        attempt: runs what may fail.
-        progress: called with the number of finished texts before each further one.
-    """
+    """Makes the texts of transformed code."""
 
     def __init__(
         self, version: tuple[int, int], unsimplified: bool, attempt: Attempt,
         progress: Callable[[int], None] = lambda done: None,
     ) -> None:
-        self._version = version
-        self._unsimplified = unsimplified
-        self._attempt = attempt
-        self._progress = progress
+        self._version = version  # of the Python that made the code
+        self._unsimplified = unsimplified  # write a text with nothing simplified, too
+        self._attempt = attempt  # runs what may fail
+        self._progress = progress  # called with the number of finished texts before each further one
         self._done = 0
         self._made: dict[int, TransformedCode] = {}  # by the identity of the record
 

@@ -37,14 +37,10 @@ class LinkedFunction:
 
 
 class Linker:
-    """Links transformed code, graphs and generated modules to files.
-
-    Args:
-        at_once: link graphs as soon as they are made; else when :meth:`link_graphs` is called.
-    """
+    """Links transformed code, graphs and generated modules to files."""
 
     def __init__(self, at_once: bool = False) -> None:
-        self.at_once = at_once
+        self.at_once = at_once  # link graphs as soon as they are made; else when :meth:`link_graphs` is called
         self._numbers = itertools.count()
         self._waiting: dict[int, tuple[str, str, weakref.ReferenceType[Any], str]] = {}
         self.files: dict[str, None] = {}

@@ -28,19 +28,13 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """Watches this process, and those that it forks.
-
-    Args:
-        directory: where the dump goes, a full path.
-        first: this is the first process of the program, which prints the summary.
-        run: it was started by ``depyf run``.
-    """
+    """Watches this process, and those that it forks."""
 
     def __init__(self, directory: str, options: Options, first: bool, run: bool) -> None:
-        self.directory = directory
+        self.directory = directory  # where the dump goes, a full path
         self.options = options
-        self.first = first
-        self.run = run
+        self.first = first  # this is the first process of the program, which prints the summary
+        self.run = run  # it was started by `depyf run`
         self._moment = trace_events.CALL if options.check else trace_events.FRAME
         self.launch = os.environ.get(LAUNCH, "")
         self._recording: Recording | None = None

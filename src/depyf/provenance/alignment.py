@@ -24,14 +24,10 @@ _Line = tuple[str, int, str]
 
 
 class CapturedRuns:
-    """Captured nodes in the order in which they run, inner graphs where they are called, and runs of one line.
-
-    Args:
-        calls: for the name of a node the calls of modules that it was made in, outermost first.
-    """
+    """Captured nodes in the order in which they run, inner graphs where they are called, and runs of one line."""
 
     def __init__(self, captured: Graph, calls: Mapping[str, tuple[int, ...]]) -> None:
-        self._calls = calls
+        self._calls = calls  # for the name of a node the calls of modules that it was made in, outermost first
         self.names: list[str] = []
         self.positions: dict[str, int] = {}
         self.nodes: list[Node] = []

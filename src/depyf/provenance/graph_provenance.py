@@ -71,13 +71,10 @@ _TAKES_GRADIENTS = "_functorch.eager_transforms._autograd_grad"
 
 
 class Provenance:
-    """The stages of a graph with the origins of their nodes.
-
-    Args:
-        graph: the record; of its stages only the texts, and ``modules`` and ``callers`` of the captured one are used.
-    """
+    """The stages of a graph with the origins of their nodes."""
 
     def __init__(self, graph: CompiledGraph) -> None:
+        # the record; of its stages only the texts, and `modules` and `callers` of the captured one are used
         self.graph = graph
         self.stages = [
             StageNodes(stage, read_graph(stage.text) if stage.stage not in AROUND and stage.is_python else Graph(""))

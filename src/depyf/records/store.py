@@ -352,15 +352,11 @@ Recorded: TypeAlias = R | int
 
 
 class RecordLog:
-    """The file. It is created for the first record, and stays open: its folder may be removed meanwhile.
-
-    Args:
-        failed: called with the reason why a record could not be written.
-    """
+    """The file. It is created for the first record, and stays open: its folder may be removed meanwhile."""
 
     def __init__(self, folder: str, failed: Callable[[Exception], None]) -> None:
         self._path = os.path.join(folder, FILE)
-        self._failed = failed
+        self._failed = failed  # called with the reason why a record could not be written
         self._lock = threading.Lock()
         self._file: io.FileIO | None = None
         self._recent: dict[int, tuple[object, int]] = {}  # by place; with their lengths

@@ -138,23 +138,18 @@ class _Builder:
 
 
 class EventReader:
-    """Collects the data of the events on each compilation.
-
-    Args:
-        string_of: the file name of torch's number of it, where no ``str`` event explains that.
-        full_path: path as torch shortened it -> path (see ``trace_events.full_paths``).
-        spill: takes the records of finished compilations (:meth:`ended`), which then need not be in memory.
-    """
+    """Collects the data of the events on each compilation."""
 
     def __init__(
         self, string_of: Callable[[int], str] | None = None, full_path: Callable[[str], str] = str,
         spill: RecordLog | None = None,
     ) -> None:
-        self._string_of = string_of
+        self._string_of = string_of  # the file name of torch's number of it, where no `str` event explains that
         self._strings: dict[int, str] = {}
         self._expressions: dict[Any, tuple[records.ExpressionStep, Sequence[Any]]] = {}  # by torch's number
         self._torch_folders: set[str] = set()
-        self._full_path = full_path
+        self._full_path = full_path  # path as torch shortened it -> path (see `trace_events.full_paths`)
+        # takes the records of finished compilations (`ended`), which then need not be in memory
         self._spill = spill
         #: Those in memory, by ``CompileId.key``, the last used one last.
         self._builders: dict[tuple[int, int, int], _Builder] = {}

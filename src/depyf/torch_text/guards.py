@@ -58,14 +58,10 @@ def unread_guards(text: str) -> tuple[Guard, ...]:
 
 
 class GuardReader:
-    """Reads the trees of several entries, which are much alike: each line and guard is read once.
-
-    Args:
-        full_path: path as torch shortened it -> path (see ``trace_events.full_paths``).
-    """
+    """Reads the trees of several entries, which are much alike: each line and guard is read once."""
 
     def __init__(self, full_path: Callable[[str], str] = str) -> None:
-        self._full_path = full_path
+        self._full_path = full_path  # path as torch shortened it -> path (see `trace_events.full_paths`)
         self._nodes: dict[str, _Node | None] = {}  # by line
         self._guards: dict[tuple[str, str, str, str], Guard] = {}  # by kind, text, owner and its type
 

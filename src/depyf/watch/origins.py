@@ -47,17 +47,12 @@ class Origin:
 
 
 class Origins:
-    """The origins of the lines of one dumped file, whose records are in the same folder; read when first asked for.
-
-    Args:
-        path: of the file.
-        text: the text that runs, line by line as in the file.
-    """
+    """The origins of the lines of one dumped file, whose records are in the same folder; read when first asked for."""
 
     def __init__(self, path: str, text: str) -> None:
-        self.path = path
+        self.path = path  # of the file
         self.name = os.path.basename(path)
-        self.text = text
+        self.text = text  # the text that runs, line by line as in the file
 
     @functools.cached_property
     def graph(self) -> CompiledGraph | None:
