@@ -32,8 +32,6 @@ _CHECK = ("`torch._assert_async(condition, 'text')` is a check that a graph can 
           "whose text is fixed, on a GPU later")
 _MASKED = ("where `{}` has truth values, none of them true, the assignment sets nothing: without the `if` it needs no "
            "value and does the same, unless computing or setting what is assigned raises or has another effect")
-
-
 #: Operations of tensors that give truth values.
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
 #: Functions and methods that give Python values, and builtin functions that do.

@@ -83,8 +83,7 @@ def _take(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> N
         items = _marked(stack) if name == "SETITEMS" else [stack.pop(-2), stack.pop()]
         _set(stack[-1], items)
     elif name in ("GLOBAL", "STACK_GLOBAL"):
-        stack.append(Object(".".join(
-            argument.split(" ") if name == "GLOBAL" else [stack.pop(-2), stack.pop()])))
+        stack.append(Object(".".join(argument.split(" ") if name == "GLOBAL" else [stack.pop(-2), stack.pop()])))
     elif name in ("REDUCE", "NEWOBJ", "NEWOBJ_EX"):
         keywords = stack.pop() if name == "NEWOBJ_EX" else {}
         arguments = stack.pop()

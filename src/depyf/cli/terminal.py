@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Longer lines are hard to read.
 WIDEST = 120
-
-
 #: What commands read a run from.
 RUN = "directory of a dump, its records.jsonl, or a log of TORCH_TRACE"
 

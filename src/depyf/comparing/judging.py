@@ -39,9 +39,7 @@ _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH
                        "BOOL_MATCH", "LAMBDA_GUARD"})
 
 
-def judge_running(
-    call: JudgedCall, first: Callable[[tuple[str, ...]], bool] = lambda served: True,
-) -> RunningResult:
+def judge_running(call: JudgedCall, first: Callable[[tuple[str, ...]], bool] = lambda served: True) -> RunningResult:
     """Judge the compiled versions that serve a call, as they are; what torch would compile for it, if none does.
 
     ``first`` says of the versions that ran whether to do what takes long: look for the part at fault, and judge what

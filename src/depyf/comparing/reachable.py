@@ -280,8 +280,7 @@ class Reachable:
         if plain.layout is not torch.strided:
             return plain.to_dense()
         if tensor.numel() > _SMALL:
-            sum_ = self.checksums[id(tensor)] = zlib.adler32(
-                plain.contiguous().reshape(-1).view(torch.uint8).numpy())
+            sum_ = self.checksums[id(tensor)] = zlib.adler32(plain.contiguous().reshape(-1).view(torch.uint8).numpy())
             if self._before.get(id(tensor)) == sum_:
                 return None
         return plain.clone()

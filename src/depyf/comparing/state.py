@@ -197,8 +197,7 @@ class _Start(Reachable):
             self._memory[storage.data_ptr()] = storage.clone()
         with torch.inference_mode(value.is_inference()):
             result = torch.empty(0, dtype=value.dtype, device=value.device)
-            result.set_(
-                self._memory[storage.data_ptr()], value.storage_offset(), value.shape, value.stride())
+            result.set_(self._memory[storage.data_ptr()], value.storage_offset(), value.shape, value.stride())
         if isinstance(value, torch.nn.Parameter):
             result = torch.nn.Parameter(result, requires_grad=value.requires_grad)
         elif value.requires_grad:

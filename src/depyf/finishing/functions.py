@@ -39,9 +39,7 @@ Progress = Callable[[str, int, int], None]
 Key = tuple[int, int]
 
 
-def finished(
-    capture: Capture, attempt: Attempt, progress: Progress = lambda what, done, total: None,
-) -> Capture:
+def finished(capture: Capture, attempt: Attempt, progress: Progress = lambda what, done, total: None) -> Capture:
     """Return a run with its functions, whose texts are written now.
 
     Args:

@@ -168,8 +168,7 @@ def elements(sizes: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 
 def _note_results(flow: Flow) -> None:
     """Note that results are nodes, and which kernels write to inputs what ``copy_`` does."""
-    results = flow.graph.results or [
-        name for node in flow.graph.nodes if node.op == "output" for name in node.inputs]
+    results = flow.graph.results or [name for node in flow.graph.nodes if node.op == "output" for name in node.inputs]
     for values, name in zip(flow.module.results, results):
         for value in values[:1] if name in flow.nodes else ():
             if value not in flow.node_of:

@@ -208,8 +208,6 @@ SHOWN_BY_TORCH = frozenset({BEFORE_PRE_GRAD, "pre split_module", POST_SPLIT})
 _TRACED = ("AFTER POST GRAD", "Joint graph", "Forward graph", "Backward graph", "__compiled_fn")
 #: Characters of a name that a backend gives a stage.
 _LONGEST = 160
-
-
 #: Adjectives for the graphs of a compilation, in the order in which they are made.
 ADJECTIVES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph": "forward",
               "Backward_graph": "backward", "AFTER_POST_GRAD": "post-grad"}

@@ -197,11 +197,7 @@ class _WithSortedSets(ast.NodeTransformer):
 
 #: A set of objects that have no expression: ``{<class 'list'>, <class 'tuple'>}``.
 _PRINTED_SET = re.compile(r"\{(?:<[^<>]*>|[^{}<>,:]+)(?:, (?:<[^<>]*>|[^{}<>,:]+))+\}")
-
-
 _SET = re.compile(r"\{[^{}:]+,")
-
-
 #: Numbers in torch's C++ (``c10/core/ScalarType.h``) of the dtypes that a default or autocast may have.
 _DTYPES = {4: "torch.int64", 5: "torch.float16", 6: "torch.float32", 7: "torch.float64", 9: "torch.complex64",
            10: "torch.complex128", 15: "torch.bfloat16"}

@@ -252,9 +252,7 @@ class _Traced:
         return written, SourceLocation(filename, node.lineno)
 
 
-def _handed_on(
-    pieces: Sequence[ast.expr], given: Sequence[ast.expr],
-) -> list[tuple[ast.FormattedValue, ast.expr]]:
+def _handed_on(pieces: Sequence[ast.expr], given: Sequence[ast.expr]) -> list[tuple[ast.FormattedValue, ast.expr]]:
     """Return what is passed on for the values of an f-string whose first pieces ``given`` are; else nothing."""
     values, has_text = [], False
     for piece, one in zip(pieces, given):

@@ -568,8 +568,6 @@ TABLE: tuple[PrivateApi, ...] = tuple(each for each in dict(globals()).values() 
 # untried torch are worth a second look.
 #: The oldest (older ones are refused) and the newest of them, and some between.
 TESTED: tuple[tuple[int, int], ...] = ((2, 6), (2, 9), (2, 11), (2, 13), (2, 15))
-
-
 _warned: set[str] = set()
 
 

@@ -29,9 +29,7 @@ _KNOWN_ARGUMENTS = frozenset(
 class TraceHandler(logging.Handler):
     """Passes events of torch's structured trace on; arguments as of :func:`on_trace`."""
 
-    def __init__(
-        self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
-    ) -> None:
+    def __init__(self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]) -> None:
         super().__init__(logging.DEBUG)
         self.receive = receive
         self.wanted = wanted

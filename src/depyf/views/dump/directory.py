@@ -91,9 +91,7 @@ class Directory(Folder):
 
     writes = True
 
-    def graph(
-        self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...], failed: Sequence[str] = (),
-    ) -> None:
+    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...], failed: Sequence[str] = ()) -> None:
         """Write a stage; arguments as of :func:`graph_file`."""
         self.write(stage.file, graph_file(graph, stage, inputs, failed).text)
 

@@ -243,8 +243,7 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
 
 def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
-    writes = {legal_identifier(name): graph for name, graph in shown.items()
-              if graph.writes or graph.own_writes}
+    writes = {legal_identifier(name): graph for name, graph in shown.items() if graph.writes or graph.own_writes}
     tree = parsed_file(text) if any(f"{name}(" in text for name in writes) else None
     if tree is None:
         return text

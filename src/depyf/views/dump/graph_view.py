@@ -249,9 +249,7 @@ class _View:
             tuple((name, plain(size)) for size, name in self.size_names.items()),
             tuple(self.symbols.items()), lines, written)
 
-    def write(
-        self, graph: Graph, prefix: str, indent: int, outer: Mapping[str, str], role: Sequence[str],
-    ) -> _Written:
+    def write(self, graph: Graph, prefix: str, indent: int, outer: Mapping[str, str], role: Sequence[str]) -> _Written:
         """Return a graph as it is shown.
 
         Args:

@@ -96,8 +96,7 @@ def functions(run: SectionContext) -> list[str]:
         lines += ["", *arguments]
     if options:
         head = "Options of Inductor that were not at their default, by a mode or by `torch._inductor.config`:"
-        lines += ["", head, "",
-                  *(f"* {some(of, 3)}: {', '.join(map(code, shown))}" for shown, of in options.items())]
+        lines += ["", head, "", *(f"* {some(of, 3)}: {', '.join(map(code, shown))}" for shown, of in options.items())]
     return lines
 
 
