@@ -210,6 +210,16 @@ def test_a_constraint_that_is_violated():
     assert "`torch._dynamo.maybe_mark_dynamic`" in text and "change that line" not in text
 
 
+def test_a_constraint_whose_bounds_are_divided():
+    """A mark without bounds raises no error where the code tests the size."""
+    at = SourceLocation("m.py", 12, "ranged", "if x.shape[0] > 6:")
+    failed = Compilation(
+        CompileId(0, 0), "f", PLACE, outcome="failed", failure=Failure("ConstraintViolationError", "Constraints ..."),
+        symbols=(SymbolDecision("created", "s77", "L['x'].size()[0]", "9"), SymbolDecision("guarded", "s77 > 6", location=at)))
+    (text,) = Adviser(RunIndex(Capture(compilations=(failed,)))).on_lost(failed)
+    assert text.startswith("`x.shape[0]` is marked as dynamic with `min` or `max`, and what torch traced at `m.py:12`")
+
+
 def again(*failures):
     """Return recompiles of one function, with the first compilation before them."""
     first = Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled")

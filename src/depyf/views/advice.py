@@ -14,6 +14,7 @@ from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
 from ..torch_text.met import in_order, is_fundamental, met
 from ..torch_text.parsed import parsed_expression
+from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import is_global
 from .causes import path_from_frame
 from .changes import Change, in_words
@@ -190,15 +191,25 @@ class Adviser:
                           if (fact := version.facts.get(subject)) is not None and fact.text.isdigit()))
 
     def _constraint(self, compilation: Compilation) -> str:
-        """Return a sentence on sizes marked dynamic that have one value, or some only, as Markdown; ``""`` for none."""
+        """Return a sentence on sizes marked dynamic that the code allows one value or some, as Markdown; ``""`` for none."""
         said = []
         for name, decision in self.run.with_names(compilation, fixed_symbols(compilation, None)):
             if ".shape[" in name:
                 at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
                 said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
                             f"{decision.value}")
-        return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic` "
-                "a size that is fixed has a version of its own") if said else ""
+        if said:
+            return (f"{'; '.join(dict.fromkeys(said))}: with `torch._dynamo.maybe_mark_dynamic` in place of "
+                    "`mark_dynamic` a size that is fixed has a version of its own")
+        # (A mark without bounds allows conditions on the size: torch's RelaxedUnspecConstraint.)
+        tested = [each for each in compilation.symbols if each.kind == "guarded"]
+        symbols = {symbol for each in tested for symbol in symbols_in(each.symbol)}
+        names = [name for name, each in self.run.with_names(compilation, compilation.symbols)
+                 if each.kind == "created" and each.symbol in symbols and ".shape[" in name]
+        places = {code(self.run.short_place(each.location)): None for each in tested if each.location is not None}
+        return (f"{code(names[0])} is marked as dynamic with `min` or `max`, and what torch traced at "
+                f"{some(list(places), MOST)} is for a part of these values: with `mark_dynamic` without `min` and `max` "
+                "a value of the other part has a version of its own") if len(names) == 1 and places else ""
 
 
 def _subject_text(change: Change) -> str:
