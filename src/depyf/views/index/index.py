@@ -70,7 +70,7 @@ def functions(run: SectionContext) -> list[str]:
     options = functions_by_setting(summaries, lambda one: [
         tuple(sorted(each for each in lookup.options if not is_among(each, one.arguments)))
         for lookup in one.caches if lookup.cache == "fx_graph" and one.outcome == "compiled"])
-    arguments = arguments_section(summaries)
+    arguments = arguments_section(run.summaries)
     if not options and not arguments and len(summaries) < 2 and all(
             len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
         return []
