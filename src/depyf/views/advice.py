@@ -191,7 +191,7 @@ class Adviser:
                           if (fact := version.facts.get(subject)) is not None and fact.text.isdigit()))
 
     def _constraint(self, compilation: Compilation) -> str:
-        """Return a sentence on sizes marked dynamic that the code allows one value or some, as Markdown; ``""`` for none."""
+        """Return what to say of sizes marked dynamic for which the code leaves one value or some; ``""`` for none."""
         said = []
         for name, decision in self.run.with_names(compilation, fixed_symbols(compilation, None)):
             if ".shape[" in name:
@@ -208,8 +208,8 @@ class Adviser:
                  if each.kind == "created" and each.symbol in symbols and ".shape[" in name]
         places = {code(self.run.short_place(each.location)): None for each in tested if each.location is not None}
         return (f"{code(names[0])} is marked as dynamic with `min` or `max`, and what torch traced at "
-                f"{some(list(places), MOST)} is for a part of these values: with `mark_dynamic` without `min` and `max` "
-                "a value of the other part has a version of its own") if len(names) == 1 and places else ""
+                f"{some(list(places), MOST)} is for a part of these values: with `mark_dynamic` without `min` and "
+                "`max` a value of the other part has a version of its own") if len(names) == 1 and places else ""
 
 
 def _subject_text(change: Change) -> str:

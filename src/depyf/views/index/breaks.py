@@ -18,6 +18,7 @@ from ...torch_text.met import in_order, is_computation, met
 from .. import causes
 from ..causes import breaks_by_place, call_of, cause, heading, in_plain_python, path_from_frame, path_to, statement
 from ..formatting import NO_TENSORS, on_branch
+from ..function_summary import FunctionSummary
 from ..markdown import code, count, each_once, fenced, link, prose, some, web_address
 from ..verdict import break_given_up_at, compiled_below, compiled_in, since_then, why_given_up, why_plain, wrapper_of
 from .overview import ROWS, SectionContext, left_out
@@ -152,16 +153,23 @@ def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]])
                for text, ids in in_python.items()]
     end = _end_of_graph(run, broken, compilation) if compilation.outcome == "compiled" else None
     if end is not None and len(path_from_frame(broken, compilation)) < 2 and not broken.skips_function:
-        effects.append(f"all of {code(summary.title)} that comes after {run.place(end)} runs in plain Python" if (
-            run.source.are_in_one_function(end, broken.location or end)) else
-            f"what comes after it in {code(summary.title)} runs in plain Python, too")
+        effects.append(_in_python_from(run, summary, end if run.source.are_in_one_function(
+            end, broken.location or end) else None))
     resumes = dict.fromkeys(name for _, c in members if c.outcome == "compiled" for name in run.resume_names(c))
     if resumes:
         if all(run.fate_of(name) == "plain" for name in resumes):
-            effects.append(f"what comes after it in {code(summary.title)} runs in plain Python, too")
+            effects.append(_in_python_from(run, summary, None))
         effects.append("continues in " + some([_resume(run, name) for name in resumes], 4))
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
     return called_from, effects, f"in {some(ids, 4)} of " + link(run.name_in_text(summary), summary.file)
+
+
+def _in_python_from(run: SectionContext, summary: FunctionSummary, end: SourceLocation | None) -> str:
+    """Return that a function runs in plain Python from ``end`` on, or from a break on."""
+    below = compiled_below(run, summary)
+    return (f"all of {code(summary.title)} that comes after {run.place(end)} runs in plain Python" if end is not None
+            else f"what comes after it in {code(summary.title)} runs in plain Python, too") + (
+        f"; of what it calls, this is compiled by itself: {below}" if below else "")
 
 
 def _text(broken: GraphBreak) -> str:
