@@ -225,12 +225,8 @@ class FoldedBool(ast.BoolOp, OnItsLine):
         folded: a further operand on the right, ``a and b and c``, becomes one of this.
         merged: it is a value, known where its edges merge, not only a test.
         tested_again: the merged value is tested once more: as an operand it is separate.
-        operands: those of a merged value, and those in parentheses among them that leave no trace but spans.
-        jumps: the byte offset of the jump after each of them but the last.
     """
 
-    operands: tuple[ast.expr, ...] = ()
-    jumps: tuple[int, ...] = ()
     folded = True
     merged = False
     tested_again = False

@@ -129,13 +129,13 @@ class CodeScope:
                       and all(isinstance(item, ast.Constant) for item in node.elts))
         return ast.BoolOp(ast.And(), [ast.Constant(1), node]) if is_changed else node
 
-    def begins_a_line(self, node: OnItsLine, always: bool = False) -> None:
+    def begins_a_line(self, node: OnItsLine) -> None:
         """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
 
         ``(a or b) and c`` tests the value of ``a or b`` again if its parts are on another line than the whole (up to
-        3.11; flowgraph of 3.14; ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``). ``always``: in all versions.
+        3.11; flowgraph of 3.14; ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
         """
-        if always or not (3, 12) <= self.code.version < (3, 14):
+        if not (3, 12) <= self.code.version < (3, 14):
             node.begins_a_line = True
             self.options.has_marks = True
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
-from ...bytecode.linetable import Position
 from ...bytecode.operations import Op, registrar
 from ..errors import LIFT, CannotDecompile
-from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName, decided, with_operands
+from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName, decided
 from .definitions import annotate, finish_import
 from .spelling import negate, spelled
 from .stack import (
@@ -290,38 +289,9 @@ def condition(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast
 
 def value_bool(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
     """Return ``left or right`` (or ``and``) as a value that is merged from both, as in ``x = a or b``."""
-    left = tested(executor, executor.pop(state))
-    jumps = [executor.offset]
-    if isinstance(right, FoldedBool) and type(right.op) is type(op) and not right.tested_again and right.jumps:
-        jumps += right.jumps
-        right = with_operands(right, [*right.operands])
-    node = fold_bool(executor, op, left, right)
+    node = fold_bool(executor, op, tested(executor, executor.pop(state)), right)
     node.merged = True
-    if len(node.values) == len(jumps) + 1:
-        node.operands, node.jumps = tuple(node.values), tuple(jumps)
-        spans = [executor.scope.position(at) for at in jumps]
-        if len(set(spans)) > 1:
-            node.values = _in_parentheses(op, node.values, [span for span in spans if span is not None])
     return node
-
-
-def _in_parentheses(op: ast.boolop, values: list[ast.expr], spans: Sequence[Position]) -> list[ast.expr]:
-    """Return the operands of ``a and (b and c)``: the jump after one has the span of its part (``compiler_boolop``)."""
-    begin = min((span.line, span.column or 0) for span in spans)
-    end = max((span.end_line, span.end_column or 0) for span in spans)
-    whole = [at for at, span in enumerate(spans)
-             if (span.line, span.column) == begin and (span.end_line, span.end_column) == end]
-    if not whole or len(values) != len(spans) + 1:
-        return values
-    parts: list[ast.expr] = []
-    for start, last in zip([0, *(at + 1 for at in whole)], [*whole, len(spans)]):
-        part = values[start:last + 1]
-        if len(part) > 1:
-            inner = FoldedBool(op, _in_parentheses(op, part, spans[start:last]))
-            inner.merged = True
-            part = [inner]
-        parts += part
-    return parts
 
 
 def tested(executor: SymbolicExecutor, left: ast.expr) -> ast.expr:

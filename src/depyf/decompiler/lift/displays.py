@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import re
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
@@ -28,12 +27,11 @@ from ..nodes import (
 )
 from .definitions import build_class, reached
 from .operators import FORMATS_PERCENT, unfolded
-from .spelling import end_of, start_of
+from .spelling import start_of
 from .stack import LOAD, Accumulator, Exit, FunctionExpr, Iter, Rule, State, is_none
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
-
 
 #: From how many constants on a list or set is made of one constant.
 FEW = 3
@@ -208,10 +206,6 @@ def has_star(node: ast.Tuple | ast.Set) -> bool:
 STACK_USE_GUIDELINE = 30
 
 
-#: The forms that ``optimize_format`` gives width and precision; ``-`` in front of the width is no ``>``.
-_SPEC = re.compile(r"(>)?([1-9]\d{0,2})?(\.\d{1,3})?")
-
-
 @rule(o.FORMAT)
 def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     conversion, has_spec = arg
@@ -306,19 +300,9 @@ def percent_text(fields: list[ast.expr]) -> tuple[str, list[ast.expr]] | None:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             text += part.value.replace("%", "%%")
             continue
-        if not isinstance(part, ast.FormattedValue) or part.conversion == -1:
+        if not isinstance(part, ast.FormattedValue) or part.conversion == -1 or part.format_spec is not None:
             return None
-        spec = ""
-        if isinstance(part.format_spec, ast.JoinedStr):
-            only = part.format_spec.values[0] if len(part.format_spec.values) == 1 else None
-            match = _SPEC.fullmatch(str(only.value)) if isinstance(only, ast.Constant) else None
-            if match is None:
-                return None
-            right, width, precision = match.groups(default="")
-            if width and not right:
-                width = f"-{width}"
-            spec = width + precision
-        text += f"%{spec}{chr(part.conversion)}"
+        text += f"%{chr(part.conversion)}"
         values.append(part.value)
     return text, values
 
@@ -388,21 +372,9 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> ast.expr:
         if many and (has_keywords or is_constant) or not is_constant and (
                 has_star(arguments) or not built_here or any(k.arg is None for k in keywords)):
             positional = list(arguments.elts)
-        if len(positional) > 1 and (has_star(arguments) or is_constant) and _is_display(executor, function, arguments):
-            positional = [ast.Starred(arguments, LOAD)]
     if isinstance(function, BuildClassName):
         return build_class(executor, positional, keywords)
     return ast.Call(function, positional, keywords)
-
-
-def _is_display(executor: SymbolicExecutor, function: ast.expr, arguments: ast.expr) -> bool:
-    """Return whether a tuple of arguments was written as one: ``f(*(a, *b))`` is the program of ``f(a, *b)``.
-
-    The tuple that the compiler makes of arguments has the span of the call (``starunpack_helper`` in compile.c).
-    """
-    tuple_ = executor.scope.position(offset_of(arguments))
-    end = end_of(executor.scope, function)
-    return tuple_ is not None and tuple_.column is not None and end is not None and (tuple_.line, tuple_.column) > end
 
 
 def keywords_of(mapping: ast.expr) -> list[ast.keyword]:

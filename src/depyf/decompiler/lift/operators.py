@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import ast
-import operator
 import re
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.operations import registrar
+from ...guarded import unwarned
 from ..constants import constant
 from ..emit.text import unparse
 from ..nodes import (
+    KINDS,
     AssertionErrorName,
     BuildClassName,
-    Comprehension,
     Literal,
     LiteralConstant,
     UnfoldedCompare,
     as_literal,
-    offset_of,
 )
 from .spelling import CONTRARY, contrary_comparison
 from .stack import (
@@ -118,17 +117,7 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
     return load_name(executor, state, name)
 
 
-@rule(o.STORE_FAST)
-def _(executor: SymbolicExecutor, state: State, name: str) -> None:
-    value = state.stack[-1] if state.stack else None
-    if isinstance(value, Comprehension) and value.restored and name not in value.restored and not state.queue:
-        # A store on its line would have changed places with the last of those that give the variables of the inlined
-        # comprehension their values back (``apply_static_swaps`` in flowgraph.c).
-        executor.scope.begins_a_line(value, always=True)
-    store_name(executor, state, name)
-
-
-@rule(o.STORE_GLOBAL, o.STORE_NAME, o.STORE_DEREF)
+@rule(o.STORE_FAST, o.STORE_GLOBAL, o.STORE_NAME, o.STORE_DEREF)
 def store_name(executor: SymbolicExecutor, state: State, name: str) -> None:
     """Store the top of the stack to a variable of any kind."""
     target = ast.Name(executor.scope.plain_name(name), STORE)
@@ -184,8 +173,7 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
 @rule(o.GETITEM)
 def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
     index = operand(executor, state.pop())
-    value = binary_barrier(executor, "[]", operand(executor, state.pop()), index)
-    return ast.Subscript(value, index, LOAD)
+    return unfolded_operation(executor, ast.Subscript(operand(executor, state.pop()), index, LOAD), "value")
 
 
 @rule(o.SETITEM)
@@ -215,26 +203,11 @@ def unpack(executor: SymbolicExecutor, state: State, count: int, star: int | Non
 def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     right = executor.pop(state)
     left = executor.pop(state)
-    scope = executor.scope
-    if op == "%" and scope.code.version >= FORMATS_PERCENT and _would_be_formatted(left, right):
-        left = ast.JoinedStr([left])
-    if op == "+" and scope.code.version < (3, 14) and scope.is_exact() and all(
-            isinstance(each, Literal) and isinstance(each.literal, str) for each in (left, right)):
-        left, right = _with_f_string(executor, left, right)
-    return ast.BinOp(binary_barrier(executor, op, left, right), BINARY_OPS[op](), right)
-
-
-def _with_f_string(executor: SymbolicExecutor, left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr]:
-    """Return two texts of which one is an f-string without fields: the compiler joins all others (up to 3.13).
-
-    The span of its text is that of the f-string; from 3.12 on it is without the quotes.
-    """
-    position = executor.scope.position(offset_of(right))
-    if position is not None and position.column is not None and position.end_column is not None:
-        quoted = len(unparse(right))
-        if position.end_column - position.column in (quoted + 1, quoted - 2):
-            return left, ast.JoinedStr([right])
-    return ast.JoinedStr([left]), right
+    version = executor.scope.code.version
+    if op == "%" and version >= FORMATS_PERCENT and _would_be_formatted(left, right) or op == "+" and version < (
+            3, 14) and all(isinstance(each, Literal) and isinstance(each.literal, str) for each in (left, right)):
+        left = ast.JoinedStr([left])  # (one that was written so, without fields)
+    return unfolded_operation(executor, ast.BinOp(left, BINARY_OPS[op](), right), "left")
 
 
 @rule(o.INPLACE)
@@ -260,10 +233,8 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
 def unary(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     """Return ``op operand``."""
     operand = executor.pop(state)
-    if isinstance(operand, Literal) and _succeeds(_UNARY[op], operand.literal):  # (the compiler would fold it)
-        operand = executor.scope.in_barrier(operand)
     flipped = contrary_comparison(operand) if op == "not" and not isinstance(operand, UnfoldedCompare) else None
-    return flipped or ast.UnaryOp(UNARY_OPS[op](), operand)
+    return flipped or unfolded_operation(executor, ast.UnaryOp(UNARY_OPS[op](), operand), "operand")
 
 
 def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> ast.expr:
@@ -296,20 +267,7 @@ def _would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
 
 # --- Operations on constants alone, which compilers do themselves ------------------------------
 # Where one is left in a program, an operand came after a jump that the compiler decided later (``1 or x``). It is
-# written as such a one again (:meth:`CodeScope.in_barrier`). What a compiler folds is in ``fold_unaryop``,
-# ``fold_binop``, ``fold_subscr``, ``fold_tuple`` in ast_opt.c up to 3.13; ``starunpack_helper`` and
-# ``compiler_subdict`` in compile.c.
-#: Limits of the compiler: bits of an integer, items of a tuple, characters of a string.
-_BITS, _ITEMS, _CHARACTERS = 128, 256, 4096
-
-_UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "not": operator.not_}
-_BINARY = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
-    "|": operator.or_, "^": operator.xor, "[]": operator.getitem,
-}
-
-
+# written as such a one again (:meth:`CodeScope.in_barrier`).
 def unfolded(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) -> list[ast.expr]:
     """Return items, the first in a fold barrier, in place, if there are ``least`` or more and all are constants."""
     if len(items) >= least and all(isinstance(item, Literal) for item in items):
@@ -317,35 +275,12 @@ def unfolded(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) 
     return items
 
 
-def binary_barrier(executor: SymbolicExecutor, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return the left operand of ``op``, in a fold barrier if the compiler would fold the operation."""
-    if op in _BINARY and isinstance(left, Literal) and isinstance(right, Literal):
-        a, b = left.literal, right.literal
-        if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):
-            return executor.scope.in_barrier(left)
-    return left
-
-
-def _in_limits(op: str, a: Any, b: Any) -> bool:
-    """Return whether the compiler would try to fold an operation (``safe_multiply`` and others in ast_opt.c)."""
-    if isinstance(a, int) and isinstance(b, int):
-        if op == "*":
-            return a.bit_length() + b.bit_length() <= _BITS
-        if op == "**":
-            return b < 0 or b.bit_length() <= _BITS and a.bit_length() * b <= _BITS
-        if op == "<<":
-            return 0 <= b <= _BITS and a.bit_length() + b <= _BITS
-    elif op == "*" and isinstance(a, int) != isinstance(b, int):
-        times, sequence = (a, b) if isinstance(a, int) else (b, a)
-        limit = _CHARACTERS if isinstance(sequence, (str, bytes)) else _ITEMS
-        return not hasattr(sequence, "__len__") or 0 <= times and times * len(sequence) <= limit
-    return op != "%" or not isinstance(a, (str, bytes))
-
-
-def _succeeds(operation: Any, *operands: Any) -> bool:
-    """Return whether an operation on constants raises none of the errors that make the compiler leave it."""
-    try:
-        operation(*operands)
-    except (TypeError, ValueError, ArithmeticError, LookupError):
-        return False
-    return True
+def unfolded_operation(executor: SymbolicExecutor, node: ast.expr, first: str) -> ast.expr:
+    """Return an operation, its first operand in a fold barrier, in place, if the compiler would make it a constant."""
+    if isinstance(getattr(node, first), Literal) and all(
+            isinstance(each, (Literal, *KINDS)) for each in ast.iter_child_nodes(node)):
+        with unwarned():
+            lengths = {len(compile(f"({text})", "", "eval").co_code) for text in ("0", unparse(node))}
+        if len(lengths) == 1:
+            setattr(node, first, executor.scope.in_barrier(getattr(node, first)))
+    return node
