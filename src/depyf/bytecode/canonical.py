@@ -35,10 +35,9 @@ _MAX_COMPARED = 1 << 25
 
 
 def canonicalise(code: Code) -> Program:
-    """Return the canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood.
+    """Return the canonical program of a code object, whose operations are cached on that; do not modify them.
 
-    Its operations are cached on the code object; do not modify them. (Not the program, which refers to the code object:
-    the two would wait for the garbage collector.)
+    (Not the program, which refers to the code object: the two would wait for the garbage collector.)
     """
     known: tuple[list[o.Op], list[o.Handler]] | None = code.__dict__.get("_operations")
     if known is None:
@@ -66,9 +65,7 @@ def _translate(code: Code) -> Program:
 def _load_variables_set_aside(ops: list[Op]) -> None:
     """Make ``LOAD_CLOSURE`` of a variable that was set aside a ``LOAD_FAST``, in place, unless it builds a closure.
 
-    An inlined comprehension (3.12 and later) sets aside the content of its variable's slot, which may be the cell of a
-    variable of that name, and puts plain values there. It reads them by the instruction that elsewhere loads a cell to
-    build a closure with.
+    An inlined comprehension (3.12 and later) puts plain values into a slot that may be of a cell, and reads them so.
     """
     set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}
     for index in range(len(ops) - 1, -1, -1):
@@ -88,9 +85,7 @@ class Translator:
     """One translation. Rules read and change ``stack`` and call ``emit``.
 
     Attributes:
-        code: what is translated.
-        instructions: its instructions; rules may look ahead.
-        targets: indexes of those that jumps lead to.
+        targets: indexes of instructions that jumps lead to.
         at: index of the current instruction.
         next: index of the instruction that follows in control flow, -1 for none; rules may change it.
         stack: one number per physical slot: 1 visible in the canonical program, 0 not.
@@ -98,7 +93,6 @@ class Translator:
         fence: operations before this index must not be taken back: they are before a merge point.
         handler: index of the canonical handler that covers the current instruction, or -1.
         blocks: the block stack (3.10 and before), innermost last; see ``rules/blocks.py``.
-        names, locals, cells, consts: what arguments index.
         keywords: names of the keyword arguments of the next call (``KW_NAMES``).
         null_is_above: whether the ``NULL`` beside a callable is above it (from 3.13 on).
     """
@@ -298,10 +292,7 @@ class Translator:
     def fold(self, first: int, after: int, helpers: str = "") -> None:
         """Refuse to make ``[first, after)`` and this instruction one operation if a handler covers only some of them.
 
-        Args:
-            first: index of the first.
-            after: index after the last.
-            helpers: an instruction that handlers of their own may start with.
+        Handlers of their own may start with an instruction ``helpers``.
         """
         own = self.entry_of(self.at)
         for index in range(first, after):

@@ -57,8 +57,6 @@ class Table:
     """The numbers of one version.
 
     Attributes:
-        version: ``(major, minor)``.
-        opcodes: name -> number.
         names: number -> name (``"<number>"`` for numbers that mean nothing).
         caches: number -> inline cache code units that follow the instruction.
         jumps: number -> how the instruction jumps (:func:`jump_of`).
@@ -107,11 +105,7 @@ def jump_of(name: str, version: tuple[int, int]) -> int:
 
 @cache
 def table(version: tuple[int, int]) -> Table:
-    """Return the table of a version.
-
-    Raises:
-        UnsupportedVersion: none is known.
-    """
+    """Return the table of a version; raise :class:`UnsupportedVersion` if none is known."""
     if version not in TABLES:
         raise UnsupportedVersion(version)
     return Table(version)
@@ -125,12 +119,10 @@ _SAME = [(name, f"co_{name}") for name in (
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A code object of Python ``version``.
+    """A code object of Python ``version``, with the attributes of CPython's.
 
-    Attributes carry the meaning of their ``co_`` namesakes; ``consts`` contains nested :class:`Code` where
-    CPython has nested code objects.  ``linetable`` is the version's own encoding (``co_lnotab`` up to
-    3.9, ``co_linetable`` after); ``exceptiontable`` is empty before 3.11.  ``origin`` is the Python code
-    object it was made from, if it was.
+    ``consts`` contains nested :class:`Code`. ``linetable`` is the version's own encoding (``co_lnotab`` up to 3.9);
+    ``exceptiontable`` is empty before 3.11. ``origin`` is the Python code object it was made from, if it was.
     """
 
     version: tuple[int, int]
@@ -155,13 +147,9 @@ class Code:
 
     @classmethod
     def of(cls, code: CodeType, compiled: bool = False) -> Code:
-        """Convert a code object of the running interpreter, with those nested in it.
+        """Convert a code object of the running interpreter, with those nested in it, each once.
 
-        One that is shared is converted once: as often as it is referred to would be exponentially often.
-
-        Args:
-            code: the code object.
-            compiled: it comes from the compiler just now, so that its bytecode is whole.
+        ``compiled``: it comes from the compiler just now, so that its bytecode is whole.
         """
         views: dict[int, Code] = {}
         if CodeType not in map(type, code.co_consts):  # (most)
@@ -230,10 +218,9 @@ _MOST_CACHES = 12
 
 
 def _bytecode(code: CodeType) -> bytes:
-    """``co_code``, where it can be read.
+    """``co_code``, or where the last instruction lacks some of its cache units, what is stored, which is refused later.
 
-    From 3.11 on the attribute is computed, and writes beyond its end when the last instruction lacks some of
-    its cache units (as ``code.replace`` lets it): what is stored is passed on then, and refused when it is read.
+    From 3.11 on the attribute is computed, and writes beyond its end there (``code.replace`` lets it).
     """
     stored: bytes | None = getattr(code, "_co_code_adaptive", None)
     if stored is None:
@@ -265,14 +252,7 @@ def _stored_caches() -> list[int]:
 
 # --- instructions -----------------------------------------------------------------------------------
 class UnsupportedBytecode(Unreadable):
-    """An instruction, or a use of one, that is not understood.
-
-    Attributes:
-        opname: the instruction.
-        version: the Python version of the code.
-        filename: the file that the code says it comes from.
-        offset: byte offset of the instruction.
-    """
+    """An instruction, or a use of one, that is not understood; ``offset`` is in the bytecode."""
 
     def __init__(self, message: str, code: Code, opname: str, offset: int) -> None:
         version = ".".join(map(str, code.version))
@@ -287,13 +267,10 @@ class Instruction:
     """One instruction, as the version spells it.
 
     Attributes:
-        offset: byte offset of the opcode itself (what ``f_lasti`` and tracebacks use), not of an
-            ``EXTENDED_ARG`` before it.
+        offset: byte offset of the opcode itself (what ``f_lasti`` and tracebacks use), not of an ``EXTENDED_ARG``.
         start: byte offset of the first ``EXTENDED_ARG`` before it: where control may enter.
-        opcode, opname: number and name.
         arg: the whole argument; meaningless where the opcode takes none.
         target: for jumps the index of the target in the list of instructions; else -1.
-        line: source line, or ``None``.
     """
 
     offset: int
@@ -308,8 +285,7 @@ class Instruction:
 def decode(code: Code) -> list[Instruction]:
     """Decode the instructions of a code object, in order.
 
-    Those of 3.10 and before are cached on the code object, as they are read once more for the form of its statements
-    (``leftovers.py``); do not modify them.
+    Up to 3.10 they are cached on it, as they are read once more (``leftovers.py``); do not modify them.
     """
     known: list[Instruction] | None = code.__dict__.get("_instructions")
     if known is None:

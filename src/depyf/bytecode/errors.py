@@ -15,12 +15,7 @@ class DecompilationError(Exception):
 
 
 class Unreadable(ValueError, DecompilationError):
-    """Input that is not what it claims to be, or is not understood.
-
-    Attributes:
-        filename: the file, or the file that the code object says it comes from.
-        offset: byte offset in that file (:class:`~depyf.bytecode.pyc.PycError`) or in the bytecode.
-    """
+    """Input that is not what it claims to be, or is not understood; ``offset`` is in the file or the bytecode."""
 
     def __init__(self, message: str, filename: str, offset: int) -> None:
         super().__init__(message)

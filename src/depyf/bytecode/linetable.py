@@ -36,10 +36,7 @@ class MalformedTable(ValueError):
 
 # --- reading lines ---------------------------------------------------------------------------------
 class Position(NamedTuple):
-    """A span of the source, as ``co_positions`` gives it; columns are counted in bytes of UTF-8, from 0.
-
-    The columns are ``None`` where the table has none (before 3.11, and under ``-X no_debug_ranges``).
-    """
+    """A span of the source, as ``co_positions`` gives it; columns are in bytes of UTF-8, from 0, or ``None``."""
 
     line: int
     end_line: int
@@ -52,10 +49,9 @@ _position: Callable[[Sequence[Any]], Position] = partial(tuple.__new__, Position
 
 
 def positions(code: Code) -> list[Position | None]:
-    """Return the position of each code unit; ``None`` for one that belongs to no line.
+    """Return the position of each code unit; ``None`` for one that belongs to no line. A malformed table gives none.
 
-    They are read once, and cached on the code object; do not modify them. A table that is malformed gives none: lines
-    change nothing that a program does.
+    They are cached on the code object; do not modify them.
     """
     known: list[Position | None] | None = code.__dict__.get("_positions")
     if known is None:
@@ -160,10 +156,7 @@ def _read_lines(data: bytes, line: int, units: int, is_310: bool) -> list[Positi
 
 # --- writing lines ---------------------------------------------------------------------------------
 def encode_linetable(version: tuple[int, int], firstlineno: int, ranges: Iterable[Range]) -> bytes:
-    """Encode ``ranges`` (ordered, without gaps, byte offsets) as the line table of ``version``.
-
-    3.10 and later. Columns are not written: they would point into another text.
-    """
+    """Encode ``ranges`` (ordered, without gaps, byte offsets) as the line table of ``version``, 3.10 or later."""
     out = bytearray()
     line = firstlineno
     for start, end, entry_line in ranges:
@@ -192,10 +185,10 @@ def encode_linetable(version: tuple[int, int], firstlineno: int, ranges: Iterabl
 
 
 def relocate(code: CodeType, lines: Mapping[int, int], filename: str, firstlineno: int) -> CodeType:
-    """Return the same code object, saying that it comes from other lines of another file.
+    """Return the same code object, saying that it comes from other lines of another file; nested ones are left alone.
 
     Args:
-        code: a code object of the running interpreter (3.10 or later). Nested ones are left alone.
+        code: a code object of the running interpreter (3.10 or later).
         lines: byte offset of an instruction -> line. An instruction that is not listed has the line of
             the listed one before it in code order; before the first, "no line".
         filename: what ``co_filename`` shall be.
@@ -230,10 +223,7 @@ class TableEntry(NamedTuple):
 
 
 def parse_exception_table(data: bytes) -> list[TableEntry]:
-    """Decode the entries of a ``co_exceptiontable``, in order.
-
-    3.11 and later; CPython 3.11 describes the format in Objects/exception_handling_notes.txt.
-    """
+    """Decode a ``co_exceptiontable`` (Objects/exception_handling_notes.txt of CPython 3.11)."""
     numbers: list[int] = []
     value = byte = 0
     for byte in data:

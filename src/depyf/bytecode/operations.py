@@ -259,10 +259,8 @@ class Op:
     """One canonical operation.
 
     Attributes:
-        kind: one of the constants of this module.
         arg: operand, as listed beside each kind; ``None`` where there is none.
         offset: byte offset of the instruction it came from (parts of a fused one share it).
-        line: source line of that instruction, or ``None``.
         target: for ``JUMP``, ``BRANCH``, ``FOR_ITER``: index of the target in ``Program.ops``; else -1.
         handler: index into ``Program.handlers`` of the innermost handler that covers it; -1 for none.
     """

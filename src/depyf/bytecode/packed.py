@@ -35,7 +35,6 @@ class ObjectConstant:
 
     Attributes:
         kind: an identifier for it: ``"globals"``, ``"code"``, the name of its class.
-        text: what it is, in words.
         meaning: two constants of this meaning are the same; ``""``: only the same object is.
     """
 
@@ -140,10 +139,8 @@ def packed(code: CodeType) -> PackedCode:
 def packed_fields(fields: Mapping[str, Any], version: tuple[int, int]) -> PackedCode:
     """Pack a code object of any Python from 3.10 on, of which only the values of its attributes (``co_...``) are known.
 
-    Among the constants, a dictionary is a nested code object, and an :class:`ObjectConstant` an object.
-
-    Raises:
-        KeyError, TypeError, ValueError, OverflowError: one is missing, or of another type.
+    Among the constants, a dictionary is a nested code object, an :class:`ObjectConstant` an object. A missing value,
+    or one of another type, is a KeyError, TypeError, ValueError or OverflowError.
     """
     objects: list[ObjectConstant] = []
     prefix = _free_prefix([*_constants_in(fields, Mapping)])
@@ -205,11 +202,7 @@ def _marshalled(value: Any, version: tuple[int, int], prefix: str, objects: list
 
 
 def unpacked(code: PackedCode, version: tuple[int, int]) -> Code:
-    """Return the code object.
-
-    Raises:
-        Unreadable: it is none.
-    """
+    """Return the code object; raise :class:`Unreadable` if it is none."""
     from .code import Code
     from .pyc import loads
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 class Entry(NamedTuple):
     """One thing on the block stack, or a value that the interpreter would unwind with it.
 
-    ``kind`` is one of the constants below. ``site`` is where the copy was entered (for copies), ``at``
-    an instruction (its meaning is listed with the kinds).
+    ``kind`` is one of the constants below, which say what ``at`` is; ``site`` is where a copy was entered.
     """
 
     kind: str
@@ -62,10 +61,9 @@ Context = tuple[Entry, ...]
 
 
 class Leave(NamedTuple):
-    """The reason for which a 3.7 unwinds the block stack.
+    """The reason for which a 3.7 unwinds the block stack: ``return``, ``break`` or ``continue`` (to ``target``).
 
-    ``kind``: ``return``, ``break`` or ``continue``. ``value``: number of the constant to return, -1 for the
-    value on the stack. ``target``: of ``continue``.
+    ``value``: number of the constant to return, -1 for the value on the stack.
     """
 
     kind: str

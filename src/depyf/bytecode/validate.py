@@ -89,8 +89,6 @@ class _Checker:
     Attributes:
         suspends: the flags that make it a generator or coroutine.
         body: index of the first instruction that is not what CPython does once, before the body.
-        targets: indexes of instructions that jumps lead to.
-        cells: the variables that are cells.
         started: a generator or coroutine has been made.
     """
 
@@ -137,10 +135,7 @@ class _Checker:
         self.refuse(i, following != ["POP_TOP"], "is not followed by POP_TOP")
 
     def yields(self, index: int, i: Instruction) -> None:
-        """Refuse what a coroutine yields itself, and what an asynchronous generator yields unwrapped.
-
-        It is for the event loop; source has no word for it.
-        """
+        """Refuse what a coroutine yields itself, and an asynchronous generator unwrapped: no source says it."""
         wraps = self.suspends & CO_ASYNC_GENERATOR
         if self.suspends & CO_GENERATOR or wraps and self.code.version < (3, 11):
             return
@@ -150,11 +145,7 @@ class _Checker:
         )), "yields past the coroutine or asynchronous generator")
 
     def free_variables(self, index: int, i: Instruction) -> None:
-        """Check that the closure is copied at the beginning, and all of it.
-
-        (Dynamo's resume functions begin twice. ``rules.common.copy_free_vars`` looks at the second beginning, if it
-        runs: one that does not may have another number, as cells became free variables.)
-        """
+        """Check that all of the closure is copied at the beginning; Dynamo's resume functions begin twice."""
         self.refuse(i, index < self.body and (i.arg != len(self.code.freevars) or index > 0),
                     f"argument {i.arg} where there are {len(self.code.freevars)} free variables")
 
@@ -191,8 +182,7 @@ for _names, _check in (
 def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int], bool]) -> None:
     """Check that the exception table is in order, without overlaps, and goes from instruction to instruction.
 
-    CPython searches it by bisection and takes the first entry that fits, so in any other table what
-    counts depends on how it searches.
+    In any other table what counts depends on how CPython searches it.
     """
     size = len(code.bytecode)
     before = 0
@@ -211,11 +201,10 @@ def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int
 
 
 def check_wrapper(code: Code, instructions: Sequence[Instruction], entries: Sequence[TableEntry]) -> None:
-    """3.12 and later: everything in a generator or coroutine is under some handler.
+    """Check that everything in a generator or coroutine is under some handler (3.12 and later).
 
-    The outermost turns ``StopIteration`` into ``RuntimeError``; recompiled text has it, so the code must.
-    (The compiler wraps no lambda: ``compiler_lambda`` in compile.c does not call ``wrap_in_stopiteration_handler``; nor
-    does it wrap a module with ``await`` outside of functions.)
+    The outermost turns ``StopIteration`` into ``RuntimeError``; recompiled text has it, so the code must. (The compiler
+    wraps no lambda, and no module with ``await`` outside of functions.)
     """
     if code.version < (3, 12) or not code.flags & _SUSPENDS or code.name == "<lambda>" or not code.flags & CO_NEWLOCALS:
         return

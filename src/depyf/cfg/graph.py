@@ -55,8 +55,7 @@ class Block:
 
     Attributes:
         id: key in ``Cfg.blocks``; follows code order in a freshly built graph.
-        ops: the operations, without the jump that ends the block (``BRANCH``, ``FOR_ITER``, ``RETURN``,
-            ``RAISE``, ``RERAISE`` are in ``end``, not in ``ops``).
+        ops: the operations, without the jump, return or raise that ends the block.
         end: the terminator, one of the constants above.
         arg: operand of the terminator (``RAISE``, ``RERAISE``).
         end_op: the op that ends the block (for its offset), ``None`` for falling through.
@@ -89,13 +88,9 @@ class Block:
 
 
 class Cfg:
-    """A control-flow graph: basic blocks by id, and where to start.
+    """A control-flow graph: basic blocks by id, in code order when built, and where to start.
 
-    Attributes:
-        code: the code object the graph was built from.
-        blocks: ``{id: Block}``, in code order when built.
-        entry: id of the first block.
-        order: position of each block in the code; a block that was split off follows what it was split from.
+    ``order``: the position of each block in the code; a block that was split off follows what it was split from.
     """
 
     def __init__(
@@ -159,11 +154,7 @@ class Cfg:
         return tail.id
 
     def share_end(self, first: Block, other: Block, size: int) -> int:
-        """Make one of the last ``size`` operations of two blocks, and of what follows, where both are the same.
-
-        Returns:
-            The id of the block that both lead to.
-        """
+        """Make one block of the last ``size`` operations of two, where what follows is the same; return its id."""
         shared = self.split(first.id, len(first.ops) - size)
         copy = self.split(other.id, len(other.ops) - size)
         self.redirect(copy, shared)
@@ -214,11 +205,7 @@ _END_OF = {
 def build(program: Program) -> Cfg:
     """Build the graph of a program. Blocks are numbered in code order; unreachable ones are dropped.
 
-    An op that ends a block without a jump (``RETURN`` ...) is ``Block.end_op``; falling through into the
-    next block is a ``jump`` without ``end_op``.
-
-    Raises:
-        UnsupportedBytecode: the code has no instructions.
+    An op that ends a block (``RETURN`` ...) is ``Block.end_op``; falling through is a ``jump`` without it.
     """
     ops = program.ops
     if not ops:
@@ -377,8 +364,7 @@ class DominatorTree:
     """Dominators of all blocks that can be reached.
 
     Attributes:
-        order: ids in reverse postorder.
-        number: ``{id: place in order}``.
+        order: ids in reverse postorder; ``number``: their places in it.
         parent: ``{id: its immediate dominator}``; the entry is its own.
         children: ``{id: ids that it dominates immediately}``, in reverse postorder.
     """
@@ -421,10 +407,7 @@ class DominatorTree:
 
     @cached_property
     def _visits(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The times at which a depth-first walk of the tree enters and leaves each block, computed when first needed.
-
-        One block is above another if its interval encloses the other's.
-        """
+        """When a depth-first walk enters and leaves each block: one above another has an interval around its."""
         entered: dict[int, int] = {}
         left: dict[int, int] = {}
         clock = 0

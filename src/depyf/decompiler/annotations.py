@@ -42,10 +42,7 @@ _LOADS = frozenset({o.LOAD_NAME, o.LOAD_GLOBAL, o.LOAD_DEREF, o.LOAD_FAST})
 
 @dataclass
 class Annotation:
-    """One annotated name (mangled) of a class or module, with the line of its statement.
-
-    ``index`` is its number in ``__conditional_annotations__``; ``None`` if it is unconditional.
-    """
+    """One annotated name (mangled) of a class or module, with its line, and its number if it is a conditional one."""
 
     name: str
     value: ast.expr
@@ -136,10 +133,9 @@ def _statements(code: Code, program: Program, parent: CodeScope) -> list[ast.stm
 
 
 def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int | None]]]:
-    """Return the program of an annotation function in a form that can be lifted, and its annotations.
+    """Return the program of an annotation function in a form that can be lifted: a named dictionary, no conditions.
 
-    Its dictionary gets a name, and the tests of ``__conditional_annotations__`` are dropped. Each annotation has its
-    name, the number that was tested, and its line.
+    Also its annotations, each with its name, the number that was tested, and its line.
     """
     ops = list(program.ops)
     dropped: set[int] = set()
@@ -187,10 +183,9 @@ def _without(program: Program, dropped: set[int], added: dict[int, Op] | None = 
 
 
 def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Callable[[str], str]) -> list[ast.stmt]:
-    """Return the body with the annotations that left no trace in it, in their order among the others.
+    """Return the body with the annotations that left no trace in it, in their order, which alone matters.
 
-    An assignment to the name on the annotation's line becomes an annotated one; else the annotation is a statement,
-    before what follows it in the source. Both compile to the same program: only the order of annotations matters. A
+    An assignment to the name on the annotation's line becomes an annotated one; else the annotation is a statement. A
     numbered one that no statement reaches was in code that the compiler dropped.
     """
     homes = {node.number: stmt for stmt in body for node in nodes_of(stmt) if isinstance(node, NumberedAnnotation)}

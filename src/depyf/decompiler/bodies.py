@@ -113,10 +113,7 @@ def _is_text(value: ast.expr | None) -> TypeGuard[ast.Constant]:
 
 
 def _stored_by_compiler(code: Code, name: str, value: ast.expr | None, index: int, is_last: bool) -> bool:
-    """Return whether the compiler added the statement ``name = value`` at an index of a class body.
-
-    ``is_last``: it is one of the last two.
-    """
+    """Return whether the compiler added ``name = value`` at an index of a class body, or as one of the last two."""
     if name == "__type_params__":
         return isinstance(value, ast.Name) and value.id == ".type_params"
     if name == "__firstlineno__":
@@ -131,8 +128,7 @@ def _stored_by_compiler(code: Code, name: str, value: ast.expr | None, index: in
 def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     """Return an annotation for a body that makes ``__annotations__`` and puts nothing into it.
 
-    Its annotations were of ``(x): int``, or in unreachable code. (3.14 leaves the cells of these; a class with a method
-    has such cells as well.)
+    (3.14 leaves the cells of these; a class with a method has such cells as well.)
     """
     if not scope.annotates:
         return []
@@ -179,7 +175,6 @@ class _Uses:
         stored: locals and cells that are bound.
         used: locals and cells that are read, and the cells that the code makes.
         own: variables of an inlined comprehension, which has a cell of its own for them while it runs (3.12+).
-        yields: whether there is a ``yield``.
     """
 
     def __init__(self, code: Code, shown: Iterable[Op]) -> None:
@@ -337,12 +332,7 @@ def _enclosing_local(scope: CodeScope, name: str) -> bool:
 
 
 def _bound_by_comprehensions(ops: Sequence[Op], natural_in: CodeScope | None = None) -> Iterator[Op]:
-    """Yield stores of comprehensions (by walrus) to variables outside of them.
-
-    Args:
-        ops: of the code that has the comprehensions.
-        natural_in: leave out those that this scope writes as dispatch loops.
-    """
+    """Yield stores of comprehensions (by walrus) to variables outside, but for dispatch loops in ``natural_in``."""
     for op in ops:
         if type(op.arg) is Code and op.arg.name in BUILDS and not (
                 natural_in is not None and natural_in.options.tiers.of(op.arg) is Tier.DISPATCH):
@@ -358,9 +348,7 @@ class Body:
     """One body that is being restructured.
 
     Attributes:
-        scope: the code object with its surroundings.
         cfg: its control-flow graph, which the passes change.
-        executor: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
         arranged: whether its statements are arranged by the line table.
         has_patterns: whether patterns of ``match`` were found.

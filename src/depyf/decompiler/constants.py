@@ -26,10 +26,7 @@ from .errors import LIFT, CannotDecompile
 
 
 class _Hexadecimal(int):
-    """An integer that is written in base 16.
-
-    In base 10 that takes quadratic time, and Python refuses it above 4300 digits.
-    """
+    """An integer that is written in base 16: base 10 takes quadratic time, and Python refuses it above 4300 digits."""
 
     def __repr__(self) -> str:
         return hex(self)
@@ -108,11 +105,7 @@ _Size = tuple[int, int, int]
 
 
 def check_limits(program: Program) -> None:
-    """Refuse a program that nests too deeply, or expands to too much, before it is written.
-
-    Raises:
-        UnsupportedBytecode: it does, or a function that it makes is malformed.
-    """
+    """Refuse a program that nests too deeply, or expands to too much, before it is written."""
     if len(program.ops) >= _FEW or not all(map(_is_small, program.code.consts)):
         _Meter(program.code).size(program.code)
 
@@ -222,11 +215,7 @@ def is_literal(value: Any) -> bool:
 
 
 def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
-    """Return the program with such constants as globals, and ``{name: what it means}``.
-
-    Raises:
-        UnsupportedBytecode: its constants nest too deeply or are too large.
-    """
+    """Return the program with such constants as globals, and ``{name: what it means}``, if it is within the limits."""
     return _name_constants(program)[:2]
 
 

@@ -31,11 +31,7 @@ def is_private(name: str) -> bool:
 
 
 def legal(name: str) -> str:
-    """Return a name that can be written, for one that may not: ``_lambda_`` for ``<lambda>``.
-
-    Names that the compiler begins with a dot (``.0``, ``.defaults``) begin with two underscores. Where they are words
-    they end so too, or a class would mangle them.
-    """
+    """Return a name that can be written for any: ``_lambda_`` for ``<lambda>``, ``__dot_x__`` for ``.x``."""
     if is_name(name):
         return name
     if name[:1] == "." and is_name(name[1:]):
@@ -67,12 +63,7 @@ _STORES = frozenset({o.STORE_GLOBAL, o.STORE_NAME})
 
 @dataclass
 class Renamed:
-    """A tree of code objects, all of whose names can be written.
-
-    Attributes:
-        names: ``{old name: new name}`` of variables.
-        escaped: the same of globals and attributes.
-    """
+    """A tree of code objects whose names can be written: old -> new names of variables, and those escaped."""
 
     code: Code
     names: dict[str, str] = field(default_factory=dict)
@@ -101,11 +92,7 @@ class Renamed:
         return "; ".join(notes)
 
     def visible(self, code: Code) -> list[str]:
-        """Return changed names that outside code may refer to.
-
-        These are of parameters that may be passed by keyword, and of variables that a class looks for among its own
-        names first.
-        """
+        """Return changed names that others see: of keyword parameters, and those that a class has first."""
         changed = self.of(code)
         if not changed:
             return []
@@ -117,8 +104,7 @@ class Renamed:
 def renamed(code: Code, escapes: bool = True) -> Renamed:
     """Return the tree of a code object with other names for those that source cannot say.
 
-    Args:
-        escapes: also of globals and attributes, where an expression can stand for each use.
+    ``escapes``: also of globals and attributes, where an expression can stand for each use.
     """
     tree = _tree(code) if code.holds_code else [(code, False)]
     wrong: dict[str, None] = {}
@@ -177,10 +163,7 @@ def _can_be_escaped(names: set[str], tree: Sequence[Code]) -> set[str]:
 
 
 def _can_be_a_variable(name: str, mangles: bool) -> bool:
-    """Return whether a variable can be written under its name, or is one of the compiler's (``.0``, ``.type_params``).
-
-    ``mangles``: it is in a class. (The compiler's get names from :func:`legal`.)
-    """
+    """Return whether a variable, in a class if ``mangles``, can be written, or is one of the compiler's."""
     return not (mangles and is_private(name)) and (
         is_name(name) or name[:1] == "." and (name[1:].isdecimal() or is_name(name[1:])))
 

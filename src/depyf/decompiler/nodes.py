@@ -47,10 +47,7 @@ def line_of(stmt: ast.stmt | ast.ExceptHandler) -> int | None:
 
 
 def from_ops(stmt: Statement, first: int, last: int) -> Statement:
-    """Give a statement the byte offsets of its first and last operation, and return it.
-
-    (They are in its columns, which it does not need before it has a text.)
-    """
+    """Give a statement the byte offsets of its first and last operation, as its columns, and return it."""
     stmt.col_offset, stmt.end_col_offset = first, last
     return stmt
 
@@ -173,20 +170,14 @@ class UnfoldedCompare(ast.Compare):
 
 @refinement
 class MergedDict(ast.Dict):
-    """A dictionary made for the keyword arguments of a call: ``f(a=1, **b)``.
-
-    ``parts`` has its keys with their values, and mappings, in order.
-    """
+    """A dictionary made for ``f(a=1, **b)``: ``parts`` has its keys with their values, and mappings, in order."""
 
     parts: list[list[tuple[ast.expr | None, ast.expr]] | ast.expr]
 
 
 # --- texts with fields ------------------------------------------------------------------------------
 class Formatted:
-    """A text with fields that may be part of a longer one.
-
-    ``percent``: whether it was written with ``%``; ``None`` if unknown.
-    """
+    """A text with fields that may be part of a longer one; written with ``percent``, if known."""
 
     fields: list[ast.expr]
     percent: bool | None
@@ -249,12 +240,7 @@ def part_of(test: ast.BoolOp, start: int, end: int | None = None) -> ast.expr:
 
 
 class Comprehension(OnItsLine):
-    """A comprehension, with its effect on the variables around it.
-
-    Attributes:
-        awaited: it is a coroutine: the program awaits it, and its text does not.
-        restored: the variables that an inlined one (3.12) sets aside and has restored so far.
-    """
+    """A comprehension, which may be awaited by the program alone, and the variables that it has restored."""
 
     awaited = False
     restored: tuple[str, ...] | None = None
@@ -365,12 +351,7 @@ KINDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
 
 def copied(tree: Tree, lines: int = 0) -> Tree:
-    """Return a copy that shares no node with a place, and no list, with the tree.
-
-    Args:
-        tree: what is copied.
-        lines: added to all line numbers of the copy.
-    """
+    """Return a copy that shares no node with a place, and no list; ``lines``: added to line numbers."""
     if isinstance(tree, KINDS):
         return tree
     new = tree.__class__.__new__(tree.__class__)

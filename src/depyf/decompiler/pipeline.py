@@ -117,10 +117,9 @@ _AROUND = {"<genexpr>": "({0}{2} for _ in {1})", "<listcomp>": "[{0}{2} for _ in
 
 
 def _in_expression(code: Code) -> Code | None:
-    """Return the code of an expression that makes a comprehension, of its code; ``None`` for other code.
+    """Return the code of an expression around a comprehension's code, over ``iterable``; ``None`` for other code.
 
-    What it goes over is called ``iterable``. Variables of functions around it are parameters of a ``lambda``, of which
-    there is none that awaits.
+    Variables of functions around it are parameters of a ``lambda``, of which there is none that awaits.
     """
     awaits = bool(code.flags & CO_COROUTINE)
     if code.argcount != 1 or code.version != sys.version_info[:2] or awaits and code.freevars:
@@ -255,11 +254,7 @@ class _Job:
         self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
         rename: Mapping[str, str] | None,
     ) -> Cfg:
-        """Return the graph without torch.compile's list juggling; without facts, the graph itself if that fails.
-
-        Raises:
-            CannotDecompile, StackMismatch: the facts cannot be used.
-        """
+        """Return the graph without torch.compile's list juggling; without facts, the graph itself if that fails."""
         graph = build(self.program)
         work = Simplification(graph, parameter_names or {}, keep_variables, rename or {}, facts, self.new)
         try:
@@ -279,12 +274,9 @@ class _Job:
         self.facts = self.readable = None
 
     def in_other_words(self, reason: str) -> bool:
-        """Have repetitions expanded in the next text, then all written without the user's words.
+        """Have repetitions expanded in the next text, then all words of the user's; return whether it is another.
 
         A text with facts is given up only if its words are at fault; ``reason`` says why the present one is not taken.
-
-        Returns:
-            Whether that is another text.
         """
         folded, self.folds = self.folds, False
         tier = self.tiers.of(self.code)
@@ -335,10 +327,7 @@ class _Job:
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
 
     def given(self, module: ast.Module, text: str, tree: ast.Module) -> ast.Module | str:
-        """Return what the compiler is given of an emitted module: the tree of its text.
-
-        Another interpreter takes text. That is the text itself: the one of the tree would be without the marks.
-        """
+        """Return the tree of a text for the compiler; of one with marks, the text for another interpreter."""
         return text if self.compiler is not compile_here and self.options.has_marks and tree is not module else tree
 
     def compiled(self, tree: ast.Module | str, code: Code, constants: bool = False) -> Code:

@@ -65,10 +65,7 @@ def lazy(code: Code) -> list[Code]:
 
 
 def codes_in(code: Code) -> list[Code]:
-    """Return the code objects that the code loads, in its order.
-
-    Not ``consts``: before 3.11 the qualified name of a function is known where it is made only.
-    """
+    """Return the code objects that the code loads (up to 3.10, with their qualified names), in its order."""
     if not code.holds_code:
         return []
     return list(dict.fromkeys(op.arg for op in canonicalise(code).ops
@@ -146,10 +143,7 @@ class Tiers:
             yield code
 
     def owner(self, code: Code) -> Code:
-        """Return the code object whose tier decides how this one is written.
-
-        That is the one around a lambda, comprehension, annotation or type parameter.
-        """
+        """Return the code object whose tier decides how this one is written: itself, or one around."""
         while code in self.parts and code is not self.root:
             parent = self.parents.get(code, self.root)
             if self.of(parent) is Tier.DISPATCH:
@@ -180,7 +174,6 @@ class Part:
         name: qualified name (``Class.method``, ``f.<locals>.<lambda>``).
         line: its first line.
         units: size of its bytecode, in code units of two bytes.
-        fidelity: how its text relates to it.
         reason: why it is not exact; empty if it is.
         verdict: the proof, if there is one.
         recompiled: what the text compiles to.

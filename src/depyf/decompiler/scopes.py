@@ -119,11 +119,7 @@ class CodeScope:
         return decided(node) if isinstance(node, Literal) and self.code.version >= (3, 10) and self.is_exact() else node
 
     def looked_through(self, node: ast.expr) -> ast.expr:
-        """Write what is iterated over or searched so that the compiler leaves it as it is.
-
-        It makes a list a tuple, and a set of constants one constant (``fold_iter``, ``fold_compare`` in ast_opt.c;
-        flowgraph.c of 3.14).
-        """
+        """Write a list or set that is iterated over or searched so that the compiler leaves it (``fold_iter``)."""
         is_changed = (isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
                       or isinstance(node, ast.Set) and not isinstance(node, Literal)
                       and all(isinstance(item, ast.Constant) for item in node.elts))
@@ -132,8 +128,7 @@ class CodeScope:
     def begins_a_line(self, node: OnItsLine) -> None:
         """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
 
-        ``(a or b) and c`` tests the value of ``a or b`` again if its parts are on another line than the whole (up to
-        3.11; flowgraph of 3.14; ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
+        ``(a or b) and c`` tests ``a or b`` again then (``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
         """
         if not (3, 12) <= self.code.version < (3, 14):
             node.begins_a_line = True
@@ -148,11 +143,7 @@ class CodeScope:
 
     # --- bodies -----------------------------------------------------------------------------------
     def restructured(self, hidden: dict[str, Any] | None = None) -> Body:
-        """Return the body with what the compiler does to structured code undone.
-
-        Args:
-            hidden: expressions for parameters.
-        """
+        """Return the body with what the compiler does to structured code undone; ``hidden``: its parameters."""
         if self.program is None:
             self.program = canonicalise(self.code)
         if budgets.JUMPS.exceeded(len(self.program.ops)) and (

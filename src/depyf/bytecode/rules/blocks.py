@@ -227,11 +227,7 @@ def _(t: Translator, i: Instruction) -> None:
 
 @rule(OLD, "BUILD_TUPLE")
 def _(t: Translator, i: Instruction) -> None:
-    """Build a tuple, folded to a constant where its items are constants.
-
-    The optimiser of 3.9 and before folds constants, but leaves code alone whose line table has large steps
-    (Python/peephole.c).
-    """
+    """Build a tuple, folded to a constant where its items are (the optimiser of 3.9 leaves some code alone)."""
     count = i.arg
     if t.code.version < (3, 10) and count and t.recent(count) == ["CONST"] * count:
         t.pop(count)

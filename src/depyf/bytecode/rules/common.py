@@ -113,10 +113,9 @@ def update(kind: str) -> Function:
 
 
 class Known(int):
-    """A visible slot (it is 1) with a constant: ``CALL_KW`` needs its tuple of names.
+    """A visible slot (it is 1) with a constant, until the next merge point: ``CALL_KW`` needs its tuple of names.
 
     Dynamo restores a stack by swaps, so that the tuple is not always loaded right before the call.
-    Forgotten at every merge point.
     """
 
     value: Any
@@ -173,8 +172,7 @@ def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
 def one(kind: str, pool: int = FIXED, arg: Any = None, hidden: int = 0) -> SimpleRule:
     """Return the rule of an instruction that is one operation, whose row says what it does to the stack.
 
-    Its argument is ``arg``, or what that of the instruction indexes in a pool. So many hidden slots, which no operation
-    sees, come below what it pushes.
+    Its argument is ``arg``, or what that of the instruction indexes in a pool. Hidden slots come below what it pushes.
     """
     pops, pushes = FIXED_EFFECTS.get(kind, (-1, 1))
     return kind, pool, pops, (0,) * hidden + (1,) * pushes, arg

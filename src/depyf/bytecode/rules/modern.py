@@ -30,11 +30,7 @@ _COMMON_CONSTANTS = ("AssertionError", "NotImplementedError", "tuple", "all", "a
 
 
 def send_loop(t: Translator, kind: str) -> None:
-    """``LOAD_CONST None; SEND; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT``: one operation.
-
-    The two instructions that follow are looked at; the loop itself (and the handlers that only cover it)
-    is what they can only be.
-    """
+    """``LOAD_CONST None; SEND; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT``: one operation."""
     start = t.instructions[t.next] if t.next < len(t.instructions) else None
     if start is None or start.opname != "LOAD_CONST" or t.consts[start.arg] is not None:
         raise t.unsupported("is not followed by LOAD_CONST None")
@@ -210,10 +206,7 @@ def _(t: Translator, i: Instruction) -> None:
 
 @rule(V3_11, "COPY_FREE_VARS")
 def _(t: Translator, i: Instruction) -> None:
-    """Emit nothing: in the canonical program the closure is in the frame from the start.
-
-    A second time is allowed: it copies the same cells.
-    """
+    """Emit nothing: the frame has the closure from the start; a second time copies the same cells."""
     if i.arg != len(t.code.freevars):
         raise t.unsupported(f"argument {i.arg} where there are {len(t.code.freevars)} free variables")
 
@@ -330,10 +323,7 @@ def _(t: Translator, i: Instruction) -> None:
 
 
 def enter_context(t: Translator) -> None:
-    """``COPY 1; LOAD_SPECIAL exit; SWAP 2; SWAP 3; LOAD_SPECIAL enter; CALL 0``: one operation.
-
-    The exit remains as a method beside its object (or a NULL), which is one value for us.
-    """
+    """``COPY 1; LOAD_SPECIAL exit; SWAP 2; SWAP 3; LOAD_SPECIAL enter; CALL 0``: one operation."""
     steps = [(x.opname, x.arg) for x in t.instructions[t.at + 1 : t.at + 6]]
     method = t.instructions[t.at + 1].arg
     enter, kind = {_EXIT: (_ENTER, "BEFORE_WITH"), _AEXIT: (_AENTER, "BEFORE_ASYNC_WITH")}.get(method, (-1, ""))

@@ -64,10 +64,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Collecti
 class Folder(Transformer):
     """A folding, in place, of arguments and displays that repeat from element to element of a list.
 
-    Args:
-        paths: which expressions are lists of modules.
-        taken: names that new variables may not have.
-        may_star: whether the elements of a list may become the starred list.
+    ``taken``: names that new variables may not have. ``may_star``: whether the elements of a list may become ``*list``.
     """
 
     def __init__(self, paths: LivePaths, taken: set[str], may_star: bool) -> None:
@@ -268,8 +265,7 @@ class _Unlike(Exception):
 class Comparison:
     """A comparison of trees that may be the same but for elements of lists at numbers that grow evenly.
 
-    Attributes:
-        differing: the variables for those elements, by owner, first number and step of each list.
+    ``differing``: the variables for those elements, by owner, first number and step of each list.
     """
 
     def __init__(self, folder: Folder, taken: Iterable[str] = ()) -> None:
@@ -278,10 +274,7 @@ class Comparison:
         self.differing: dict[tuple[str, int, int], str] = {}
 
     def common(self, items: Sequence[ast.AST]) -> Any:
-        """Return the tree that all items are, with variables for the elements at numbers that grow evenly.
-
-        ``None`` if they differ in another way, or not at all.
-        """
+        """Return the tree that all items are, with variables for the elements at numbers that grow evenly."""
         try:
             same = self._common(items, "value")
         except _Unlike:
@@ -422,11 +415,7 @@ def _variable(statement: ast.stmt, folder: Folder) -> str:
 def _blocks(
     body: list[ast.stmt], at: int, elements: Collection[str], folder: Folder,
 ) -> dict[str, list[ast.stmt]]:
-    """Return the stores in a row of attributes of elements, or buffers inside them, as blocks of one length.
-
-    Returns:
-        The blocks by the text of what they store to.
-    """
+    """Return the stores in a row to attributes or buffers of elements, as blocks of one length, by element."""
     blocks: dict[str, list[ast.stmt]] = {}
     last = ""
     for statement in body[at:]:

@@ -51,7 +51,6 @@ class Readable:
     Attributes:
         names: what the names mean that the text imports, or reads as globals.
         constants: constants of Dynamo's code that have words in the text: the names of the constants, by the words.
-        folded: kinds of nodes that are abbreviations.
         names_classes: whether classes among the constants go by the names that they had when torch compiled.
     """
 
@@ -169,10 +168,7 @@ class _Imports(Transformer):
         return said or node
 
     def _class_or_method(self, node: ast.Name) -> ast.expr | None:
-        """Return the expression for a constant that is a class or a method of one; ``None`` for any other name.
-
-        Its name is that of torch's, a global of the function, or imported.
-        """
+        """Return the name for a constant that is a class or a method of one; ``None`` for any other."""
         readable = self.readable
         match = _IMPORTED.fullmatch(readable.meanings.get(node.id, ""))
         if match is None or not isinstance(node.ctx, ast.Load):

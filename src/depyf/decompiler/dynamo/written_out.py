@@ -50,11 +50,7 @@ def has_size_calls(code: Code, ops: Iterable[Op]) -> bool:
 
 
 def written_out(tree: ast.Module, forms: Readable) -> ast.Module:
-    """Return the tree of a text, with its places, with its forms expanded, in place.
-
-    Raises:
-        CannotDecompile: there is a form that is not known.
-    """
+    """Return the tree of a text, with its places, with its forms expanded, in place."""
     _Writer(forms).generic_visit(tree.body[0])
     return tree
 
@@ -82,10 +78,7 @@ class _Writer(Transformer):
 
     # --- constants and names ------------------------------------------------------------------------
     def visit_ImportFrom(self, node: ast.Import | ast.ImportFrom) -> ast.stmt | list[ast.stmt]:
-        """Return assignments for an import of names whose expressions in the program are known.
-
-        A name imported for a constant means that constant.
-        """
+        """Return assignments for an import of names whose expressions, but for constants, are known."""
         bound = [alias.asname or alias.name for alias in node.names]
         if not all(name in self.names for name in bound):
             return node
@@ -282,10 +275,7 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 def _placed(node: _Node, place: ast.AST) -> _Node:
-    """Give a node, and all in it that has no place, the place of another; return the node.
-
-    What has a place is taken to have places in it.
-    """
+    """Give a node, and all in it that has no place, the place of another; return the node."""
     pending: list[ast.AST] = [node]
     while pending:
         part = pending.pop()

@@ -34,9 +34,6 @@ def escaped(tree: ast.Module, names: Mapping[str, str]) -> tuple[str, ast.Module
     Args:
         tree: of the text that is proven; it is changed.
         names: ``{name in the code: name in its place}``.
-
-    Raises:
-        CannotEscape: a name is bound by a statement that takes no expression, or is in an f-string that cannot have it.
     """
     try:
         text = unparse(_Escapes(names).visit(tree)) + "\n"

@@ -115,10 +115,7 @@ def _filled(items: list[str], indent: int, width: int) -> list[str]:
 
 
 def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
-    """Return the lines of an expression after ``head`` and before ``tail``; if it ``fits``, it may be on one line.
-
-    It belongs to a statement or item with that indentation.
-    """
+    """Return the lines of an expression after ``head`` and before ``tail``; if it ``fits``, it may be on one line."""
     text = unparse(node)
     if fits and "\n" not in text and len(head) + len(text) + len(tail) <= width:
         return [head + text + tail]
@@ -202,7 +199,7 @@ def _together(node: ast.expr) -> list[str]:
     """Return for each item of a broken call or tuple the key of its group: neighbours with an equal key share a line.
 
     Parameters of one module are grouped (``norm.weight, norm.bias,``), a tensor and its sizes (``x.size(0), x,``), and
-    keywords and entries with simple values (``hidden_states=None, attentions=None,``). An empty key is no group.
+    simple values (``hidden_states=None, attentions=None,``). An empty key is no group.
     """
     match node:
         case ast.GeneratorExp():
@@ -234,10 +231,7 @@ def _is_simple(node: ast.expr) -> bool:
 
 
 def _owner(node: ast.expr) -> str:
-    """Return the text of the object that an item belongs to; empty where it has none.
-
-    It is ``self.norm`` for ``self.norm.weight``, and ``x`` for ``x.size(1)`` and ``x`` itself.
-    """
+    """Return the object of an item: ``self.norm`` for ``self.norm.weight``, ``x`` for ``x.size(1)`` and ``x``."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_simple(node):
         node = node.func
     if isinstance(node, ast.Attribute):
@@ -393,10 +387,9 @@ def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[
 #
 # Example: ``a = 1`` on line 3 and ``b = 2`` on line 5 have a blank line between them in the text.
 def with_blank_lines(result: Decompiled) -> str:
-    """Return the text of a decompilation with blank lines where the source had lines that left nothing.
+    """Return the text, if it is proven, with a blank line where the source had lines that left nothing.
 
-    One at most; two at most beside the functions and classes of a module. A text that was not proven is unchanged:
-    nothing says where its statements were.
+    Two at most beside the functions and classes of a module.
     """
     spans: dict[int, tuple[int, int]] = {}  # of each line of the text the first and last of the source
     for part in result.parts:

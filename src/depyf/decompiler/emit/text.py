@@ -59,12 +59,7 @@ class _Marks(ast.NodeTransformer):
 def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
     """Return the text of a tree, and the tree of that text.
 
-    Args:
-        tree: what to write.
-        has_marks: expressions in it may be :class:`OneItem` or have ``begins_a_line``.
-
-    Raises:
-        CannotDecompile: there is no text, or it is not valid.
+    ``has_marks``: expressions in it may be :class:`OneItem` or have ``begins_a_line``.
     """
     text = text_of(tree, has_marks)
     try:
@@ -99,11 +94,7 @@ _GENERIC = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name)
 
 @functools.cache
 def _fields(kind: type) -> tuple[str, ...]:
-    """Return the fields of a type of node in which names, or nodes with fields of their own, can be.
-
-    Raises:
-        CannotDecompile: the type is internal and has no text.
-    """
+    """Return the fields of a type of node in which names, or nodes with fields of their own, can be."""
     if kind.__module__ not in ("ast", "_ast", "builtins") and kind not in REFINEMENTS:
         raise CannotDecompile(EMIT, f"a {kind.__name__} is left in the tree")
     leaves = ("ctx", "op", "ops", "kind", "type_comment", "type_ignores", "tag")
@@ -340,8 +331,7 @@ def _parameter(each: ast.arg, default: ast.expr | None) -> str:
 def join_parts(parts: list[tuple[bool, str]]) -> str:
     """Return an f-string; where quotes allow it, one that Pythons before 3.12 can read.
 
-    Args:
-        parts: in their order; of each, whether it is text (with braces doubled), and it or the field in braces.
+    ``parts``: of each, whether it is text (with braces doubled), and it or the field in braces.
     """
     def escaped(text: str, quote: str) -> str:
         text = "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)

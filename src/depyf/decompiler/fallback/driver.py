@@ -43,11 +43,7 @@ _END = -1
 
 
 def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
-    """Return the body of a scope as a dispatch loop.
-
-    Raises:
-        CannotDecompile: an operation has no form in Python source (a closure of foreign cells, ...).
-    """
+    """Return the body of a scope as a dispatch loop."""
     graph = scope.options.graph(code)
     if graph is None:
         graph = build(canonicalise(code))
@@ -77,10 +73,9 @@ def cut(graph: Cfg) -> tuple[Cfg, list[list[Block]]]:
 
 
 def _levels(graph: Cfg) -> dict[int, int]:
-    """Return the level of each block that can be reached, forward from the entry.
+    """Return the level of each block that can be reached, forward from the entry; where edges merge, the lowest counts.
 
-    Where edges of different level merge, the lowest counts: unwinding out of a handler ends the handling of its
-    exception (the block stack of 3.7 to 3.10 does it implicitly).
+    Unwinding out of a handler ends the handling of its exception (implicitly up to 3.10).
     """
     levels: dict[int, int] = {}
     pending = [(graph.entry, 0)]

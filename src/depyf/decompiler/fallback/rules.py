@@ -106,13 +106,9 @@ def is_marker(entry: Entry) -> bool:
 class SlotExecutor(SymbolicExecutor):
     """Runs operations on values in variables.
 
-    Args:
-        scope: the code object around the operations.
+    Attributes:
         prefix: the beginning of the names of all variables that the loop adds. In a module or class, where they are
             deleted in the end, two underscores are after them: a class would change private names.
-        ops: all operations of the code object.
-
-    Attributes:
         words: the names of the variables that the loop adds, without the prefix.
         following: the operations after the present one, in its block.
     """
@@ -138,11 +134,7 @@ class SlotExecutor(SymbolicExecutor):
         self.imported: dict[str | None, str] = {}
 
     def run(self, state: State, ops: list[Op], to_statement: bool = False) -> None:
-        """Run the operations of a block.
-
-        Raises:
-            CannotDecompile: an operation has no form in Python source.
-        """
+        """Run the operations of a block."""
         for at, op in enumerate(ops):
             self.following = ops[at + 1 :]
             before, (pops, pushes) = len(state.stack), effect(op)
@@ -224,12 +216,7 @@ class SlotExecutor(SymbolicExecutor):
         state.stack[kept:] = [ast.Name(slot, LOAD) for slot in slots[kept : base + pushes]]
 
     def settle(self, state: State, constants: bool = True) -> list[str]:
-        """Assign what waits to the variables of its places, and return these.
-
-        Args:
-            state: the stack and the statements.
-            constants: assign constants, too.
-        """
+        """Assign what waits to the variables of its places (``constants``, too), and return these."""
         slots = [self.slot(place) for place in range(len(state.stack))]
         for place, entry in enumerate(state.stack):
             is_settled = type(entry) is ast.Name and entry.id == slots[place]

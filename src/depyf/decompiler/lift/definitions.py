@@ -100,12 +100,9 @@ def annotate(
 
 
 def reached(executor: SymbolicExecutor, state: State, number: ast.expr) -> bool:
-    """Replace the set of ``__conditional_annotations__.add(number)`` by the annotation that this means (3.14).
+    """Replace ``__conditional_annotations__`` on the stack by annotation ``number``, written when it is popped (3.14).
 
-    It is written when it is popped.
-
-    Returns:
-        Whether there is such an annotation.
+    It is that of ``__conditional_annotations__.add(number)``; return whether there is such an annotation.
     """
     owner = state.stack[-1] if state.stack else None
     if not isinstance(owner, ast.Name) or owner.id != CONDITIONAL or not isinstance(number, ast.Constant):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
@@ -204,6 +205,8 @@ def has_star(node: ast.Tuple | ast.Set) -> bool:
 #: An f-string of more parts than this is compiled to a list and a call of ``join``, a call of more arguments (a keyword
 #: counts twice) to one with stars (3.10 and later).
 STACK_USE_GUIDELINE = 30
+#: The forms that ``optimize_format`` gives width and precision; ``-`` in front of the width is no ``>``.
+_SPEC = re.compile(r"(>)?([1-9]\d{0,2})?(\.\d{1,3})?")
 
 
 @rule(o.FORMAT)
@@ -241,8 +244,7 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
 def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: list[ast.expr]) -> ast.expr | None:
     """Return the f-string that was compiled to ``"".join([...])``; ``None`` for other calls.
 
-    ``compiler_joined_str`` in compile.c does so from 3.10 on if it has more than ``STACK_USE_GUIDELINE`` parts. All
-    parts of the call have the span of the f-string then.
+    ``compiler_joined_str`` does so from 3.10 on if it has many parts; all parts of the call have its span then.
     """
     only = arguments[0] if len(arguments) == 1 else None
     match function:
@@ -300,9 +302,17 @@ def percent_text(fields: list[ast.expr]) -> tuple[str, list[ast.expr]] | None:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             text += part.value.replace("%", "%%")
             continue
-        if not isinstance(part, ast.FormattedValue) or part.conversion == -1 or part.format_spec is not None:
+        if not isinstance(part, ast.FormattedValue) or part.conversion == -1:
             return None
-        text += f"%{chr(part.conversion)}"
+        spec = ""
+        if isinstance(part.format_spec, ast.JoinedStr):
+            only = part.format_spec.values[0] if len(part.format_spec.values) == 1 else None
+            match = _SPEC.fullmatch(str(only.value)) if isinstance(only, ast.Constant) else None
+            if match is None:
+                return None
+            right, width, precision = match.groups(default="")
+            spec = ("-" if width and not right else "") + width + precision
+        text += f"%{spec}{chr(part.conversion)}"
         values.append(part.value)
     return text, values
 

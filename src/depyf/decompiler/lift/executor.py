@@ -67,16 +67,7 @@ class SymbolicExecutor:
         self.hidden: dict[str, Entry] = {}
 
     def run(self, state: State, ops: list[Op], to_statement: bool = False) -> None:
-        """Run operations in order on ``state``, each by its rule in :data:`_RULES`, and push the results.
-
-        Args:
-            state: the stack and the statements.
-            ops: the operations.
-            to_statement: stop after the first statement.
-
-        Raises:
-            CannotDecompile: an operation has no rule, or its rule cannot say it in source.
-        """
+        """Run operations on ``state``, each by its rule; ``to_statement``: stop after the first statement."""
         rules = _RULES
         for op in ops:
             line = op.line
@@ -166,13 +157,7 @@ class SymbolicExecutor:
     def emit(self, state: State, stmt: ast.stmt, before: bool = False) -> None:
         """Append a statement, on the line of the present operation.
 
-        Args:
-            state: the stack and the statements.
-            stmt: the statement.
-            before: of values that wait on the stack, and that it does not change.
-
-        Raises:
-            CannotDecompile: a value waits on the stack, or a tuple assignment is unfinished.
+        ``before``: of values that wait on the stack, and that it does not change; without it such a value is an error.
         """
         stack = state.stack
         from_ops(stmt, self.since, self.offset)
@@ -236,11 +221,7 @@ class SymbolicExecutor:
             raise CannotDecompile(LIFT, f"a value of the compiler is stored ({value.kind})")
 
     def queued(self, state: State, target: ast.expr, value: ast.expr | Assigning) -> bool:
-        """Queue a value whose store belongs to ``a, b = b, a``, and emit that with its last store.
-
-        Returns:
-            False for a store by itself.
-        """
+        """Queue a value whose store belongs to ``a, b = b, a``; return whether it does. The last store emits it."""
         stack = state.stack
         more = bool(stack) and is_value(stack[-1])
         if not state.queued:

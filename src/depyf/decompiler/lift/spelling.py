@@ -62,8 +62,8 @@ def spelled(
     Args:
         scope: the code object of the test.
         test: the test.
-        column: of its statement, if known.
-        widths: how far right of that column the test may begin.
+        column: of its statement, if known; ``widths``: how far right of that column the test may begin.
+        widths: see there.
         keyword: before a test that is in no statement.
     """
     return best_spelling(scope, test, column, widths, keyword)[1] if has_spellings(test) else test
@@ -190,10 +190,7 @@ def _is_enclosed(operand: ast.expr, test: ast.BoolOp) -> bool:
 def _misfit(
     scope: Positions, test: ast.expr, column: int | None, widths: Collection[int], keyword: str, most: float,
 ) -> float:
-    """Return how much of the places of a test a spelling does not explain, ``most`` for more than that.
-
-    0 where it explains all that is known.
-    """
+    """Return how much of the places of a test a spelling does not explain, ``most`` for more than that."""
     tokens, enclosed = (_tokens(test, all_enclosed) for all_enclosed in (False, True))
     cost = _misfit_of(scope, [keyword, *tokens], column, widths, most)
     if not cost or tokens == enclosed:
@@ -299,10 +296,7 @@ def first_part(test: ast.expr) -> tuple[ast.expr, int]:
 
 
 def _last(test: ast.expr, until_jump: bool = False) -> tuple[ast.expr, int]:
-    """Return the last part of a test whose end is known, and the number of characters after it.
-
-    ``until_jump``: the part that its last jump follows.
-    """
+    """Return the last part of a test whose end is known (that its last jump follows), and the characters after it."""
     right = 0
     while True:
         if _is_negated(test) and offset_of(test) < 0:
@@ -322,15 +316,10 @@ def _last(test: ast.expr, until_jump: bool = False) -> tuple[ast.expr, int]:
 
 # --- nested statements ----------------------------------------------------------------------------
 def begins_statement(scope: CodeScope, before: ast.expr, operand: ast.expr) -> bool:
-    """Return whether an operand was the test of a statement of its own, where no columns are known.
+    """Return whether an operand was the test of a statement of its own, inside that of ``before``, without columns.
 
     Before 3.11 the jump after an operand that is no comparison has the line of its statement, or of a comparison
     before it (``compiler_jump_if`` in compile.c; *certain*).
-
-    Args:
-        scope: the code object of the test.
-        before: the last operand of the outer statement.
-        operand: the one that may begin a statement, as it is written there.
     """
     left, right, last = _last(before)[0], first_part(operand)[0], before_jump(operand)
     line = scope.line_of_jump(offset_of(last))

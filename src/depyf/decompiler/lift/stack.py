@@ -157,10 +157,7 @@ class Subject(Marker):
 
 @dataclass(eq=False, repr=False)
 class CaseTest(ast.expr):
-    """A test whether the subject matches, as the condition of an ``if``.
-
-    :func:`~depyf.decompiler.undo.match_patterns.cases` makes a ``match`` of it.
-    """
+    """A test whether the subject matches, as the condition of an ``if`` that becomes a ``match``."""
 
     subject: Subject
     pattern: ast.pattern
@@ -188,7 +185,6 @@ class ImportedModule(Special):
     """The module that ``IMPORT_NAME`` leaves.
 
     Attributes:
-        name, level, names: of the ``import`` statement.
         bound: the names that were imported from it, and under which each is stored.
         statement: the statement, if it is known before the module is dropped.
     """

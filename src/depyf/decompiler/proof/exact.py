@@ -58,7 +58,6 @@ class Verdict:
     """Result of a comparison; true if the programs are the same.
 
     Attributes:
-        same: the answer.
         where: what differs and at which byte offsets of both; empty if nothing does.
         walked: ``(original offset, recompiled offset)`` of the outermost code, in the order met.
         notes: simplifications that were assumed (none for :func:`same_program`).
@@ -91,16 +90,10 @@ def same_program(
     ignore_name: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Compare two code objects as programs (see the module).
+    """Compare two code objects, or their canonical programs (see the module).
 
-    Args:
-        original: code, or its canonical program if available.
-        recompiled: the same.
-        ignore_name: the outermost name may differ, and the order of its free variables.
-        rename: ``{global name in the original: name in the recompiled}``.
-
-    Raises:
-        UnsupportedBytecode: one of them cannot be read.
+    ``ignore_name``: the outermost name may differ, and the order of its free variables. ``rename``: global names of the
+    original -> of the recompiled.
     """
     if rename and (name := conflated(original, rename)):
         return Verdict(False, f"two globals are both called {name}")
@@ -128,11 +121,11 @@ def same_code(
     ignore_name: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, list[Pair]]:
-    """Compare two code objects without their nested code.
+    """Compare two code objects, or their canonical programs, without their nested code.
 
     Args:
-        left: code, or its canonical program if available.
-        right: the same.
+        left: the original.
+        right: the recompiled.
         path: what messages call it.
         outer: the outermost code objects, if these are nested.
         ignore_name: the outermost name may differ, and the order of its free variables.
@@ -176,9 +169,8 @@ def line_map(verdict: Verdict, recompiled: CodeType) -> dict[int, int]:
 def same_instructions(a: Code, b: Code) -> bool:
     """Return whether two code objects have the same bytes, and tables that mean the same, nested code aside.
 
-    Of 100 functions of the standard library, recompiled, 95 to 98 do (3.11 to 3.13): these need no walk, and what
-    was recompiled need not be made canonical. (Before 3.11 the qualified name of nested code is a constant beside it,
-    and the canonical program has one that knows its name.)
+    Nine of ten functions do, recompiled: they need no walk. (Up to 3.10 the qualified name of nested code is a constant
+    beside it, and the canonical program has one that knows its name.)
     """
     if not (a.bytecode == b.bytecode and a.version == b.version and a.exceptiontable == b.exceptiontable
             and a.names == b.names and a.varnames == b.varnames and a.cellvars == b.cellvars
@@ -203,10 +195,7 @@ def _code(code: Code | Program) -> Code:
 
 
 def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
-    """Return a name that two globals of the code and its nested code would both have; empty if there is none.
-
-    Where there is one, no comparison under that renaming proves anything.
-    """
+    """Return a name that two globals would both have, so that nothing is proven; empty if there is none."""
     meaning: dict[str, str] = {}
     work = [code]
     while work:
@@ -242,8 +231,7 @@ def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None,
 def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
     """Return whether a qualified name starts with that of the outermost code, and the rest of it.
 
-    Definitions in the scope of type parameters are named as if they were in the scope around it
-    (``compiler_set_qualname`` in compile.c).
+    Those in the scope of type parameters are named as in the scope around it (``compiler_set_qualname`` in compile.c).
     """
     start = outer.qualname[: -len(outer.name)] if outer.name.startswith(HIDDEN) else f"{outer.qualname}."
     return (True, qualname[len(start):]) if qualname.startswith(start) else (False, qualname)
@@ -317,10 +305,7 @@ class _Walk:
             j += 1
 
     def branch(self, i: int, j: int) -> tuple[int, int]:
-        """Return where both go on if the test is true; where it is false comes later.
-
-        ``not x`` tested one way is ``x`` tested the other way.
-        """
+        """Return where both go on if the test is true; where it is false comes later."""
         first, second = self.ops[i], self.others[j]
         negated = first.kind is not second.kind
         if negated:
@@ -374,10 +359,7 @@ class _Walk:
 
 
 def _of_class(program: Program, index: int) -> tuple[str, Any]:
-    """Return what the compiler of 3.13+ binds in a class body by itself, and stores of a constant there.
-
-    That is its line, and its attributes: made of a set, in whose order.
-    """
+    """Return what 3.13 stores in a class body by itself: its line, and its attributes in a set's order."""
     code, name, value = program.code, program.ops[index + 1].arg, program.ops[index].arg
     if program.ops[index + 1].kind is o.STORE_NAME and code.version >= (3, 13) and not code.flags & 0x3 \
             and code.name != "<module>":
@@ -399,10 +381,7 @@ def _branch_after_not(ops: list[Op], index: int) -> int | None:
 def same_constant(
     a: Any, b: Any, work: list[Pair] | None = None, path: str = ""
 ) -> bool:
-    """Return whether two constants are the same, types and signs included (``1``, ``1.0`` and ``True`` differ).
-
-    Nested code objects are put on ``work`` to be compared in their turn.
-    """
+    """Return whether two constants are the same, types and signs included; nested code objects are put on ``work``."""
     if type(a) is not type(b):
         return False
     if isinstance(a, Code):

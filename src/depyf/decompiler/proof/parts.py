@@ -22,7 +22,6 @@ class Proof:
     """The verdict on one code object.
 
     Attributes:
-        code: the original.
         verdict: the proof; for a code object whose tier is the dispatch loop, and all inside it, ``None``.
         exact: whether it is the same program instruction by instruction, not only an equivalent one.
         recompiled: what it was compared with.
@@ -37,14 +36,10 @@ class Proof:
 def prove(
     original: Code | Program, recompiled: Code, tiers: Tiers, rename: Mapping[str, str], facts: Facts | None = None,
 ) -> list[Proof]:
-    """Verdicts on the original code object and on all nested ones, outermost first.
+    """Return the verdicts on a code object and on all nested ones, outermost first.
 
-    Args:
-        original: the outermost code, or its program where that is not what the code says (its constants have names).
-        recompiled: the code object of its text.
-        tiers: the output tier of each code object.
-        rename: ``{global name in the original: name in the text}``.
-        facts: those about the live objects that the outermost was compiled for.
+    ``original`` is a program where that is not what the code says: its constants have names. ``rename``: ``{global name
+    in the original: name in the text}``.
     """
     outermost = original.code if isinstance(original, Program) else original
     if rename and (name := conflated(original, rename)):
@@ -93,8 +88,7 @@ def _inside_fallen(
 ) -> list[Pair]:
     """Prove the code objects in a dispatch loop and return the pairs still to be proven.
 
-    It is written in the usual way, but under other names and elsewhere: it is proven where one of the functions in the
-    text is the same program.
+    One is proven where a function in the text, under any name, is the same program.
     """
     pool = list(inside(other))
     pairs: list[Pair] = []
@@ -127,12 +121,8 @@ def first_mismatch(
 ) -> str:
     """Return the first place where ``running`` is not proven to do what ``original`` does; empty if there is none.
 
-    Args:
-        original: a code object of the running interpreter.
-        running: what its text compiles to, or something like it: constants that source cannot say are read by the
-            names that the text has for them, globals have the names of the text.
-        rename: ``{global name in the original: name in the text}``.
-        facts: those about the live objects that the original was compiled for.
+    ``running`` is what the text compiles to, or something like it: constants that source cannot say, and globals, are
+    read by the names that the text has for them (``rename``: ``{global name in the original: name in the text}``).
     """
     code = renamed(Code.of(original)).code
     program, _ = name_constants(canonicalise(code))

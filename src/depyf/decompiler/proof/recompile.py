@@ -29,15 +29,9 @@ Compiler = Callable[[Any, str], "Code | CodeType"]
 
 
 def compile_here(tree: ast.Module | str, filename: str, form: str = "exec") -> CodeType:
-    """Return the code that the running interpreter compiles a module to.
+    """Return the code that the running interpreter compiles a module, or its text, to.
 
-    Without warnings (3.14: ``return`` in a ``finally``): they were for the author of the source, and where they
-    are errors nothing could be proven.
-
-    Args:
-        tree: the module, or its text.
-        filename: for the code object.
-        form: of what (:func:`form_of`): ``eval`` is a module with one expression.
+    Without warnings, which were for the author of the source. (``form``: see :func:`form_of`.)
     """
     with unwarned():
         whole: Any = tree
@@ -51,8 +45,7 @@ def compile_here(tree: ast.Module | str, filename: str, form: str = "exec") -> C
 def form_of(code: Code, ops: Sequence[Op]) -> str:
     """Return how a code object was compiled: ``exec``, ``eval``, ``single``, or ``await`` for a cell of a notebook.
 
-    A module returns ``None``, an interactive statement shows its value, and ``await`` outside of functions makes a
-    coroutine of a module.
+    A module returns ``None``, an interactive statement shows its value, and ``await`` makes a coroutine of a module.
     """
     if code.name != "<module>" or code.flags & CO_NEWLOCALS:
         return "exec"
@@ -67,13 +60,10 @@ def form_of(code: Code, ops: Sequence[Op]) -> str:
 def compile_function(
     tree: ast.Module | str, code: Code, constants: bool = False, compiler: Compiler = compile_here
 ) -> Code:
-    """Return the code object that the text of ``code`` compiles to.
+    """Return the code object that the text of ``code``, or its tree, compiles to.
 
-    Args:
-        tree: the text, or its tree.
-        code: what it is the text of.
-        constants: the text names constants (``__constant_0_dtype``), which no class may mangle.
-        compiler: who compiles it (another interpreter, for code of another version).
+    ``constants``: it names some (``__constant_0_dtype``), which no class may mangle. ``compiler``: compiles it
+    (another interpreter, for code of another version).
     """
     if code.name == "<module>":
         return _view(compiler(tree, FILENAME))
@@ -170,12 +160,7 @@ class ForeignError(ValueError):
 
 
 class Interpreter:
-    """An interpreter, by the path of its executable. It is started anew for every text.
-
-    Args:
-        path: the executable.
-        timeout: seconds that it may take.
-    """
+    """An interpreter, by the path of its executable, started anew for every text, with the seconds that it may take."""
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
         self.path = os.fspath(path)
@@ -187,15 +172,9 @@ class Interpreter:
         return self.compile("").version
 
     def compile(self, text: str | bytes, filename: str = "<depyf>", optimize: int = 0) -> Code:
-        """Return the module code of a text.
+        """Return the module code of a text, or of the bytes of a file; raise :class:`ForeignError` if there is none.
 
-        Args:
-            text: what to compile. Bytes are taken as the contents of a file (with its encoding comment).
-            filename: for the code object.
-            optimize: as for :func:`compile` (1 drops assertions, 2 docstrings too).
-
-        Raises:
-            ForeignError: says why there is none.
+        ``optimize``: as for :func:`compile` (1 drops assertions, 2 docstrings too).
         """
         # (A lone surrogate cannot be in a source file: the compiler is left to say so.)
         given = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")

@@ -44,11 +44,9 @@ class Simplification:
     """A graph that is being simplified; the passes change :attr:`graph`.
 
     Attributes:
-        graph: what to simplify; the first one is not changed.
         parameter_names: parameters of functions that the code calls by global name, to name values by.
         keep_variables: assignments to variables of the user's are not removed, needed or not.
         rename: global names that the text shows differently, to name values by.
-        facts: those about the live objects that the code was compiled for.
         new: the word for :data:`.global_names.NEW`.
         authored: blocks of the user's own in a resume function: they are copied unchanged.
     """
@@ -63,11 +61,7 @@ class Simplification:
 
 
 def leave_user_part(work: Simplification) -> None:
-    """Leave the user's part of the code as it is, in the first text.
-
-    That is most of a resume function, and of the code after a break where torch makes none: it puts the rest of the
-    function after its own code then (``step_graph_break`` in torch/_dynamo/symbolic_convert.py).
-    """
+    """Leave the user's part of a resume function, or after a break without one, as it is in the first text."""
     if work.facts is None:
         return
     graph, authored = user_part(work.graph, is_resumed=work.keep_variables)
@@ -83,12 +77,7 @@ def update_at_once(work: Simplification) -> None:
 
 
 def evaluate(work: Simplification) -> None:
-    """Run the blocks on symbolic values and write the remaining operations.
-
-    Raises:
-        CannotDecompile: with facts, they cannot be used.
-        StackMismatch: the graph is of no code that an interpreter could run.
-    """
+    """Run the blocks on symbolic values and write the remaining operations."""
     graph = work.graph
     restored: frozenset[str] = frozenset()
     # Again for as long as branches turn out to be decided: each makes more of the graph straight.
@@ -104,10 +93,7 @@ def evaluate(work: Simplification) -> None:
 
 
 def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
-    """Return the graph with decided branches replaced by jumps, and chains of blocks joined.
-
-    The tested value is popped where the branch was.
-    """
+    """Return the graph with decided branches replaced by jumps that pop the value, and chains of blocks joined."""
     graph = graph.copy()
     for id, successor in decided.items():
         block, end = graph.blocks[id], graph.blocks[id].end_op
@@ -227,10 +213,7 @@ class _Simplifier:
 
     # --- unobservable reads ------------------------------------------------------------------------
     def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, ...], inside: bool = False) -> None:
-        """Materialise those unobservable reads that something since may have changed, and what these read.
-
-        The others are written where they are used.
-        """
+        """Materialise those unobservable reads that something since may have changed, and what these read."""
         for operand in operands:
             if not isinstance(operand, SsaValue) or operand.lasting in ("", ALWAYS):
                 continue  # (what leads to what always lasts does so too)
@@ -243,10 +226,7 @@ class _Simplifier:
                 self._materialise_changed(operand.operands, epochs, inside=True)
 
     def _inline_graph_items(self) -> None:
-        """Read items of a graph's result that are used more than once where they are used.
-
-        That is done where no name of the user's is free for them.
-        """
+        """Read items of a graph's result where they are used, if they have no name of the user's."""
         for plan in self.plans.values():
             for value in plan.values:
                 if value.graph_item and (value.uses > 1 or value.elsewhere) and value.variable is None and not any(

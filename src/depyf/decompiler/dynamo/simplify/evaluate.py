@@ -25,8 +25,7 @@ class PartialEvaluator(Evaluator):
     def step(self, op: Op) -> None:
         """Run one operation: by its method, or as any operation.
 
-        A method gets the values that the operation takes, and returns what is pushed; ``None`` for what any operation
-        would leave.
+        A method gets the values that the operation takes, and returns what is pushed; ``None`` for the usual.
         """
         taken = self.pop(effect(op)[0])
         method: Callable[[Op, list[Value]], Done] = getattr(self, "_op_" + op.kind, self.generic)
@@ -158,10 +157,7 @@ class PartialEvaluator(Evaluator):
     _op_SET_ADD = _op_MAP_ADD = _op_SET_UPDATE = _op_DICT_UPDATE = _op_DICT_MERGE = in_place
 
     def _op_GETITEM(self, op: Op, taken: list[Value]) -> Done:
-        """Index a container here, and push the element.
-
-        An item of a graph's result, and a read that the facts know, become unobservable values.
-        """
+        """Push the element of a container here, an item of a graph's result, or a read that is known."""
         owner, index = taken
         items, key, path = _items(owner), _key(index), self.path_of(owner)
         if items is not None and key is not None and isinstance(owner, Container):
@@ -213,10 +209,7 @@ class PartialEvaluator(Evaluator):
         return result
 
     def _op_LOAD_ATTR(self, op: Op, taken: list[Value]) -> Done:
-        """Push an attribute.
-
-        It is an unobservable read where the facts know it, and optional if it is a flag of the profiler.
-        """
+        """Push an attribute: an unobservable read where that is known, optional if it is a flag of the profiler."""
         path = self.path_of(taken[0])
         known = self.read_attribute(op, taken[0]) or path and self.reads(op, taken, (*path, ("attr", op.arg)))
         if known:
@@ -237,11 +230,7 @@ class PartialEvaluator(Evaluator):
         return self._op_CALL(Op(o.CALL, (len(items), ())), [function, *items])
 
     def _op_CALL(self, op: Op, taken: list[Value]) -> Done:
-        """Call a function.
-
-        One that :mod:`.objects` knows is carried out here; any other gives an SSA value, and its parameters are hints
-        for names.
-        """
+        """Call a function: one that :mod:`.objects` knows here; the parameters of others are hints for names."""
         positional, keywords = op.arg
         function = taken[0]
         if not keywords and isinstance(function, SsaValue) and (known := self.call(op, function, taken[1:])):

@@ -83,14 +83,7 @@ def _constant(value: Value) -> Any:
 
 
 class Evaluator:
-    """A block that is run on symbolic values: its stack, its locals, and the plan of what is left of it.
-
-    Args:
-        owner: knows the graph around the block.
-        block: whose operations are run.
-        plan: gets the SSA values that are left.
-        state: stack and locals at the entry; it is changed.
-    """
+    """A block that is run on symbolic values: its stack, its locals, and the plan of what is left of it."""
 
     def __init__(self, owner: _Simplifier, block: Block, plan: BlockPlan, state: State) -> None:
         self.owner = owner
@@ -277,10 +270,7 @@ class Evaluator:
         return result
 
     def _fill_entry_by_entry(self, op: Op, function: SsaValue, operands: Sequence[Value]) -> Value | None:
-        """Make the entries of a dictionary that others have seen, one by one if they are known.
-
-        ``None`` if they are not: the loop remains, for which what it takes is in variables.
-        """
+        """Make the entries of a dictionary that others have seen, one by one if they are known."""
         (target, entries), cls = operands, function.operands[0]
         if isinstance(cls, SsaValue) and cls.op is not None and cls.op.kind is o.GETITEM:
             cls.hints.append("dict_class")

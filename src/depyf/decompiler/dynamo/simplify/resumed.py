@@ -23,12 +23,7 @@ from ....cfg.graph import Block, Cfg, Region, StackMismatch, entry_depths, reach
 
 
 def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
-    """Return a graph with what torch's part takes moved into it, and the user's blocks.
-
-    Args:
-        graph: of code that torch wrote.
-        is_resumed: of a resume function. In other code, only columns identify the user's part.
-    """
+    """Return a graph with what torch's part takes moved into it, and the user's blocks."""
     has_columns = [place is not None and place.column is not None for place in positions(graph.code)]
 
     def has_torchs(block: Block) -> bool:
@@ -53,10 +48,9 @@ def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
 
 
 def _lead_on(graph: Cfg, block: Block) -> None:
-    """Move into torch's last block, which leads to the user's part, what that begins with.
+    """Move the drops that the user's part begins with into torch's last block, which leads to it.
 
-    A value that is dropped first there is dropped in this block instead. A value on the stack has the place of the
-    operation that follows: the statement begins there.
+    A value on the stack has the place of the operation that follows: the statement begins there.
     """
     following = graph.blocks[block.successors[0]]
     dropped = 0
@@ -128,10 +122,7 @@ def _return_nothing(graph: Cfg, block: Block) -> None:
 
 
 def _drop_nothing(graph: Cfg) -> None:
-    """Remove constants that are dropped at once, and those that all blocks before one leave it to drop.
-
-    (Torch's own handling of an exception that is swallowed has both.)
-    """
+    """Remove constants that are dropped at once, or after a merge, which torch's handlers have."""
     blocks = graph.blocks
     for block in blocks.values():
         kept: list[Op] = []

@@ -46,19 +46,15 @@ class SsaValue(Value):
         op: the operation; ``None`` for a value that is on the stack already.
         operands: what it takes, in their order on the stack.
         block: id of the block it happens in.
-        uses: how often it is taken.
-        elsewhere: it is taken in another block.
-        hints: names it could have, best first.
-        pure: it may happen later, or never (an item of a graph's result).
+        uses: how often it is taken; ``elsewhere``: also in another block.
+        hints: names it could have, best first; ``variable``: the local it is stored in, once it has one.
+        pure: it may happen later, or never (an item of a graph's result, ``graph_item``).
         optional: nothing is lost if it does not happen (profiler markers).
         results: for operations with several results, their SSA values.
-        variable: name of the local it is stored in, once it has one.
         path: of the live object that it gives, if known.
         role: what else is known of it (:mod:`.objects`).
-        lasting: for an unobservable read, how long it remains valid (``Facts.reading``); it is written where it
-            is used, as often as it is used. Empty for anything else.
+        lasting: of an unobservable read, written as often as it is used, how long it is valid (``Facts.reading``).
         epochs: what had happened before it: see :class:`State`.
-        graph_item: whether it is an item of a graph's result.
     """
 
     op: Op | None
@@ -95,9 +91,7 @@ class Container(Value):
     Attributes:
         kind: ``"list"``, ``"tuple"``, ``"slice"``; ``"dict"``, of which the items are keys and values in turn;
             ``"ordered"``, the same after the class that makes it; ``"object"``, of which the items are its class and
-            the values that ``slots`` names.
-        slots: of an object: ``("attr", name)`` for an entry of its dictionary, ``("item", key)`` for an item of it as a
-            dictionary itself.
+            the values that ``slots`` names: ``("attr", name)``, or ``("item", key)`` of one that is a dictionary.
         built: the value it became when others got to see it.
     """
 
@@ -109,11 +103,7 @@ class Container(Value):
 
 @dataclass(eq=False, slots=True)
 class State:
-    """Stack and known locals at a point of the program.
-
-    Attributes:
-        epochs: numbers of the last things that may have changed what each of :data:`.facts.EPOCHS` lasts for.
-    """
+    """Stack and known locals; ``epochs``: the last things that may have changed each of :data:`.facts.EPOCHS`."""
 
     stack: list[Value]
     variables: dict[str, Value]  # locals whose value is known: name -> value
@@ -153,12 +143,8 @@ class State:
 class BlockPlan:
     """A block plan: the SSA values that are left of a block, in order, and what its terminator takes.
 
-    Attributes:
-        end_epochs: what had happened before the terminator: see :class:`State`.
-        values: the SSA values that are computed in the block.
-        entry_stack: values that are on the stack at the block's entry.
-        end_operands: what is on the stack after the block, and what the terminator takes.
-        verbatim: whether the block is copied unchanged.
+    ``entry_stack``: values on the stack at its entry. ``end_operands``: those after it, and what the terminator
+    takes. ``end_epochs``: what had happened before that (:class:`State`). ``verbatim``: it is copied unchanged.
     """
 
     end_epochs: tuple[int, ...] = (0, 0, 0)
@@ -180,10 +166,7 @@ _KINDS = {
 
 
 class Namer:
-    """A chooser of variables for SSA values: a name that the value was given, else a descriptive one.
-
-    A number is added only where two would have the same name.
-    """
+    """A chooser of variables for SSA values: a name that the value was given, else a descriptive one."""
 
     def __init__(self, owner: _Simplifier) -> None:
         code = owner.graph.code
@@ -222,10 +205,9 @@ class Namer:
         return _KINDS.get(value.op.kind, "value")
 
     def described(self, value: Value, long: bool = False, depth: int = 0) -> str:
-        """Return a name from where the value comes; an empty string where nothing is known.
+        """Return a name from where the value comes, after ``depth`` others; empty where nothing is known.
 
-        ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long; an object of ``Layer`` that a call makes
-        is ``new_Layer``. ``depth`` is how many values led here.
+        ``self.model.norm`` is ``norm``, or ``model_norm`` if ``long``; a new object of ``Layer`` is ``new_Layer``.
         """
         if isinstance(value, Local):
             return value.name
@@ -290,8 +272,5 @@ def _short(name: str) -> str:
 
 
 def is_torch_name(name: str) -> bool:
-    """Return whether a name is one that torch gives anything, such as ``tmp_3`` or ``___stack0``.
-
-    They are made in torch/_dynamo/codegen.py and resume_execution.py.
-    """
+    """Return whether a name is one that torch gives anything, such as ``tmp_3`` or ``___stack0``."""
     return name.startswith(("___stack", "__is_tracing_")) or name.startswith("tmp_") and name[4:].isdigit()

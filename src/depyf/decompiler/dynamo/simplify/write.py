@@ -61,10 +61,7 @@ class BlockWriter:
                             else Op(o.POP, None))
 
     def separate_calls(self, result: SsaValue) -> None:
-        """Store what is called for a resume function in variables before its call: that is where the graph broke.
-
-        Not where something else waits that would need a variable for it.
-        """
+        """Store what is called for a resume function in variables before its call, where the graph broke."""
         if not called_global(result).startswith(RESUME_PREFIX):
             return
         waiting = [each for each, _ in self.pending]
@@ -111,10 +108,7 @@ class BlockWriter:
             self.ops.append(Op(o.STORE_FAST, self.namer.name(real)) if needed else Op(o.POP, None))
 
     def read_too_early(self, operands: Sequence[Value]) -> bool:
-        """Return whether an unobservable read, written where it is used, would come too early.
-
-        That is before something that has happened by then and may have changed what it gives.
-        """
+        """Return whether an unobservable read, where it is used, would come before something that may change it."""
         waiting = [result for result, _ in self.pending]
         changes = [at for at, value in enumerate(operands) if value in waiting and not self.only_builds(value)]
         # (the contents of modules do not change while things are only read)
@@ -169,10 +163,7 @@ class BlockWriter:
         return ops
 
     def at_hand(self, operands: Sequence[Value], late: list[SsaValue]) -> tuple[list[SsaValue], list[SsaValue]]:
-        """Return the operands that are taken from the stack, and those that wait to be computed.
-
-        What waits in another order than it is taken in goes into variables.
-        """
+        """Return the operands that are taken from the stack, and those that wait to be computed, in order."""
         wanted = [value for value in _not_in_variables(operands) if value not in late]
         on_stack = [value for value in wanted if value.op is None]
         computed = [value for value in wanted if value.op is not None]

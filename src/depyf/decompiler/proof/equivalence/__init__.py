@@ -44,11 +44,7 @@ def equivalent(
         rename: ``{global name in the original: name in the recompiled}``.
         facts: those about the live objects that the code was compiled for: it is code that is run, not a function
             whose docstring could be read.
-        nested: gets the pairs of nested code objects that have still to be compared; without it they are
-            compared here, and must be the same.
-
-    Returns:
-        A verdict; ``notes`` say what was assumed. When unsure, the answer is no.
+        nested: gets the pairs of nested code objects that have still to be compared; without it they must be the same.
     """
     p = original if isinstance(original, Program) else canonicalise(original)
     q = recompiled if isinstance(recompiled, Program) else canonicalise(recompiled)

@@ -24,10 +24,7 @@ Relation = dict[tuple[str, Any], tuple[int, Kind]]
 
 
 def meet(known: Relation, arrived: Relation) -> Relation:
-    """Return the places that are equal in both relations.
-
-    Having no value is one of the values for that. Bound in one and unbound in the other: maybe bound.
-    """
+    """Return the places that are equal in both relations; one that is bound in one of them is maybe bound."""
     if known.keys() != arrived.keys():
         raise Different("stacks of different depth meet")
     numbers: dict[tuple[int, int], int] = {}
@@ -48,10 +45,9 @@ def is_constant(identity: tuple[Any, ...]) -> bool:
 
 
 def merge(prover: Prover, left: State, right: State) -> bool:
-    """Bring both programs to a merge point; return whether they go on from there.
+    """Bring both programs to a merge point; return whether they go on: not where that has been walked already.
 
-    From the second arrival on, only the equality of places is recorded, not their values. They do not go on where
-    that has been walked already.
+    From the second arrival on, only the equality of places is recorded, not their values.
     """
     key = (left.at, right.at)
     prover.pairs_at_merge = pair_containers(prover, left, right)
@@ -135,9 +131,9 @@ def havoc(prover: Prover, left: State, right: State, relation: Relation, key: tu
 
 # --- containers that both programs carry into a merge point ------------------------------------------
 def pair_containers(prover: Prover, left: State, right: State) -> dict[int, int]:
-    """Pair up by content the containers of both programs: ``{id: number of pair}``.
+    """Pair up the containers of both programs by content, one object from there on: ``{id: number of pair}``.
 
-    From there on a pair is one object; a wrong pair can only make the comparison fail later.
+    A wrong pair can only make the comparison fail later.
     """
     single = _referenced_once(left) | _referenced_once(right)
     content = partial(_content, prover, single)
@@ -154,10 +150,7 @@ def pair_containers(prover: Prover, left: State, right: State) -> dict[int, int]
 
 # (A function inside the one above would refer to itself: the code that is compared would stay alive for the collector.)
 def _content(prover: Prover, single: set[int], value: Value) -> Any:
-    """Return what is equal for equal contents; ``None`` where others may change them later.
-
-    ``single``: the containers that only one place refers to.
-    """
+    """Return what is equal for equal contents; ``None`` where others than those ``single`` may change them later."""
     value = resolve(value)
     if isinstance(value, Constant) and type(value.value) is tuple:
         value = Allocation("tuple", list(map(Constant, value.value)))

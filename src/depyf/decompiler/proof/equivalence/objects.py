@@ -39,8 +39,6 @@ class Reads:
 
     Attributes:
         p, q: the original and the recompiled program.
-        rename: ``{global name in the original: name in the recompiled}``.
-        facts: those about the live objects that the code was compiled for.
         notes: what was assumed.
         paths: paths of the live objects that symbols denote.
         members: paths of members that were read from the dictionary of a module.
@@ -65,10 +63,7 @@ class Reads:
     def read(self, state: State, owner: Value | None, step: tuple[str, Any]) -> Symbol | None:
         """Return the value that a read of an attribute, item or variable gives; ``None`` where it is observable.
 
-        Args:
-            state: the program that reads.
-            owner: what it is read from; ``None`` for variables.
-            step: ``("attr", name)``, ``("item", key)``, ``("global", name)``, ``("local", name)``.
+        ``step``: ``("attr", name)``, ``("item", key)``; without an owner ``("global", name)``, ``("local", name)``.
         """
         base = self.path_of(owner) if owner is not None else ()
         if base is None:
@@ -201,10 +196,7 @@ class Reads:
         return None
 
     def store_item(self, owner: Value, key: Value, value: Value, op: Op) -> Event | None:
-        """Return the event that ``owner[key] = value`` is; ``None`` where it may do more than make an entry.
-
-        The owner is ``vars(x)``, or a plain dictionary.
-        """
+        """Return the event of ``owner[key] = value`` for ``vars(x)`` or a plain dictionary, else ``None``."""
         if isinstance(owner, Allocation) and owner.kind == "vars" and is_key(key):
             return self._entry(owner.items[0], constant_of(key), value, op)
         owner = resolve(owner)

@@ -116,8 +116,7 @@ class Prover(Steps):
     def catch_up(self, left: State, right: State) -> None:
         """Bring the right program to the merge point where the left one is.
 
-        Where the left one has put something into a container since the last event, as a comprehension does before it
-        goes round, the right one does so too.
+        Where the left one has filled a container since the last event, as a comprehension does, the right one does so.
         """
         if all_paired(self, left, right):
             return
@@ -314,10 +313,9 @@ def cells_used(program: Program) -> set[str]:
 
 
 def without_private_cells(program: Program) -> Program:
-    """Return the program with the cells that no other code refers to as plain locals.
+    """Return the program with the cells that it never passes on (``LOAD_CLOSURE``) as plain locals.
 
-    A cell that is never passed on (``LOAD_CLOSURE``) is visible to this code only; Dynamo keeps
-    such cells because the original function had them.
+    Dynamo keeps such cells because the original function had them.
     """
     shared = {op.arg for op in program.ops if op.kind in ON_CELLS and op.kind not in _PLAIN}
     private = set(program.code.cellvars) - shared

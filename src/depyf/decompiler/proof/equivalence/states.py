@@ -29,15 +29,11 @@ class Symbol:
 
 
 class Allocation:
-    """A list, tuple, slice, dictionary, set or object that this program has made.
+    """A list, tuple, slice, dictionary, set or object that this program has made (its ``kind``).
 
     Items of a dictionary are keys and values in turn. Those of an object (:mod:`.objects`) are its class, its contents
-    as a dictionary (or ``Constant(None)``), and names and values of its attributes in turn.
-
-    Attributes:
-        kind: which of them.
-        items: its contents.
-        escaped: the symbol that it became when it escaped to other code.
+    as a dictionary (or ``Constant(None)``), and names and values of its attributes in turn. ``escaped``: the symbol
+    that it became when it escaped to other code.
     """
 
     __slots__ = ("escaped", "items", "kind")
@@ -146,9 +142,7 @@ class State:
     """The abstract state of one program: its values and its position.
 
     Attributes:
-        program: the program.
         at: index of the next operation.
-        stack: the values on the stack.
         locals: the values of the locals that are, or may be, bound.
         maybe: locals of which it is not known whether they are bound.
         turns: 1 where it has stopped at a merge point already.
@@ -207,9 +201,6 @@ class Event:
 
     Attributes:
         kind: what it does; that of the operation, but where two operations do the same.
-        argument: its argument.
-        operands: the values it is done to.
-        op: the operation.
         negated: it is a test that the program contains negated (``is not``).
         entries: the dictionary on the stack whose first entry alone it takes; the operation goes on with the others.
         ends: what lasts no longer than until it (:data:`.facts.EPOCHS`).

@@ -69,8 +69,7 @@ class Steps(Reads):
     def step(self, state: State, op: Op) -> Event | None:
         """Perform the operation if it is unobservable, or return the event that it is.
 
-        A method gets the values that the operation takes, and returns what is left in their place, or that event;
-        ``None`` for the event that such an operation usually is.
+        A method gets the values that are taken, and returns what is left, that event, or ``None`` for the usual one.
         """
         method: Callable[[State, Op, list[Value]], Done] | None = getattr(self, "_do_" + op.kind, None)
         if method is None:
@@ -205,10 +204,7 @@ class Steps(Reads):
         return []
 
     def _do_DICT_MERGE(self, state: State, op: Op, taken: list[Value]) -> Done:
-        """Copy the keywords of a call that follows at once.
-
-        ``f(**d)`` hands a copy of ``d`` to the call; Dynamo's code hands ``d``, and the call copies it.
-        """
+        """Copy the keywords of a call that follows at once: Dynamo's code lets the call copy them."""
         following, owner = state.program.ops[state.at + 1], state.stack[-2]
         if op.arg != 1 or not is_own(owner, "dict") or owner.items or following.kind is not o.CALL_EX:
             return None
