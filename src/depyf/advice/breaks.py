@@ -169,7 +169,7 @@ RULES: tuple[Rule, ...] = (
          # (One that a library enters cannot be moved there.)
          facts=lambda at: at.is_in_program and isinstance(at.statement, (ast.With, ast.AsyncWith))),
     Rule("iterator", "iterator", "torch did not trace this iterator; values that were taken from it outside the "
-         "compiled function can be passed, also in a list (`next` does not take a list)",
+         "compiled function, none of them an iterator, can be passed, also in a list (`next` does not take a list)",
          facts=lambda at: at.where and at.is_in_program and not at.where.function.startswith("<")),
     Rule("generator", "generator", "torch traces neither the making of a `torch.Generator`, nor its seed, nor what "
          "draws from it; numbers drawn outside of what is compiled can be passed to it",
@@ -186,7 +186,8 @@ RULES: tuple[Rule, ...] = (
          "object on the line lacks something"),
     Rule("fails", "fails", "torch ran the line on tensors without values, of the same sizes and dtypes, and met this "
          "error: plain Python meets it for such a call, too, unless what replaces an operator for such tensors, its "
-         "fake implementation, is wrong or missing; no `except` of the program catches what torch meets"),
+         "fake implementation, is wrong, missing, or takes no size or number that torch leaves open; no `except` of "
+         "the program catches what torch meets"),
 
     # Gradients, modules, classes.
     Rule("trace_autograd_ops", "gradients", f"with `{_AUTOGRAD}` torch traces the backward pass into the same graph, "

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from ...advice.breaks import OPTIMIZER
 from ...advice.source import is_own
 from ...model.folding import fold
 from ...model.graph_text import read_graph
-from ...records.model import Capture, Compilation, SourceLocation
+from ...records.model import Capture, Compilation, GraphBreak, SourceLocation
 from ...records.run_directory import versions_and_rank
 from ...records.store import NOT_ENDED, UNDER_STANCE
 from ...torch_text import global_names
@@ -16,6 +17,7 @@ from ...torch_text.global_names import resumed_function
 from ...torch_text.modules import bypassing_operation
 from ...values import Same, frozen, once
 from ..advice import Adviser
+from ..causes import path_from_frame
 from ..dump.folder import NOTHING, TITLE
 from ..formatting import NOT_LOST, OUTCOMES, is_from_file, remarks, seconds, total
 from ..function_summary import FunctionSummary
@@ -272,7 +274,7 @@ def first_changes(run: SectionContext, place: Callable[[SourceLocation], str]) -
 
 def _changes_of_lost(run: SectionContext, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
     broken_at = {(at.filename, at.line) for each in run.capture.compilations for broken in each.breaks
-                 if (at := broken.location) is not None and is_own(at.filename)}
+                 if (at := _own_place(broken, each)) is not None}
     for each in lost_functions(run.capture.compilations):
         # (The place is one of the recompiles; or the program's own line at which a library's function was called.)
         if each.outcome == "limit" or each.location is not None and not is_own(each.location.filename) and any(
@@ -287,17 +289,22 @@ def _changes_of_lost(run: SectionContext, place: Callable[[SourceLocation], str]
 
 def _lost_at(compilation: Compilation) -> list[SourceLocation]:
     """Return the places of the program for which torch gave a function up, or met an exception."""
-    found = [broken.location for broken in compilation.breaks if broken.skips_function]
-    found += [compilation.failure.location] if compilation.failure is not None else []
-    return [at for at in found if at is not None and is_own(at.filename)]
+    found = [_own_place(broken, compilation) for broken in compilation.breaks if broken.skips_function]
+    failed = compilation.failure.location if compilation.failure is not None else None
+    return [at for at in (*found, failed) if at is not None and is_own(at.filename)]
+
+
+def _own_place(broken: GraphBreak, compilation: Compilation) -> SourceLocation | None:
+    """Return the program's innermost line that led to a graph break; ``None`` where a library's function has it."""
+    return next((at for at in reversed(path_from_frame(broken, compilation)) if is_own(at.filename)), None)
 
 
 def _changes_of_breaks(run: SectionContext, place: Callable[[SourceLocation], str]) -> Iterator[_Change]:
     lost_at = {(at.filename, at.line) for each in lost_functions(run.capture.compilations) for at in _lost_at(each)}
     found = [(place(where), run.advice.change_on(broken), each) for each in run.capture.compilations
-             for broken in each.breaks if not broken.skips_function and (where := broken.location) is not None
-             and is_own(where.filename) and (where.filename, where.line) not in lost_at
-             and run.advice.on_break(broken) is not None]
+             for broken in each.breaks if not broken.skips_function
+             and (where := _own_place(broken, each)) is not None and (where.filename, where.line) not in lost_at
+             and (advice := run.advice.on_break(broken)) is not None and advice.rule != OPTIMIZER]
     # (One sentence is for the breaks of all functions in which torch met the line.)
     for (at, change), members in fold(found, lambda each: each[:2]).items():
         after = {name for *_, each in members for name in run.resume_names(each)}
