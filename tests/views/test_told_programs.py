@@ -130,7 +130,19 @@ def test_a_stance_under_which_torch_compiles_nothing_is_said(stance, said, captu
 
     text = index(capture_program(program))
     assert f"The program set the stance `{stance}`: " in text and said in text
-    assert "nothing skipped" not in text
+
+
+@new_enough
+def test_a_generator_function_is_named_that_torch_does_not_compile(capture_program):
+    def pieces(x):
+        yield x.sum() * 2
+
+    def program(compiled):
+        compiled(torch.sin)(torch.ones(3))
+        assert [each.item() for each in compiled(pieces)(torch.ones(3))] == [6]
+
+    text = index(capture_program(program))
+    assert "Torch compiles no generator functions: `pieces` at `" in text and "No graph breaks, no recompiles." in text
 
 
 @pytest.mark.torch_since((2, 7), "torch skips no guards")

@@ -24,7 +24,7 @@ from ..guarded import guarded_call, warn_of
 from ..records import model as records
 from ..records import naming
 from ..records.run_directory import environment
-from ..records.store import STANCES, UNDER_STANCE, Recorded, RecordLog
+from ..records.store import GENERATOR, STANCES, UNDER_STANCE, Recorded, RecordLog
 from ..torch_text import events, trace_table
 from ..torch_text.libraries import is_library
 from ..torch_text.modules import module_calls
@@ -106,6 +106,7 @@ class Session:
             ("traced lines", None, lambda: hooks.on_traced_line(safely(self._on_line))),
             ("resume functions of closures", None, lambda: resume_code.install(self._report)),
             ("frames without tensors", None, lambda: hooks.on_frame(safely(self._on_frame))),
+            ("generator functions", None, lambda: hooks.on_generator(safely(self._on_generator))),
             ("transformed code", None, lambda: hooks.on_bytecode(safely(self._on_bytecode))),
             ("graphs of the structured trace", None, lambda: trace_events.on_trace(
                 safely(self._on_trace), safely(self._wanted, failed=True))),
@@ -538,6 +539,11 @@ class Session:
 
     def _on_frame(self, code: CodeType, has_tensors: bool) -> None:
         self.codes.asked(code, has_tensors)
+
+    def _on_generator(self, code: CodeType) -> None:
+        if not code.co_name.startswith("<") and not is_library(code.co_filename):
+            self.note(f"{GENERATOR}`{code.co_name}` at `{code.co_filename}:{code.co_firstlineno}` is one; it runs in "
+                      "plain Python, or fails under `fullgraph=True`. A function that iterates over it can be compiled")
 
     def _on_stance(self, stance: str) -> None:
         if stance in STANCES:

@@ -41,6 +41,8 @@ GUARDS_OF_FILE = (
 
 #: The beginning of the note on calls of the run that were judged and found to be different.
 WRONG_RESULTS = "wrong results: "
+#: The beginning of the note on a generator function that torch was asked to compile.
+GENERATOR = "torch compiles no generator functions: "
 #: The beginning of the note on a stance that the program set (``torch.compiler.set_stance``), and what each means.
 UNDER_STANCE = "the program set the stance "
 STANCES = {

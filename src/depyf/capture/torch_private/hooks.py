@@ -195,6 +195,11 @@ def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
     return _after(private_api.HAS_TENSOR, lambda found, frame, *args, **kwargs: hook(frame.f_code, bool(found)))
 
 
+def on_generator(hook: Callable[[CodeType], None]) -> Undo:
+    """``hook(code)`` for each generator function that torch is to compile, and does not."""
+    return _after(private_api.GENERATOR, lambda found, code, *args, **kwargs: hook(code) if found else None)
+
+
 def on_stance(hook: Callable[[str], None]) -> Undo:
     """``hook("eager_on_recompile")`` when a stance is set or restored; the skipping of guards is one of that name."""
     def call(_: Any, stance: Any) -> None:

@@ -387,6 +387,10 @@ HAS_TENSOR = PrivateApi(
     "torch._dynamo.convert_frame:has_tensor_in_frame",
     "whether torch finds a tensor among the variables of a frame; it compiles nothing where it finds none",
     "why torch left a resume function to plain Python without a word", takes("frame"))
+GENERATOR = PrivateApi(
+    "torch._dynamo.convert_frame:is_generator",
+    "whether a function is a generator function, which torch does not compile",
+    "why torch left a function to plain Python without a word", takes("code"))
 CACHE_ENTRY = PrivateApi(
     "torch._C._dynamo.eval_frame:_CacheEntry", "code, id and guards of an entry",
     "guards in full code on a torch that does not write them into its trace; depyf.explain.dump_src",

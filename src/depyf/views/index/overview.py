@@ -11,7 +11,7 @@ from ...model.folding import fold
 from ...model.graph_text import read_graph
 from ...records.model import Capture, Compilation, GraphBreak, SourceLocation
 from ...records.run_directory import versions_and_rank
-from ...records.store import NOT_ENDED, UNDER_STANCE
+from ...records.store import NOT_ENDED
 from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.modules import bypassing_operation
@@ -121,8 +121,7 @@ def head(run: SectionContext) -> list[str]:
     elif any(compilation.outcome not in NOT_LOST for compilation in capture.compilations):
         lines += ["", "No graph breaks, no recompiles; what has no tensor operation is [not compiled](#not-compiled)."]
     elif any(compilation.outcome == "compiled" for compilation in capture.compilations) and not from_file:
-        known = not any(note.startswith(UNDER_STANCE) for note in capture.notes)
-        lines += ["", f"No graph breaks, no recompiles{', nothing skipped' * known}."]
+        lines += ["", "No graph breaks, no recompiles."]
     return lines
 
 
