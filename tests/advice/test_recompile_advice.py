@@ -77,6 +77,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     # (It is set already.)
     (SIZE, Facts(is_open=True, dynamic="True"), "a later version leaves it open"),
     (ValueChange("scale", ("inf",), "1.0"), Facts(is_open=True), "a later version leaves it open"),
+    (ValueChange("i", ("0",), "an object of type slice"), Facts(is_open=True), "each version that looks at it is for one of its"),
     # (A size that torch does not say.)
     (ValueChange("t.shape[0]", ("2 or more",), ""), Facts(is_open=True), "a version is for some of its values only"),
     (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it (or with a size that was equal to it), or tested of it, at `m.py:8` fixes it"),

@@ -182,7 +182,8 @@ ROWS = (
     Row("arithmetic", _FOR_SOME),
     Row("size number length", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows "
         "(`depyf fix`)", lambda change, at: _is_opened(change, at) and not at.dynamic, DYNAMIC),
-    Row("size number length constant", _OPENED, _is_opened),
+    Row("size number length constant", _OPENED,
+        lambda change, at: _is_opened(change, at) and not object_type(change.now)),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
         f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
         lambda change, at: change.owner == "module" and not change.of_global and _has_three(change, at),
