@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..advice import Advice, on_break
 from ..advice.breaks import OPTIMIZER
 from ..advice.recompiles import Facts, ValueChange, on_change
+from ..advice.source import is_own
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
@@ -75,6 +76,10 @@ class Adviser:
         if failure is not None and failure.reason and not causes:
             inner = [failure.location] if failure.location is not None else []
             causes = [graph_break(compilation.compile_id, failure.reason, inner)]
+        if compilation.outcome == "skipped" and failure is None and not causes and compilation.place is not None \
+                and is_own(compilation.place.filename) and not resumed_function(compilation.function):
+            return ["where other calls of it compute with tensors, leave out those that do not (test that before the "
+                    "call): for one of them torch gives the function up for all"]
         texts = list(filter(None, map(self.change_on, causes)))
         if not texts and any(met(broken).kind == "next" for broken in causes):
             # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)

@@ -7,7 +7,6 @@ from collections.abc import Sized
 from dataclasses import replace
 
 from ...advice.branches import unparsed
-from ...advice.source import is_own
 from ...model.folding import fold
 from ...model.graph_text import read_graph
 from ...records.model import Compilation, GraphBreak, SourceLocation
@@ -308,10 +307,6 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
         for compilation in members[:3]:
             lines += ["  " + line for line in event(run, compilation, set())]
     lines += [f"  * advice: {text}" for text in run.advice.on_lost(first)]
-    if first.outcome == "skipped" and failure is None and place is not None and is_own(place.filename) and (
-            not resumed_function(first.function)):
-        lines.append("  * how to fix it, where other calls of it compute with tensors: leave out those that do not "
-                     "(test that before the call), since for one of them torch gives the function up for all")
     if account is not None:
         explanation, _, rest = account.explanation.partition("\n")
         if explanation:
