@@ -231,7 +231,7 @@ def in_graphs() -> Iterator[Wrong]:
     for name, function, args, change, place in cases:
         yield Wrong(name, "graph", ("graph",), place,
                     lambda function=function, args=args, change=change: warmed(function, args, backend=edited(change)))
-    yield Wrong("exp in the second graph", "graph", ("graph", "resume function"), "torch.exp(y)", lambda: warmed(
+    yield Wrong("exp in the second graph", "graph", ("graph",), "torch.exp(y)", lambda: warmed(
         broken, (x(),), backend=edited(swap(torch.exp, torch.sin), 2)))
     yield Wrong("cos in the first graph", "graph", ("graph",), "torch.cos(x)", lambda: warmed(
         broken, (x(),), backend=edited(swap(torch.cos, torch.sin), 1)))
@@ -430,10 +430,10 @@ def in_code() -> Iterator[Wrong]:
             ("another text is returned", returns, "returns", "left", "right", ("transformed code",)),
             ("another entry is returned", returns_dict, "returns_dict", 47, 48, ("transformed code",)),
             ("a resume function returns another number", continues, "resume_in_continues", 53, 54,
-             ("resume function",)),
+             ("transformed code",)),
             ("the second resume function returns another text", goes_on, "resume_in_goes_on", "kept", "lost",
-             ("resume function",)),
-            ("a resume function after graph_break()", named, "resume_in_named", 61, 62, ("resume function",)),
+             ("transformed code",)),
+            ("a resume function after graph_break()", named, "resume_in_named", 61, 62, ("transformed code",)),
             ("another text is printed", prints, "prints", "said aloud", "said quietly",
              ("side effect", "transformed code"))):
         def prepare(function: Any = function, of: str = of, old: Any = old, new: Any = new) -> Prepared:
