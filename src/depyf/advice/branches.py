@@ -29,7 +29,8 @@ _BOTH = "`torch.where`, which a graph can hold, computes both sides at each call
 _MAY_BE_SAME = (f"{_BOTH}: that is the same only where both are free of effects and of what can raise, give tensors of "
                 "one shape and dtype, and have finite gradients")
 _CHECK = ("`torch._assert_async(condition, 'text')` is a check that a graph can hold: it raises a `RuntimeError`, "
-          "whose text is fixed, on a GPU later")
+          "whose text is fixed, on a GPU later; what the program raises here now, an `except` may catch that does not "
+          "catch that one")
 _MASKED = ("where `{}` has truth values, none of them true, the assignment sets nothing: without the `if` it needs no "
            "value and does the same, unless computing or setting what is assigned raises or has another effect")
 #: Operations of tensors that give truth values.

@@ -119,8 +119,10 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "branch item symbol", "whether a turn of the loop at line {loop} runs, or runs to its end, depends on "
          f"values in a tensor, and {_NO_VALUES}; a function that computes one iteration, or a part of one, can be "
          "compiled by itself and called in the loop", facts=lambda at: at.ends_turn),
-    Rule("branch", "branch assertion item", facts=lambda at: at.met.event != "item" or hasattr(at.statement, "test"),
-         edit=lambda at: branches.on_branch(at.site)),
+    Rule("branch", "branch assertion item", edit=lambda at: branches.on_branch(at.site),
+         # (A number that the test also stores is needed as a number.)
+         facts=lambda at: at.met.event != "item" or hasattr(at.statement, "test") and not any(
+             isinstance(each, ast.NamedExpr) for each in ast.walk(at.statement.test))),
     Rule("truth", "branch", "the line asks for the truth value of a tensor, as `if`, `and`, `or`, `not` and a chained "
          f"comparison do, and {_NO_VALUES}"),
 
@@ -165,7 +167,8 @@ RULES: tuple[Rule, ...] = (
          "has the value, and no lock is taken",
          facts=lambda at: _is_in(at, "/functools.py") and at.broken.stack[-1].function == "__get__"),
     Rule("context", "context", "torch did not trace how this context is entered and left; around the call of the "
-         "compiled function it breaks no graph (under a `TorchDispatchMode` torch compiles nothing)",
+         "compiled function it breaks no graph (under a `TorchDispatchMode` torch compiles nothing); tensors, numbers "
+         "or text that are read from it can be passed",
          # (One that a library enters cannot be moved there.)
          facts=lambda at: at.is_in_program and isinstance(at.statement, (ast.With, ast.AsyncWith))),
     Rule("iterator", "iterator", "torch did not trace this iterator; values that were taken from it outside the "

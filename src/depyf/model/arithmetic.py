@@ -246,13 +246,17 @@ class Interval:
         return self
 
     def in_words(self) -> str:
-        """Return ``"2 to 256"``, ``"2 or more"``, ``"at most 8"``, ``"any"``."""
+        """Return ``"2 to 256"``, ``"2"``, ``"2 or more"``, ``"at most 8"``, ``"any"``."""
         if self.low is None:
             return "any" if self.high is None else f"at most {self.high}"
+        if self.low == self.high:
+            return str(self.low)
         return f"{self.low} or more" if self.high is None else f"{self.low} to {self.high}"
 
     def in_sentence(self) -> str:
         """Return ``"from 2 to 256"``, ``"from 2 on"``, ``"up to 8"``; ``""`` where there is no bound."""
         if self.low is None:
             return f"up to {self.high}" if self.high is not None else ""
+        if self.low == self.high:
+            return f"that is {self.low}"
         return f"from {self.low} on" if self.high is None else f"from {self.low} to {self.high}"

@@ -191,7 +191,8 @@ class Adviser:
             serves_small=any(each.low in (0, 1) for each in opened),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
-            ranges=some(ranges, MOST) if len(ranges) > 1 and all(each.high is not None for each in opened) else "",
+            ranges=some(ranges, MOST) if len(ranges) > 1 and not any(equated) and all(
+                each.high is not None for each in opened) else "",
             numbers=tuple(int(fact.text) for version in self.run.versions_beside(compilation)
                           if (fact := version.facts.get(subject)) is not None and fact.text.isdigit()))
 
