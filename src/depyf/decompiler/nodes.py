@@ -159,11 +159,6 @@ class JoinedTuple(ast.Tuple):
 
 
 @refinement
-class OneItem(ast.Tuple):
-    """The tuple that ``with (a, b):`` enters. ``ast.unparse`` would write ``with a, b:``."""
-
-
-@refinement
 class UnfoldedCompare(ast.Compare):
     """``a in b`` or ``a is b`` of 3.14, whose ``not`` is a jump where a jump follows it, as that of any other test."""
 

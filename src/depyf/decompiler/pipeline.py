@@ -35,7 +35,6 @@ from .names import is_name, renamed
 from .nodes import nodes_of
 from .proof.equivalence.objects import ALWAYS_NOTE, MEMBERS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
-from .proof.exact import same_program
 from .proof.parts import Proof, prove
 from .proof.recompile import Compiler, ForeignError, Interpreter, compile_function, compile_here, form_of
 from .result import Decompiled, Fidelity, Options, Part, Tier, Tiers
@@ -247,7 +246,7 @@ class _Job:
             if self.in_other_words(failed[0][1].where):
                 continue
             for failing, verdict in failed:
-                if not self.options.arrange_no_more(self.tiers.owner(failing)) and not self.proven_otherwise(failing):
+                if not self.options.arrange_no_more(self.tiers.owner(failing)):
                     self.demote(failing, verdict.where)
 
     def simplified(
@@ -337,23 +336,6 @@ class _Job:
             compiler = functools.partial(compile_here, form=form)
         return compile_function(tree, code, constants, compiler)
 
-    def proven_otherwise(self, code: Code) -> bool:
-        """Look for another form of a function that is the same program; the next text has it."""
-        if self.tiers.of(code) is not Tier.STRUCTURED or self.tiers.owner(code) is not code or _is_namespace(code):
-            return False
-        search = self.options.search(code)
-        while search.advance():
-            try:
-                module = top_level(code, self.options)
-                text, tree = emit(module, self.options.has_marks)
-                if same_program(code, self.compiled(self.given(module, text, tree), code), ignore_name=True):
-                    return True
-            except ForeignError:
-                raise
-            except Exception as error:
-                why(error)
-        return False
-
     def demote(self, code: Code, reason: str) -> None:
         owner = self.tiers.owner(code)
         if owner is not code:
@@ -375,30 +357,9 @@ class _Job:
                     code not in fails_inside and not self.can_be_written(code)):
                 failing.append(code)
                 fails_inside.update(self.tiers.around(code))
-        if not failing:
-            alone = [code for code in left if code is not self.code and _is_namespace(code)]
-            failing = [*itertools.islice(filter(self.is_helped_by, [self.code, *alone]), 1)]
-        for code in failing:
+        namespaces = [code for code in left if code is self.code or _is_namespace(code)]
+        for code in failing or namespaces or left or [self.code]:
             self.demote(code, reason)
-        for code in () if failing else left:
-            while self.tiers.of(code) is not Tier.DISPATCH:
-                self.tiers.demote(code, reason)
-        if not left:
-            self.demote(self.code, reason)
-
-    def is_helped_by(self, code: Code) -> bool:
-        """Return whether the whole can be written with a dispatch loop for ``code``."""
-        if self.tiers.of(code) is Tier.DISPATCH:
-            return False
-        with self.tiers.as_loop(code):
-            try:
-                self.written()
-            except ForeignError:
-                raise
-            except Exception as error:
-                why(error)
-                return False
-        return True
 
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""

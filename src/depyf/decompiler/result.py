@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -125,16 +124,6 @@ class Tiers:
             tier = Tier.DISPATCH
         self._tier[code] = tier
         return True
-
-    @contextmanager
-    def as_loop(self, code: Code) -> Iterator[None]:
-        """Give a code object its last tier while the context lasts."""
-        before = self._tier.copy(), {code: list(reasons) for code, reasons in self.reasons.items()}
-        self._tier[code] = Tier.DISPATCH
-        try:
-            yield
-        finally:
-            self._tier, self.reasons = before
 
     def around(self, code: Code) -> Iterator[Code]:
         """Yield the code objects that one is nested in."""

@@ -28,7 +28,7 @@ from .errors import LIFT, STRUCTURE, CannotDecompile, why
 from .lift.executor import SymbolicExecutor
 from .lift.stack import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
-from .nodes import AnnotateDefinition, Comprehension, Literal, OneItem, OnItsLine, decided
+from .nodes import AnnotateDefinition, Comprehension, Literal, OnItsLine, decided
 from .result import Options, Tier
 from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
@@ -133,13 +133,6 @@ class CodeScope:
         if not (3, 12) <= self.code.version < (3, 14):
             node.begins_a_line = True
             self.options.has_marks = True
-
-    def one_item(self, node: ast.expr) -> ast.expr:
-        """Write the tuple that a ``with`` statement enters as one; another expression as it is."""
-        if not isinstance(node, ast.Tuple) or not node.elts:
-            return node
-        self.options.has_marks = True
-        return OneItem(node.elts, node.ctx)
 
     # --- bodies -----------------------------------------------------------------------------------
     def restructured(self, hidden: dict[str, Any] | None = None) -> Body:

@@ -24,7 +24,6 @@ from ..nodes import (
     AsText,
     Newer,
     NewerName,
-    OneItem,
     OnItsLine,
     at_line,
     line_of,
@@ -53,13 +52,13 @@ class _Marks(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node, OnItsLine) and node.begins_a_line:
             return AsText(f"(\n{unparse(node)})", ast.Load())
-        return AsText(f"({unparse(node)})", ast.Load()) if isinstance(node, OneItem) else node
+        return node
 
 
 def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
     """Return the text of a tree, and the tree of that text.
 
-    ``has_marks``: expressions in it may be :class:`OneItem` or have ``begins_a_line``.
+    ``has_marks``: expressions in it may have ``begins_a_line``.
     """
     text = text_of(tree, has_marks)
     try:

@@ -180,8 +180,7 @@ def with_statement(walker: Walker, body: Protected, cursor: Cursor) -> Construct
     owner = Target("value")
     suite = walker.walk(
         Cursor(cursor.at, [*stack[:-1], PendingTarget(owner)], join, Frame(cursor.frame, body.region)), body.entered)
-    manager = exit_.manager if owner.target is not None else walker.executor.scope.one_item(exit_.manager)
-    item = ast.withitem(manager, owner.target)
+    item = ast.withitem(exit_.manager, owner.target)
     kind = ast.AsyncWith if exit_.asynchronous else ast.With
     statement = at_line(kind([item], suite.statements or [ast.Pass()]), first_line(suite.statements))
     return Construct([statement], join, stack[:-2])
