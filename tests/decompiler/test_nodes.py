@@ -6,13 +6,12 @@ import ast
 
 import pytest
 
-from depyf.decompiler.emit.text import check, emit
+from depyf.decompiler.emit.text import check
 from depyf.decompiler.nodes import (
     REFINEMENTS,
     FoldedBool,
     Literal,
     LiteralConstant,
-    OneItem,
     UntestedAssert,
     as_literal,
     at_line,
@@ -61,11 +60,3 @@ def test_lines() -> None:
     assert line_of(statement) is None
     assert line_of(at_line(statement, 3)) == 3
     assert line_of(at_line(statement, None)) == 3
-
-
-def test_a_tuple_that_is_one_item_gets_parentheses() -> None:
-    item = ast.withitem(OneItem([name("a"), name("b")], ast.Load()), None)
-    text, tree = emit(ast.Module([ast.With([item], [ast.Pass()])], []), has_marks=True)
-    assert text == "with (a, b):\n    pass\n" or text == "with ((a, b)):\n    pass\n"
-    statement = tree.body[0]
-    assert isinstance(statement, ast.With) and len(statement.items) == 1

@@ -97,14 +97,6 @@ class Translator:
         null_is_above: whether the ``NULL`` beside a callable is above it (from 3.13 on).
     """
 
-    # (More attributes than a class shares the names of among its instances, which are read for each instruction.)
-    __slots__ = (
-        "_entry_numbers", "_entry_states", "_exception_entries", "_handler_ids", "_is_entry", "_jumps", "_compared",
-        "_pending", "_position", "_run_of", "_runs", "at", "blocks", "cell_names", "cells", "cleanups", "code",
-        "consts", "fence", "handler", "handler_starts", "handlers", "instructions", "keywords", "locals", "names",
-        "next", "null_is_above", "ops", "pools", "rules", "stack", "targets",
-    )
-
     def __init__(self, code: Code) -> None:
         self.code = code
         if problem := problem_of_head(code):
@@ -166,9 +158,7 @@ class Translator:
 
     def apply(self, kind: str, arg: Any = None, target: int = -1) -> None:
         """Append an operation, and do to the stack and to control what its row says."""
-        instruction = self.instructions[self.at]
-        op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
-        self.ops.append(op)
+        op = self.emit(kind, arg, target)
         popped, pushed = FIXED_EFFECTS.get(kind) or effect(op)
         kept = KEEPS.get(kind, 0)
         stack = self.stack
@@ -180,7 +170,6 @@ class Translator:
         if pushed > kept:
             stack += (1,) * (pushed - kept)
         if target >= 0:
-            self._jumps.append(op)
             self.enter(target, tuple(stack), self.blocks)
         if kind in NO_FALL_THROUGH:
             self.next = -1

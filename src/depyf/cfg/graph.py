@@ -123,10 +123,7 @@ class Cfg:
     @property
     def has_regions(self) -> bool:
         """True if a block has an exception handler."""
-        for block in self.blocks.values():  # (runs for every body, so no generator)
-            if block.handler is not None:
-                return True
-        return False
+        return any(block.region is not None for block in self.blocks.values())
 
     def copy(self) -> Cfg:
         """Return a graph with copies of the blocks."""
@@ -332,13 +329,7 @@ def predecessors(edges: Edges) -> dict[int, list[int]]:
 
 def leads_forward(edges: Edges, order: Mapping[int, float]) -> bool:
     """Return whether every edge leads on in an order: then there is no loop."""
-    for id, targets in edges.items():
-        if targets:
-            place = order[id]
-            for target in targets:
-                if order[target] <= place:
-                    return False
-    return True
+    return all(order[target] > order[id] for id, targets in edges.items() for target in targets)
 
 
 def reverse_postorder(edges: Edges, entry: int) -> list[int]:

@@ -92,10 +92,6 @@ _MAX_CODE_DEPTH = 90
 #: The allowance beyond ``_SHARING`` times the original size.
 _ALLOWANCE = 500_000
 _SHARING = 8
-#: Operations that are no danger by themselves.
-_FEW = 1000
-#: What a constant may count as that is no danger in so few operations: a half of what is allowed in all of them.
-_SMALL = _ALLOWANCE // _FEW // 2
 #: Characters of a string that count as one operation.
 _CHARACTERS = 64
 _CONTAINERS = (tuple, frozenset)
@@ -106,18 +102,7 @@ _Size = tuple[int, int, int]
 
 def check_limits(program: Program) -> None:
     """Refuse a program that nests too deeply, or expands to too much, before it is written."""
-    if len(program.ops) >= _FEW or not all(map(_is_small, program.code.consts)):
-        _Meter(program.code).size(program.code)
-
-
-def _is_small(value: Any) -> bool:
-    """Return whether a constant counts as so few operations that it may be used :data:`_FEW` times."""
-    kind = type(value)
-    if kind is str or kind is bytes:
-        return len(value) < _SMALL * _CHARACTERS
-    if kind is tuple:
-        return len(value) < _SMALL // 2 and all(map(_is_one, value))
-    return kind is float or _is_one(value)
+    _Meter(program.code).size(program.code)
 
 
 def _is_one(value: Any) -> bool:

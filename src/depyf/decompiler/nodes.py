@@ -60,49 +60,38 @@ def ops_of(stmt: ast.stmt) -> tuple[int, int] | None:
 
 #: Statements whose bodies are code objects of their own.
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-#: Fields of statements that are suites, and those that are lists of what has one.
-_SUITES, _PARTS = frozenset({"body", "orelse", "finalbody"}), frozenset({"handlers", "cases"})
-
-
-class _FieldsOfSuites(dict[Any, tuple[tuple[str, bool], ...]]):
-    """The fields with suites, by class of statements, each with whether it is a list of parts that have them."""
-
-    def __missing__(self, kind: Any) -> tuple[tuple[str, bool], ...]:
-        fields = () if issubclass(kind, SCOPES) else kind._fields
-        self[kind] = tuple((field, field in _PARTS) for field in fields if field in _PARTS or field in _SUITES)
-        return self[kind]
-
-
-_FIELDS_OF_SUITES = _FieldsOfSuites()
+#: The fields of statements that are suites, or lists of what has one; not of definitions.
+_SUITES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("For", "AsyncFor", "While", "If"), ("body", "orelse")),
+    **dict.fromkeys(("With", "AsyncWith"), ("body",)),
+    **dict.fromkeys(("Try", "TryStar"), ("body", "handlers", "orelse", "finalbody")),
+    "Match": ("cases",),
+}
 
 
 def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     """Return the suites of a statement that is not a definition, in the order of the text."""
     suites: list[list[ast.stmt]] = []
-    for field, has_parts in _FIELDS_OF_SUITES[stmt.__class__]:
-        if has_parts:
-            suites += [part.body for part in getattr(stmt, field)]
-        else:
-            suite: list[ast.stmt] = getattr(stmt, field, None) or []
-            if suite or field == "body":
-                suites.append(suite)
+    for field in _SUITES.get(stmt.__class__.__name__, ()):
+        value: list[Any] = getattr(stmt, field)
+        if field in ("handlers", "cases"):
+            suites += [part.body for part in value]
+        elif value or field == "body":
+            suites.append(value)
     return suites
 
 
 def compound_places(stmts: list[ast.stmt]) -> list[int]:
     """Return the indices of statements with suites, the last first: most passes have nothing to do with the others."""
-    places = [at for at, stmt in enumerate(stmts) if _FIELDS_OF_SUITES[stmt.__class__]]
-    places.reverse()
-    return places
+    return [at for at in range(len(stmts) - 1, -1, -1) if stmts[at].__class__.__name__ in _SUITES]
 
 
 def all_statements(stmts: list[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a suite and of all suites inside, the outer ones first."""
     result = list(stmts)
     for stmt in result:  # (grows on the way)
-        if _FIELDS_OF_SUITES[stmt.__class__]:
-            for suite in suites_of(stmt):
-                result += suite
+        for suite in suites_of(stmt):
+            result += suite
     return result
 
 

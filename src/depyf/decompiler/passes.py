@@ -139,10 +139,6 @@ _switched_off: ContextVar[frozenset[str]] = ContextVar("switched_off", default=f
 def run(passes: Sequence[Pass[Subject]], subject: Subject, trace: Trace | None = None) -> None:
     """Run passes on a subject, in their order."""
     off = _switched_off.get()
-    if trace is None and not off:
-        for each in passes:
-            each.run(subject)
-        return
     for each in passes:
         if each.name not in off:
             each.run(subject)

@@ -37,8 +37,6 @@ class Tier(enum.IntEnum):
     DISPATCH = 4  # a loop over block numbers
 
 
-#: The usual tier. (The attribute of an enumeration is found by a call, up to 3.11, and this is read often.)
-_STRUCTURED: Tier = Tier.STRUCTURED
 #: Intrinsics of two values, the second of which is a function that is called later.
 _LAZY = frozenset({"typevar_with_bound", "typevar_with_constraints", "set_typeparam_default"})
 #: Names of code that is part of an expression: it has no tier of its own.
@@ -111,7 +109,7 @@ class Tiers:
 
     def of(self, code: Code) -> Tier:
         """Return the tier of a code object."""
-        return self._tier.get(code, _STRUCTURED)
+        return self._tier.get(code, Tier.STRUCTURED)
 
     def demote(self, code: Code, reason: str) -> bool:
         """Give the code object its next tier; ``False`` if there is none."""

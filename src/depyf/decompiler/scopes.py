@@ -139,8 +139,7 @@ class CodeScope:
         """Return the body with what the compiler does to structured code undone; ``hidden``: its parameters."""
         if self.program is None:
             self.program = canonicalise(self.code)
-        if budgets.JUMPS.exceeded(len(self.program.ops)) and (
-                too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops))):
+        if too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops)):
             raise CannotDecompile(STRUCTURE, too_many)
         graph = self.options.graph(self.code)
         cfg = RegionCfg(graph) if graph is not None else RegionCfg(build(self.program), is_shared=False)
@@ -200,8 +199,6 @@ class CodeScope:
     def arguments(self, code: Code, parts: dict[str, Any], scope: CodeScope) -> tuple[ast.arguments, ast.expr | None]:
         """Return the parameters of a function, and the annotation of what it returns."""
         names = list(code.arguments)
-        if not parts and len(names) == code.argcount and not code.posonlyargcount:
-            return ast.arguments([], [ast.arg(legal(scope.plain_name(n))) for n in names], None, [], [], None, []), None
         if (annotate := _part(parts, "annotate", FunctionExpr)) is not None:
             parts = {**parts, "annotations": deferred.expression(annotate.code, self)}
         annotations: dict[str, ast.expr] = {}

@@ -214,20 +214,6 @@ def _unparser() -> Any:
         def get_type_comment(self, node: ast.stmt) -> None:
             """Return nothing: bytecode has no type comments, which are looked up by line."""
 
-        def traverse(self, node: ast.AST | list[ast.AST]) -> None:
-            """Write a node; by its class, where Python's own builds the name of a method for each."""
-            for each in node if isinstance(node, list) else [node]:
-                visitors[each.__class__](self, each)
-
-        def _write_docstring(self, node: Any) -> None:
-            """Write a docstring; as it is, where Python's own looks at each character and escapes none."""
-            text = node.value
-            if text.replace("\n", "").isprintable() and not text.endswith('"') and not (
-                    "\\" in text or '"""' in text or node.kind):
-                self.fill(f'"""{text}"""')
-            else:
-                super()._write_docstring(node)
-
         def visit_If(self, node: ast.If | ast.While) -> None:
             """Write an assignment that is a whole test without parentheses: ``if a := b():``."""
             inner: ast.stmt | None = node
@@ -289,14 +275,6 @@ def _unparser() -> Any:
                 parts.append((isinstance(value, ast.Constant), "".join(buffer)))
             self.write(join_parts(parts))
 
-    class Visitors(dict[type[ast.AST], Any]):
-        """The method for each class of nodes."""
-
-        def __missing__(self, kind: type[ast.AST]) -> Any:
-            self[kind] = getattr(Unparser, f"visit_{kind.__name__}", Unparser.generic_visit)
-            return self[kind]
-
-    visitors = Visitors()
     return Unparser
 
 

@@ -129,10 +129,7 @@ class SymbolicExecutor:
             state.need(count)
         taken: list[Any] = stack[-count:]
         del stack[-count:]
-        for at, entry in enumerate(taken):
-            if entry.__class__ not in AS_THEY_ARE:
-                taken[at] = self.resolve(entry)
-        return taken
+        return [entry if entry.__class__ in AS_THEY_ARE else self.resolve(entry) for entry in taken]
 
     def new_name(self) -> str:
         """Return the name of the next temporary."""
@@ -244,8 +241,6 @@ class SymbolicExecutor:
 
     def assignment(self, state: State, target: ast.expr, value: Value) -> ast.stmt:
         """Return the statement that stores a value: an assignment, or the definition that it is."""
-        if isinstance(value, (ast.Name, ast.Constant, ast.Attribute)):  # (often)
-            return ast.Assign([target], value)
         earlier, value = unassigned(value)
         targets = [*earlier, target]
         if isinstance(value, Augmented):

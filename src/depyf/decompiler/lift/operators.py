@@ -17,7 +17,6 @@ from ..nodes import (
     AssertionErrorName,
     BuildClassName,
     Literal,
-    LiteralConstant,
     UnfoldedCompare,
     as_literal,
 )
@@ -44,8 +43,6 @@ from .stack import (
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
 
-#: Types of constants that are expressions as they are.
-_PLAIN = frozenset({str, bytes, bool, type(None)})
 BINARY_OPS: dict[str, type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod,
     "@": ast.MatMult, "**": ast.Pow, "<<": ast.LShift, ">>": ast.RShift, "&": ast.BitAnd,
@@ -88,12 +85,7 @@ rule = registrar(RULES)
 
 @rule(o.CONST)
 def _(executor: SymbolicExecutor, state: State, value: Any) -> ast.expr | None:
-    kind = type(value)
-    if kind in _PLAIN:  # (as :func:`as_literal` would write it)
-        node: ast.expr = LiteralConstant(value)
-        node.literal = value  # type: ignore[attr-defined]
-        return node
-    if kind is Code:
+    if type(value) is Code:
         state.stack.append(Special("code", value))
         return None
     return as_literal(constant(value), value)

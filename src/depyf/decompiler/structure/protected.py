@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
-from ..emit.text import try_star
+from ..emit.text import checked_text, try_star
 from ..errors import STRUCTURE, CannotDecompile
-from ..lift.stack import Caught, Exit, PendingTarget, Special, State, Target, values
-from ..nodes import at_line, line_of
+from ..lift.stack import LOAD, Caught, Exit, PendingTarget, Special, State, Target, values
+from ..nodes import AsText, at_line, line_of
 from .analysis import UNWINDING, cleans_up, handler_steps, reach, reached, straight
 from .arrange_tries import with_finally
 from .evidence import INDENTATION
@@ -180,7 +180,10 @@ def with_statement(walker: Walker, body: Protected, cursor: Cursor) -> Construct
     owner = Target("value")
     suite = walker.walk(
         Cursor(cursor.at, [*stack[:-1], PendingTarget(owner)], join, Frame(cursor.frame, body.region)), body.entered)
-    item = ast.withitem(exit_.manager, owner.target)
+    manager = exit_.manager
+    if owner.target is None and isinstance(manager, ast.Tuple) and manager.elts:
+        manager = AsText(f"({checked_text(manager)})", LOAD)  # (``with (a, b):`` would enter two)
+    item = ast.withitem(manager, owner.target)
     kind = ast.AsyncWith if exit_.asynchronous else ast.With
     statement = at_line(kind([item], suite.statements or [ast.Pass()]), first_line(suite.statements))
     return Construct([statement], join, stack[:-2])
