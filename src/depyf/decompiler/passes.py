@@ -11,14 +11,12 @@ A code object becomes operations (``bytecode``), these a control-flow graph (``c
 The text of the tree is then compiled and proven (``proof``), by code that shares nothing with the passes.
 
 A pass is a function that changes what it is given. ``depyf decompile --stages`` prints that after each pass, from this
-list; :func:`without` runs a decompilation without one of them, which tests use to show what each is for.
+list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..cfg.graph import Cfg
@@ -133,27 +131,11 @@ USER_WORDS: Sequence[Pass[words.Readable]] = (
 
 #: All passes, in the order in which they run on code that torch.compile wrote.
 ALL: Sequence[Pass[Any]] = (*SIMPLIFY, *RESTRUCTURE, *STRUCTURE, *FINISH, *USER_WORDS)
-_switched_off: ContextVar[frozenset[str]] = ContextVar("switched_off", default=frozenset())
 
 
 def run(passes: Sequence[Pass[Subject]], subject: Subject, trace: Trace | None = None) -> None:
     """Run passes on a subject, in their order."""
-    off = _switched_off.get()
     for each in passes:
-        if each.name not in off:
-            each.run(subject)
-            if trace is not None:
-                trace(each.name, subject)
-
-
-@contextmanager
-def without(name: str) -> Iterator[None]:
-    """Leave a pass out while the context lasts; raise ValueError if there is none of this name."""
-    names = [each.name for each in ALL]
-    if name not in names:
-        raise ValueError(f"{name!r} is not a pass; choose one of {', '.join(names)}")
-    before = _switched_off.set(_switched_off.get() | {name})
-    try:
-        yield
-    finally:
-        _switched_off.reset(before)
+        each.run(subject)
+        if trace is not None:
+            trace(each.name, subject)

@@ -346,8 +346,7 @@ class _Job:
     def blame(self, reason: str) -> None:
         """Move the code objects at fault to their next tier: the whole could not be written or compiled.
 
-        They are the innermost ones that fail alone. The outermost, and class bodies, have no text alone: one of them is
-        at fault if its dispatch loop helps. If nothing helps, all code objects are written as such.
+        They are the innermost ones that fail alone, or else class bodies, which have no text alone, or else all.
         """
         left = [code for code in reversed(self.tiers.names) if self.tiers.of(code) is not Tier.DISPATCH]
         failing: list[Code] = []
@@ -357,9 +356,12 @@ class _Job:
                     code not in fails_inside and not self.can_be_written(code)):
                 failing.append(code)
                 fails_inside.update(self.tiers.around(code))
-        namespaces = [code for code in left if code is self.code or _is_namespace(code)]
-        for code in failing or namespaces or left or [self.code]:
-            self.demote(code, reason)
+        classes = [code for code in left if code is not self.code and _is_namespace(code)]
+        for code in failing or classes or left:
+            if self.tiers.of(code) is not Tier.DISPATCH:
+                self.demote(code, reason)
+        if not left:
+            self.demote(self.code, reason)
 
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""

@@ -336,6 +336,10 @@ def enter_context(t: Translator) -> None:
 
 
 # --- any(...), all(...), tuple(...) of a generator expression ---------------------------------------
+#: The most pairs of instructions that are compared: copies of a block after the loop are short.
+_MOST_COMPARED = 4000
+
+
 def ordinary_call(t: Translator) -> int:
     """Return where the ordinary call starts, if 3.14 has also written it as a loop that starts here; or -1.
 
@@ -349,125 +353,87 @@ def ordinary_call(t: Translator) -> int:
         return -1
     function = _COMMON_CONSTANTS[t.instructions[start].arg]
     call = tests[1].target
-    arms = _Arms(t)
-    fast, slow = start + 5, call + 1
     if t.instructions[call].opname != "PUSH_NULL" or function not in ("tuple", "all", "any"):
         return -1
+    fast = _after(t, start + 5, ("BUILD_LIST", 0)) if function == "tuple" else start + 5
+    met = _partings(t, fast, call + 1, "FOR_ITER", "CALL") if fast >= 0 else []
+    if len(met) != 1 or t.instructions[met[0][1]].arg != 1:
+        return -1
+    [(loop, called)] = met
+    exhausted = t.instructions[loop].target
     if function == "tuple":
-        if (t.instructions[fast].opname, t.instructions[fast].arg) != ("BUILD_LIST", 0):
+        again = _after(t, loop + 1, ("LIST_APPEND", 2))
+        to_tuple = _INTRINSICS_1.index("list_to_tuple")
+        ends = [_after(t, exhausted, ("END_FOR", None), ("POP_ITER", None), ("CALL_INTRINSIC_1", to_tuple))]
+    else:
+        found = function == "any"
+        test = _after(t, loop + 1, ("TO_BOOL", None))
+        branch = t.instructions[_follow_jumps(t, test)]
+        arms = {"POP_JUMP_IF_TRUE": (branch.target, test + 1), "POP_JUMP_IF_FALSE": (test + 1, branch.target)}
+        if test < 0 or branch.opname not in arms:
             return -1
-        fast += 1
-    met = arms.agree(fast, slow, "FOR_ITER", "CALL")
-    if len(met) != 1:
-        return -1
-    loop, called = met[0]
-    if t.instructions[called].arg != 1:
-        return -1
-    ends = arms.tuple_loop(loop) if function == "tuple" else arms.search_loop(loop, function == "any")
-    if not ends or any(arms.agree(end, called + 1) for end in ends):
+        matching, again = arms[branch.opname] if found else arms[branch.opname][::-1]
+        ends = [_after(t, matching, ("POP_ITER", None), ("LOAD_CONST", found)),
+                _after(t, exhausted, ("END_FOR", None), ("POP_ITER", None), ("LOAD_CONST", not found))]
+    if again < 0 or _follow_jumps(t, again) != loop or any(end < 0 or _partings(t, end, called + 1) for end in ends):
         return -1
     return call
 
 
-class _Arms:
-    """Comparison of two stretches of one code object, instruction by instruction."""
-
-    #: The most pairs of instructions that are compared: copies of a block after the loop are short.
-    LIMIT = 4000
-
-    def __init__(self, t: Translator) -> None:
-        self.t = t
-        self.instructions = t.instructions
-
-    def follow_jumps(self, index: int) -> int:
-        """Return the instruction that control reaches from ``index`` without doing anything."""
-        for _ in range(100):
-            name = self.instructions[index].opname
-            if name in ("NOP", "NOT_TAKEN"):
-                index += 1
-            elif name in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
-                index = self.instructions[index].target
-            else:
-                break
-        return index
-
-    def agree(self, left: int, right: int, until_left: str = "", until_right: str = "") -> list[tuple[int, int]]:
-        """Return the pairs at which the stretches from ``left`` and ``right`` on stop agreeing; empty if they never do.
-
-        They may where ``left`` is at an ``until_left`` and ``right`` at an ``until_right``.
-
-        A pair ``(-1, -1)`` says that they differ elsewhere.
-        """
-        stops: list[tuple[int, int]] = []
-        pending = [(left, right)]
-        seen = set()
-        while pending:
-            i, j = (self.follow_jumps(x) for x in pending.pop())
-            if i == j or (i, j) in seen:
-                continue
-            seen.add((i, j))
-            a, b = self.instructions[i], self.instructions[j]
-            same = _plain(a.opname) == _plain(b.opname) and (a.target >= 0 or a.arg == b.arg)
-            if not same:
-                if a.opname == until_left and b.opname == until_right:
-                    stops.append((i, j))
-                    continue
-                return [(-1, -1)]
-            if len(seen) > self.LIMIT or not self.same_handlers(i, j, pending):
-                return [(-1, -1)]
-            if a.target >= 0:
-                pending.append((a.target, b.target))
-            if a.opname not in ("RETURN_VALUE", "RERAISE", "RAISE_VARARGS"):
-                pending.append((i + 1, j + 1))
-        return stops
-
-    def same_handlers(self, i: int, j: int, pending: list[tuple[int, int]]) -> bool:
-        """Return whether handlers cover both or none; their code is compared too."""
-        first, second = self.t.entry_of(i), self.t.entry_of(j)
-        if first is None or second is None:
-            return first is second
-        pending.append((first[0], second[0]))
-        return first[2] == second[2]
-
-    def expect(self, index: int, *names: str) -> int:
-        """Return the instruction after those of the given names; -1 if there are others."""
-        for name in names:
-            index = self.follow_jumps(index)
-            if index < 0 or self.instructions[index].opname != name:
-                return -1
+def _follow_jumps(t: Translator, index: int) -> int:
+    """Return the instruction that control reaches from ``index`` without doing anything."""
+    for _ in range(100):
+        i = t.instructions[index]
+        if i.opname in ("NOP", "NOT_TAKEN"):
             index += 1
-        return index
-
-    def search_loop(self, loop: int, wanted: bool) -> list[int]:
-        """``for x in it: if bool(x) is wanted: <wanted>``, ``else: <not wanted>``: where both go on."""
-        test = self.expect(loop + 1, "TO_BOOL")
-        if test < 0:
-            return []
-        branch = self.instructions[self.follow_jumps(test)]
-        arms = {"POP_JUMP_IF_TRUE": (branch.target, test + 1), "POP_JUMP_IF_FALSE": (test + 1, branch.target)}
-        if branch.opname not in arms:
-            return []
-        true, false = arms[branch.opname]
-        matching, other = (true, false) if wanted else (false, true)
-        if self.follow_jumps(other) != loop:
-            return []
-        inside = self.constant(self.expect(matching, "POP_ITER"), wanted)
-        after = self.constant(self.expect(self.instructions[loop].target, "END_FOR", "POP_ITER"), not wanted)
-        return [inside, after] if inside >= 0 and after >= 0 else []
-
-    def constant(self, index: int, value: bool) -> int:
-        after = self.expect(index, "LOAD_CONST") if index >= 0 else -1
-        return after if after >= 0 and self.t.consts[self.instructions[after - 1].arg] is value else -1
-
-    def tuple_loop(self, loop: int) -> list[int]:
-        back = self.expect(loop + 1, "LIST_APPEND")
-        if back < 0 or self.instructions[back - 1].arg != 2 or self.follow_jumps(back) != loop:
-            return []
-        after = self.expect(self.instructions[loop].target, "END_FOR", "POP_ITER", "CALL_INTRINSIC_1")
-        if after < 0 or _INTRINSICS_1[self.instructions[after - 1].arg] != "list_to_tuple":
-            return []
-        return [after]
+        elif i.opname in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
+            index = i.target
+        else:
+            break
+    return index
 
 
-def _plain(name: str) -> str:
-    return name.replace("_BORROW", "")
+def _after(t: Translator, index: int, *steps: tuple[str, Any]) -> int:
+    """Return the instruction after those of the given names and arguments (or constants); -1 if there are others."""
+    for name, wanted in steps:
+        index = _follow_jumps(t, index)
+        i = t.instructions[index]
+        argument = t.consts[i.arg] if i.opname == name == "LOAD_CONST" else i.arg
+        if i.opname != name or wanted is not None and argument is not wanted:
+            return -1
+        index += 1
+    return index
+
+
+def _partings(
+    t: Translator, left: int, right: int, until_left: str = "", until_right: str = "",
+) -> list[tuple[int, int]]:
+    """Return the pairs at which two stretches of the code stop being the same; empty if they never do.
+
+    They may where ``left`` is at an ``until_left`` and ``right`` at an ``until_right``; elsewhere the pair is (-1, -1).
+    """
+    stops: list[tuple[int, int]] = []
+    pending = [(left, right)]
+    seen = set()
+    while pending:
+        i, j = (_follow_jumps(t, x) for x in pending.pop())
+        if i == j or (i, j) in seen:
+            continue
+        seen.add((i, j))
+        a, b = t.instructions[i], t.instructions[j]
+        if a.opname == until_left and b.opname == until_right:
+            stops.append((i, j))
+            continue
+        over, other = t.entry_of(i), t.entry_of(j)
+        if (a.opname.replace("_BORROW", "") != b.opname.replace("_BORROW", "") or a.target < 0 and a.arg != b.arg
+                or len(seen) > _MOST_COMPARED or (over is None) != (other is None)):
+            return [(-1, -1)]
+        if over is not None and other is not None:  # (the code of their handlers is compared, too)
+            pending.append((over[0], other[0]))
+            if over[2] != other[2]:
+                return [(-1, -1)]
+        if a.target >= 0:
+            pending.append((a.target, b.target))
+        if a.opname not in ("RETURN_VALUE", "RERAISE", "RAISE_VARARGS"):
+            pending.append((i + 1, j + 1))
+    return stops

@@ -88,7 +88,6 @@ MAX_NESTING = 1000
 
 
 _DOTTED = (ast.alias, ast.ImportFrom)
-_GENERIC = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name)
 
 
 @functools.cache
@@ -132,16 +131,8 @@ def _is_name_in(name: str, node: ast.AST) -> bool:
         return True
     if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         return True  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)
-    if isinstance(node, _GENERIC) and name:
-        # ``f`` of ``f[T: int]``, which is how type parameters are written; depyf made the text in brackets
-        base, bracket, inside = name.partition("[")
-        depth = len(bracket)
-        for place, character in enumerate(inside):
-            depth += (character in "([{") - (character in ")]}")
-            if depth == 0:
-                if place == len(inside) - 1 and not set(name) & set("\n\r#"):
-                    name = base
-                break
+    if isinstance(node, Newer):  # (``f[T: int]``, which is how type parameters are written: see :func:`newer`)
+        name = name.partition("[")[0]
     return is_name(name, isinstance(node, _DOTTED))
 
 
@@ -343,7 +334,7 @@ def written(text: str, since: tuple[int, int]) -> ast.Name:
 def newer(node: ast.stmt, text: str, since: tuple[int, int]) -> ast.stmt:
     """Return a definition with text after its name that Pythons before ``since`` cannot read."""
     result: Any = refined(node, NEWER[type(node)])
-    result.name += text
+    result.name = checked(result.name) + text
     result.since = since
     definition: ast.stmt = result
     return definition

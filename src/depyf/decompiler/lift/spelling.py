@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: From how many operands on a ``not`` before all of them is likelier than one before each.
 _MANY = 3
-#: So many spellings of a test are compared, with so many operands in all; so many operands are grouped in all ways.
+#: So many spellings of a test are compared, with so many operands in all; so many operands are grouped.
 _MOST_SPELLINGS, _MOST_OPERANDS, _MOST_GROUPED = 64, 384, 6
 #: So many ways to read the text before an operand are followed.
 _MOST_STATES = 4
@@ -104,11 +104,6 @@ def _spellings(test: ast.expr) -> Iterator[tuple[float, ast.expr]]:
         for chosen in product(*of_each):
             values = [value for _, value in chosen]
             yield sum(cost for cost, _ in chosen), values[0] if len(values) == 1 else with_operands(outer, values)
-        if len(groups) == len(inner.values) and not is_contrary:
-            for at in range(1, len(groups) - 1):
-                if not _is_negated(inner.values[at - 1]):
-                    enclosed = with_operands(inner, inner.values[at:])
-                    yield 0.75 * _NOT_NEEDED, with_operands(inner, [*inner.values[:at], enclosed])
 
 
 def _group_spellings(test: FoldedBool, group: list[ast.expr], is_contrary: bool) -> Iterator[tuple[float, ast.expr]]:
@@ -136,16 +131,10 @@ def _groupings(values: list[ast.expr], is_contrary: bool) -> Iterator[list[list[
     if is_contrary or all(map(_is_shareable, values)) and _shares_mostly(values):
         yield [values]
     count = len(values)
-    if count <= _MOST_GROUPED:
-        for cuts in product((1, 0), repeat=count - 1):
-            starts = [0, *(at for at, cut in enumerate(cuts, 1) if cut), count]
-            yield [values[start:end] for start, end in zip(starts, starts[1:])]
-        return
-    alone = [[each] for each in values]
-    yield alone
-    for start in range(count):
-        for end in range(start + 2, count + 1):
-            yield [*alone[:start], values[start:end], *alone[end:]]
+    cuts_of_all = product((1, 0), repeat=count - 1) if count <= _MOST_GROUPED else [(1,) * (count - 1)]
+    for cuts in cuts_of_all:
+        starts = [0, *(at for at, cut in enumerate(cuts, 1) if cut), count]
+        yield [values[start:end] for start, end in zip(starts, starts[1:])]
 
 
 def _is_shareable(value: ast.expr) -> bool:
