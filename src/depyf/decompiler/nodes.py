@@ -186,25 +186,21 @@ class PercentText(ast.BinOp, Formatted):
 
 
 # --- expressions with branches in them --------------------------------------------------------------
-class OnItsLine:
-    """An expression that, if ``begins_a_line``, must be the first on a line."""
-
-    begins_a_line = False
-
-
 @refinement
-class FoldedBool(ast.BoolOp, OnItsLine):
+class FoldedBool(ast.BoolOp):
     """``a and b`` made of a branch.
 
     Attributes:
         folded: a further operand on the right, ``a and b and c``, becomes one of this.
         merged: it is a value, known where its edges merge, not only a test.
         tested_again: the merged value is tested once more: as an operand it is separate.
+        begins_a_line: it must be the first on a line.
     """
 
     folded = True
     merged = False
     tested_again = False
+    begins_a_line = False
 
 
 Operation = TypeVar("Operation", bound=ast.BoolOp)
@@ -223,7 +219,7 @@ def part_of(test: ast.BoolOp, start: int, end: int | None = None) -> ast.expr:
     return values[0] if len(values) == 1 else with_operands(test, values)
 
 
-class Comprehension(OnItsLine):
+class Comprehension:
     """A comprehension, which may be awaited by the program alone, and the variables that it has restored."""
 
     awaited = False

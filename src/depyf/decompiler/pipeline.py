@@ -299,12 +299,12 @@ class _Job:
         if self.verify and self.compiler is compile_here and self.tiers.of(self.code) is Tier.STRUCTURED \
                 and not self.renamed.escaped:
             # (The usual case. For a text the compiler needs half the time that it needs for a tree from depyf.)
-            text = text_of(module, self.options.has_marks)
+            text = text_of(module)
             try:
                 return text, None, self.compiled(text, self.code, bool(self.constants))
             except (ValueError, OverflowError) as error:
                 raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error
-        text, tree = emit(module, self.options.has_marks)
+        text, tree = emit(module)
         if self.renamed.escaped:
             text, proven = escaped(tree, self.renamed.escaped)
             return text, None, self.compiled(proven, self.code, bool(self.constants)) if self.verify else None
@@ -322,12 +322,8 @@ class _Job:
         elif self.tiers.of(self.code) <= Tier.SIMPLIFIED and len(max(text.splitlines(), key=len)) > WIDTH:
             text = laid_out(tree)
             tree = ast.parse(text)
-        runs = self.runs or self.given(module, text, tree)
+        runs = self.runs or (tree if self.compiler is compile_here else text)  # (another interpreter takes text)
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
-
-    def given(self, module: ast.Module, text: str, tree: ast.Module) -> ast.Module | str:
-        """Return the tree of a text for the compiler; of one with marks, the text for another interpreter."""
-        return text if self.compiler is not compile_here and self.options.has_marks and tree is not module else tree
 
     def compiled(self, tree: ast.Module | str, code: Code, constants: bool = False) -> Code:
         compiler = self.compiler or compile_here
@@ -366,7 +362,7 @@ class _Job:
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""
         try:
-            _, tree = emit(top_level(code, self.options), self.options.has_marks)
+            _, tree = emit(top_level(code, self.options))
             if self.verify:
                 self.compiled(tree, code)
         except ForeignError:

@@ -248,8 +248,6 @@ class Options:
         #: code objects that are written without regard to their line table: with it they could not be written, or were
         #: not proven
         self.unarranged: set[Code] = set()
-        #: whether expressions were marked for :func:`~depyf.decompiler.emit.text.emit`
-        self.has_marks = False
         #: global names that are shown differently
         self.rename: dict[str, str] = {}
 

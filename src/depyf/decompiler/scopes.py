@@ -28,7 +28,7 @@ from .errors import LIFT, STRUCTURE, CannotDecompile, why
 from .lift.executor import SymbolicExecutor
 from .lift.stack import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State
 from .names import legal
-from .nodes import AnnotateDefinition, Comprehension, Literal, OnItsLine, decided
+from .nodes import AnnotateDefinition, Comprehension, FoldedBool, Literal, decided
 from .result import Options, Tier
 from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
@@ -110,13 +110,10 @@ class CodeScope:
     # --- the compiler's quirks with expressions, by version ------------------------------------------
     # Which constants it folds, drops and tests, what it iterates over instead, which jumps it threads across lines: so
     # that the text of an expression becomes the same code again.
-    def is_exact(self) -> bool:
-        """Return whether the text must compile to this code; a simplified one need not."""
-        return self.options.tiers.of(self.code) > Tier.SIMPLIFIED
-
     def in_barrier(self, node: ast.expr) -> ast.expr:
-        """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
-        return decided(node) if isinstance(node, Literal) and self.code.version >= (3, 10) and self.is_exact() else node
+        """Keep a constant from being folded with others, if the text is exact: from 3.10 on as a condition's."""
+        needs_one = self.code.version >= (3, 10) and self.options.tiers.of(self.code) > Tier.SIMPLIFIED
+        return decided(node) if needs_one and isinstance(node, Literal) else node
 
     def looked_through(self, node: ast.expr) -> ast.expr:
         """Write a list or set that is iterated over or searched so that the compiler leaves it (``fold_iter``)."""
@@ -125,14 +122,12 @@ class CodeScope:
                       and all(isinstance(item, ast.Constant) for item in node.elts))
         return ast.BoolOp(ast.And(), [ast.Constant(1), node]) if is_changed else node
 
-    def begins_a_line(self, node: OnItsLine) -> None:
+    def begins_a_line(self, node: FoldedBool) -> None:
         """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
 
         ``(a or b) and c`` tests ``a or b`` again then (``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
         """
-        if not (3, 12) <= self.code.version < (3, 14):
-            node.begins_a_line = True
-            self.options.has_marks = True
+        node.begins_a_line = not (3, 12) <= self.code.version < (3, 14)
 
     # --- bodies -----------------------------------------------------------------------------------
     def restructured(self, hidden: dict[str, Any] | None = None) -> Body:

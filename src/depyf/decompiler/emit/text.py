@@ -22,9 +22,9 @@ from ..nodes import (
     NEWER,
     REFINEMENTS,
     AsText,
+    FoldedBool,
     Newer,
     NewerName,
-    OnItsLine,
     at_line,
     line_of,
     nodes_of,
@@ -45,22 +45,9 @@ def number(stmts: list[ast.stmt]) -> None:
             at_line(node, line_of(node) or 1)
 
 
-class _Marks(ast.NodeTransformer):
-    """A rewriting of marked expressions as names of their text in parentheses; some begin on a line of their own."""
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node, OnItsLine) and node.begins_a_line:
-            return AsText(f"(\n{unparse(node)})", ast.Load())
-        return node
-
-
-def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
-    """Return the text of a tree, and the tree of that text.
-
-    ``has_marks``: expressions in it may have ``begins_a_line``.
-    """
-    text = text_of(tree, has_marks)
+def emit(tree: ast.Module) -> tuple[str, ast.Module]:
+    """Return the text of a tree, and the tree of that text."""
+    text = text_of(tree)
     try:
         return text, ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
@@ -70,12 +57,10 @@ def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error
 
 
-def text_of(tree: ast.Module, has_marks: bool = False) -> str:
+def text_of(tree: ast.Module) -> str:
     """Return the text of a tree (see :func:`emit`), which may not be valid: that is for the compiler to say."""
     try:
         check(tree)
-        if has_marks:
-            _Marks().visit(tree)  # (changes the tree itself: no module is marked)
         return unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error
@@ -205,6 +190,20 @@ def _unparser() -> Any:
         def get_type_comment(self, node: ast.stmt) -> None:
             """Return nothing: bytecode has no type comments, which are looked up by line."""
 
+        def traverse(self, node: ast.AST | list[ast.AST]) -> None:
+            """Write a node; by its class, where Python's own builds the name of a method for each."""
+            for each in node if isinstance(node, list) else [node]:
+                visitors[each.__class__](self, each)
+
+        def _write_docstring(self, node: Any) -> None:
+            """Write a docstring; as it is, where Python's own looks at each character and escapes none."""
+            text = node.value
+            if text.replace("\n", "").isprintable() and not text.endswith('"') and not (
+                    "\\" in text or '"""' in text or node.kind):
+                self.fill(f'"""{text}"""')
+            else:
+                super()._write_docstring(node)
+
         def visit_If(self, node: ast.If | ast.While) -> None:
             """Write an assignment that is a whole test without parentheses: ``if a := b():``."""
             inner: ast.stmt | None = node
@@ -248,7 +247,8 @@ def _unparser() -> Any:
             """Write ``a and not b and c > d``, where Python's own adds parentheses to the operands after the first."""
             word = self.boolops[type(node.op).__name__]
             own = self.boolop_precedence[word]
-            with self.require_parens(own, node):
+            begins_a_line = isinstance(node, FoldedBool) and node.begins_a_line
+            with self.delimit("(\n", ")") if begins_a_line else self.require_parens(own, node):
                 for at, value in enumerate(node.values):
                     self.write(f" {word} " if at else "")
                     level = own.next()
@@ -266,6 +266,14 @@ def _unparser() -> Any:
                 parts.append((isinstance(value, ast.Constant), "".join(buffer)))
             self.write(join_parts(parts))
 
+    class Visitors(dict[type[ast.AST], Any]):
+        """The method for each class of nodes."""
+
+        def __missing__(self, kind: type[ast.AST]) -> Any:
+            self[kind] = getattr(Unparser, f"visit_{kind.__name__}", Unparser.generic_visit)
+            return self[kind]
+
+    visitors = Visitors()
     return Unparser
 
 

@@ -314,15 +314,8 @@ Rule = Callable[["SymbolicExecutor", "State", Any], "ast.expr | None"]
 # --- Copies of one value: which expressions are the same, and one expression where there were two ----
 def same_node(a: Any, b: Any) -> bool:
     """Return whether two expressions are the same (duplicates of one value included)."""
-    if a is b:
-        return True
-    if isinstance(a, Duplicate):
-        a = a.value
-    if isinstance(b, Duplicate):
-        b = b.value
-    if a is b:
-        return True
-    return type(a) is type(b) and isinstance(a, ast.AST) and ast.dump(a) == ast.dump(b)
+    a, b = (each.value if isinstance(each, Duplicate) else each for each in (a, b))
+    return a is b or type(a) is type(b) and isinstance(a, ast.AST) and ast.dump(a) == ast.dump(b)
 
 
 def same_duplicate(a: Any, b: Any) -> bool:
@@ -332,18 +325,13 @@ def same_duplicate(a: Any, b: Any) -> bool:
 
 def same_target(target: ast.expr, left: Entry) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript]:
     """Return whether ``target``, which is stored to, is the place that ``left`` was read from."""
-    if isinstance(target, ast.Name):
-        return isinstance(left, ast.Name) and left.id == target.id
-    if isinstance(target, ast.Attribute):
-        return (
-            isinstance(left, ast.Attribute) and left.attr == target.attr and same_node(left.value, target.value)
-        )
-    if isinstance(target, ast.Subscript):
-        return (
-            isinstance(left, ast.Subscript)
-            and same_node(left.value, target.value)
-            and same_node(left.slice, target.slice)
-        )
+    match target, left:
+        case ast.Name(name), ast.Name(other):
+            return name == other
+        case ast.Attribute(owner, name), ast.Attribute(of, other):
+            return name == other and same_node(owner, of)
+        case ast.Subscript(owner, index), ast.Subscript(of, other):
+            return same_node(owner, of) and same_node(index, other)
     return False
 
 
