@@ -154,7 +154,9 @@ class _Unfolder:
             self.at = key.at
             instruction = self.instructions[key.at]
             if key.part:
-                self.after_swallowing(key.context)
+                for opname in ("POP_TOP", "POP_TOP", "POP_TOP", "POP_EXCEPT", "POP_TOP"):
+                    self.emit(opname)
+                self.go(self.at + 1, (*key.context[:-1], Entry(NORMAL, -1, self.node.place)))
             elif key.context and key.context[-1].kind == EXHAUSTED:
                 self.emit("END_ASYNC_FOR")
                 self.go(key.context[-1].at, key.context[:-1])
@@ -464,11 +466,6 @@ class _Unfolder:
         else:
             self.emit("POP_TOP")
             self.go(self.at + 1, context)
-
-    def after_swallowing(self, context: Context) -> None:
-        for opname in ("POP_TOP", "POP_TOP", "POP_TOP", "POP_EXCEPT", "POP_TOP"):
-            self.emit(opname)
-        self.go(self.at + 1, (*context[:-1], Entry(NORMAL, -1, self.node.place)))
 
     # --- 3.7: leaving several blocks at once -------------------------------------------------------
     def do_RETURN_VALUE(self, i: Instruction, context: Context) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -396,28 +395,11 @@ class DominatorTree:
                 break
         return parent
 
-    @cached_property
-    def _visits(self) -> tuple[dict[int, int], dict[int, int]]:
-        """When a depth-first walk enters and leaves each block: one above another has an interval around its."""
-        entered: dict[int, int] = {}
-        left: dict[int, int] = {}
-        clock = 0
-        stack = [(self.order[0], False)]
-        while stack:
-            id, done = stack.pop()
-            clock += 1
-            if done:
-                left[id] = clock
-                continue
-            entered[id] = clock
-            stack.append((id, True))
-            stack += [(child, False) for child in self.children[id]]
-        return entered, left
-
     def dominates(self, above: int, below: int) -> bool:
         """Return whether every path to ``below`` leads through ``above``."""
-        entered, left = self._visits
-        return entered[above] <= entered[below] and left[below] <= left[above]
+        while self.number[below] > self.number[above]:
+            below = self.parent[below]
+        return below == above
 
 
 def back_edges(edges: Edges, tree: DominatorTree) -> dict[int, list[int]]:

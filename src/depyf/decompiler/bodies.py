@@ -157,11 +157,6 @@ def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
 # The compiler decides for the whole of a body which variables are local, global, or cells (symtable.c). A text in which
 # a variable lost all its uses needs one more, where nothing runs.
 _READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
-#: The kinds of operations that :class:`_Uses` counts.
-_USES = frozenset({
-    "LOAD_FAST", "LOAD_CLOSURE", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF",
-    "STORE_FAST", "DELETE_FAST", "MAKE_CELL", "YIELD", "YIELD_FROM",
-})
 #: of classes, and of 3.14's modules
 _CELLS_OF_THE_COMPILER = frozenset({"__class__", "__classdict__", deferred.CONDITIONAL})
 
@@ -181,29 +176,19 @@ class _Uses:
         self.loaded: dict[str, None] = {}
         self.globals: dict[str, None] = {}
         self.nonlocals: dict[str, None] = {}
-        self.stored: set[str] = set()
-        self.used: set[str] = set(code.cellvars)
-        self.own: set[str] = set()
-        self.yields = False
-        for op in [op for op in shown if op.kind in _USES]:
-            kind = op.kind
-            if kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
-                self.used.add(op.arg)
-            elif kind == "LOAD_GLOBAL":
-                self.loaded[op.arg] = None
-            elif kind == "STORE_GLOBAL" or kind == "DELETE_GLOBAL":
-                self.globals[op.arg] = None
-            elif kind == "STORE_DEREF" or kind == "DELETE_DEREF":
-                self.stored.add(op.arg)
-                if op.arg in code.freevars and op.arg not in self.own:
-                    self.nonlocals[op.arg] = None
-            elif kind == "STORE_FAST" or kind == "DELETE_FAST":
-                self.stored.add(op.arg)
-                self.own.discard(op.arg)
-            elif kind == "MAKE_CELL":
-                self.own.add(op.arg)
-            elif kind in ("YIELD", "YIELD_FROM"):
-                self.yields = True
+        self.stored: dict[str, None] = {}
+        self.used: dict[str, None] = dict.fromkeys(code.cellvars)
+        self.own: dict[str, None] = {}
+        places = {
+            "LOAD_FAST": self.used, "LOAD_CLOSURE": self.used, "LOAD_GLOBAL": self.loaded, "MAKE_CELL": self.own,
+            "STORE_GLOBAL": self.globals, "DELETE_GLOBAL": self.globals,
+            **dict.fromkeys(("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF"), self.stored)}
+        for op in [op for op in shown if op.kind in places]:
+            places[op.kind][op.arg] = None
+            if op.kind in ("STORE_FAST", "DELETE_FAST"):
+                self.own.pop(op.arg, None)
+            elif op.kind in ("STORE_DEREF", "DELETE_DEREF") and op.arg in code.freevars and op.arg not in self.own:
+                self.nonlocals[op.arg] = None
 
 
 def declarations(scope: CodeScope) -> list[ast.stmt]:
@@ -243,7 +228,8 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
         dead += [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
         if scope.kind == "function":
             dead += _lost_in_function(scope, shown, uses) + _dead_closures(scope, shown)
-            if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
+            if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not any(
+                    op.kind in ("YIELD", "YIELD_FROM") for op in shown):
                 dead.append(ast.Expr(ast.Yield(None)))
         elif scope.kind == "class":
             # Names that it looks up as its own, though a function around it has such a variable.
@@ -287,7 +273,7 @@ def _declared_global(
 def _lost_in_function(scope: CodeScope, shown: Sequence[Op], uses: _Uses) -> list[ast.stmt]:
     """Return bindings for locals whose own ones the compiler has dropped."""
     code = scope.code
-    lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
+    lost = set(uses.used).difference(uses.stored, code.arguments, code.freevars, ("__class__",))
     if not lost:
         return []
     # (A comprehension that is written as a dispatch loop is a function, whose ``nonlocal`` needs a binding here.)

@@ -140,7 +140,8 @@ class _Loop:
             state = State([*stack])
             self.executor.run(state, block.ops)
             pending += self.end(block, state)
-            self.future += filter(_is_future_import, state.stmts)
+            self.future += [
+                each for each in state.stmts if isinstance(each, ast.ImportFrom) and each.module == "__future__"]
             self.statements[id] = [stmt for stmt in state.stmts if stmt not in self.future]
 
     def end(self, block: Block, state: State) -> list[tuple[int, list[Entry]]]:
@@ -260,10 +261,6 @@ def _assign(name: str, value: ast.expr) -> ast.stmt:
 
 def _forever(body: list[ast.stmt]) -> ast.stmt:
     return ast.While(ast.Constant(True), body, [])
-
-
-def _is_future_import(stmt: ast.stmt) -> bool:
-    return isinstance(stmt, ast.ImportFrom) and stmt.module == "__future__"
 
 
 def _contents(entry: Entry) -> object:

@@ -98,8 +98,12 @@ def _make_ordinary(graph: Cfg, handler: int) -> bool:
     kept, targets = _doomed(graph, start.successors[0]), _after_body(graph, handler)
     if kept is None or len(targets) > 1:
         return False
-    if not targets:
-        _return_nothing(graph, kept)
+    if not targets:  # (only ``return`` leads out of it: what follows returns nothing, in place of ``raise None``)
+        while kept.end not in (g.RAISE, g.RETURN):
+            kept = graph.blocks[kept.successors[0]]
+        if kept.end == g.RAISE and kept.end_op is not None:
+            kept.end_op = Op(o.RETURN, None, kept.end_op.offset, None)
+        kept.end, kept.arg = g.RETURN, None
         return True
     ops = kept.ops[: [op.kind for op in kept.ops].index(o.POP_EXCEPT) + 3]
     if [op.kind for op in ops[-3:]] != [o.POP_EXCEPT, o.POP, o.POP]:
@@ -110,15 +114,6 @@ def _make_ordinary(graph: Cfg, handler: int) -> bool:
     kept.ops, kept.end, kept.successors, kept.arg, kept.end_op = ops, g.JUMP, leaving.successors, None, None
     graph.prune()
     return True
-
-
-def _return_nothing(graph: Cfg, block: Block) -> None:
-    """Let what follows a ``with`` out of which only ``return`` leads return nothing, in place of ``raise None``."""
-    while block.end not in (g.RAISE, g.RETURN):
-        block = graph.blocks[block.successors[0]]
-    if block.end == g.RAISE and block.end_op is not None:
-        block.end_op = Op(o.RETURN, None, block.end_op.offset, None)
-    block.end, block.arg = g.RETURN, None
 
 
 def _drop_nothing(graph: Cfg) -> None:
