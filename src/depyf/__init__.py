@@ -30,8 +30,7 @@ __all__ = [
     "BadValueFound", "Comparison", "Fit", "compare", "debug", "decompile", "decompile_full",
     "dropped_guards", "explain", "fits", "install", "optimization", "prepare_debug", "stage", "uninstall"]
 
-#: The magic of the shell that loaded us.
-_magic: Magic | None = None
+_magic: Magic | None = None  #: The magic of the shell that loaded us.
 
 _HOMES = {
     "DecompilationError": "bytecode.errors",

@@ -43,14 +43,12 @@ class Budget:
 RUN = Budget("bytes in the file", 2_000_000_000)
 #: One line of these: the text of a graph, of a generated module or of a source file.
 LINE = Budget("bytes in one line", 32_000_000)
-#: A name, a condition or a message in records. What is longer is cut.
-TEXT = Budget("characters", 100_000)
+TEXT = Budget("characters", 100_000)  #: A name, a condition or a message in records. What is longer is cut.
 #: The largest that is installed here has 4.9 MB, the largest source file 6.1 MB.
 CODE = Budget("bytes in the file", 32_000_000)
 #: Objects in a ``.pyc``, about 2 microseconds each; the largest that was seen has 200,000.
 OBJECTS = Budget("objects in the file", 1_000_000)
-#: Files that depyf wrote: ``index.md``, marks.
-WRITTEN = Budget("bytes in the file", 64_000_000)
+WRITTEN = Budget("bytes in the file", 64_000_000)  #: Files that depyf wrote: ``index.md``, marks.
 
 # --- code ---
 #: About 25 microseconds and 2 kilobytes each; the longest, a benchmark of sympy's, has 138,458.
@@ -58,8 +56,7 @@ INSTRUCTIONS = Budget("instructions in one code object", 200_000)
 #: Parts of tuples and sets, nested ones counted as often as they occur in the text. A kilobyte each; the most,
 #: in idna, are 31,000.
 CONSTANTS = Budget("parts of constants in one code object", 200_000)
-#: The structure of each is tried in several forms.
-JUMPS = Budget("jumps in one code object", 20_000)
+JUMPS = Budget("jumps in one code object", 20_000)  #: The structure of each is tried in several forms.
 #: A loop over numbered parts has several lines for each, which no one reads where there are so many.
 DISPATCHED = Budget("operations of code that only a loop over its parts can say", 10_000)
 #: 3.7 and 3.8: instructions after the bodies of ``finally`` were copied to where they are entered, as a percentage of

@@ -17,8 +17,7 @@ from collections.abc import Iterable
 #: Control characters but for the line end and the tab, marks that change the direction of text ("Trojan Source",
 #: CVE-2021-42574), and line separators that are none for Python.
 _OBEYED = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-#: What no name of a file has on every system.
-_NO_NAMES = frozenset('/\\:*?"<>|')
+_NO_NAMES = frozenset('/\\:*?"<>|')  #: What no name of a file has on every system.
 
 
 def harmless(text: str) -> str:

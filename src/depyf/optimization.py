@@ -54,8 +54,7 @@ class TorchCompileWrapperWithCustomDispatcher:
         self.use_custom_dispatcher = use_custom_dispatcher
         self.original_code_object: CodeType = type(self).forward.__code__
         self.compiled_codes: list[CodeType] = []
-        # Torch keeps its hooks forever, which must not keep the object alive.
-        owner = weakref.ref(self)
+        owner = weakref.ref(self)  # Torch keeps its hooks forever, which must not keep the object alive.
 
         def hook(old_code: CodeType, new_code: CodeType) -> None:
             wrapper = owner()
@@ -110,8 +109,7 @@ class TorchCompileWrapperWithCustomDispatcher:
                 forward.__code__ = before
 
 
-#: As depyf up to 0.18 spelled it.
-TorchCompileWrapperWithCustomDispacther = TorchCompileWrapperWithCustomDispatcher
+TorchCompileWrapperWithCustomDispacther = TorchCompileWrapperWithCustomDispatcher  #: As depyf up to 0.18 spelled it.
 
 #: The code of a function is switched by one thread at a time (again by the same one, where blocks are nested).
 _switching = threading.RLock()

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from .views.dump.folder import Folder
 
 
-#: When the files are made.
-FILES = ("now", "later")
+FILES = ("now", "later")  #: When the files are made.
 
 
 class prepare_debug(contextlib.ContextDecorator):
@@ -64,8 +63,7 @@ class prepare_debug(contextlib.ContextDecorator):
         DirectoryError: the directory cannot be used.
     """
 
-    # What differs for a :class:`Recording`:
-    shows_progress, first = True, True
+    shows_progress, first = True, True  # What differs for a :class:`Recording`:
     #: Whether a summary follows, which says more, of :attr:`capture`.
     is_summarised = False
     choice: tuple[str, ...] = ()

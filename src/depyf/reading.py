@@ -28,8 +28,7 @@ _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NO
 _KINDS = {stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFDIR: "a folder",
           stat.S_IFSOCK: "a socket"}
 _CHUNK = 1 << 20
-#: Sizes of the files that were opened in this process, by device and inode.
-_opened: dict[tuple[int, int], int] = {}
+_opened: dict[tuple[int, int], int] = {}  #: Sizes of the files that were opened in this process, by device and inode.
 
 
 class CannotRead(OSError):

@@ -19,8 +19,7 @@ CHOICES = ("include", "exclude", "backend", "stage")
 #: Called with what is being written (:data:`depyf.views.dump.files.Progress`).
 Progress = Callable[[str, int, int], None]
 Report = Callable[[Exception], None]
-#: Warns of an internal error, which costs a file.
-say: Report = missing("file")
+say: Report = missing("file")  #: Warns of an internal error, which costs a file.
 
 
 def write(

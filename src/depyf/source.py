@@ -79,8 +79,7 @@ def _wrappers(obj: Any, follow_wrapped: bool) -> list[str]:
 _CODE = ("__code__", "gi_code", "cr_code", "ag_code", "f_code")
 #: Attributes of methods, functions of partial methods (3.11 and 3.13) and decorated functions for what they call.
 _INSIDE = ("__func__", "_partialmethod", "__partialmethod__", "__wrapped__")
-#: Longer chains are a cycle, or objects that make another one whenever they are asked.
-_MOST_STEPS = 100
+_MOST_STEPS = 100  #: Longer chains are a cycle, or objects that make another one whenever they are asked.
 
 
 def code_in(obj: Any) -> CodeType | None:

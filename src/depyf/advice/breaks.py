@@ -30,8 +30,7 @@ _CLASS = "torch._dynamo.config.enable_trace_load_build_class = True"
 _BACKWARD = (f"with `{_AUTOGRAD}` torch traces `.backward()` of a loss that the same graph computes, unless the graph "
              "has to return it other than detached; of one of an earlier graph torch 2.13 computes no gradients, and "
              "raises no error")
-#: The rule on a function that torch compiles by itself in any case.
-OPTIMIZER = "optimizer"
+OPTIMIZER = "optimizer"  #: The rule on a function that torch compiles by itself in any case.
 
 _NO_VALUES = "a graph has no values while it is captured"
 _OUTSIDE = "before or after the compiled function, if what the call reads and changes allows that, it breaks no graph"

@@ -19,8 +19,7 @@ from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_K
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES, NEW
 from . import object_facts
 
-#: No more objects than these are looked at: what leads further keeps torch's long form.
-MOST = 10_000
+MOST = 10_000  #: No more objects than these are looked at: what leads further keeps torch's long form.
 #: Types whose attributes no fact is about.
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), types.FunctionType, types.BuiltinFunctionType)
 #: Facts about a member of a module that is not shadowed, and of one that a plain store replaces.

@@ -182,8 +182,7 @@ def caught_text() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 # --- a fork of a process that has used torch: conditions for the child to compute with it ------------
 #: ``omp_pause_hard``: OpenMP gives up its threads until they are needed again.
 _PAUSE_HARD = 2
-#: ``prctl``: the signal that a process gets when the thread that forked it ends (linux/prctl.h).
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1  #: ``prctl``: the signal that a process gets when the thread that forked it ends (linux/prctl.h).
 
 
 def why_not() -> str:

@@ -17,8 +17,7 @@ from ..torch_text.trace_table import add_facts
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 from .torch_private import current_compilation, graph_modules
 
-#: A stage and its index in the graph.
-StageKey = tuple[str, int]
+StageKey = tuple[str, int]  #: A stage and its index in the graph.
 
 
 @dataclass(slots=True, eq=False)

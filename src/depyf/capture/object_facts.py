@@ -103,8 +103,7 @@ def attribute(owner: Any, name: str) -> Any:
     return own_attributes(owner).get(name, MISSING)
 
 
-#: Dictionaries whose keys are looked up as those of ``dict`` are.
-DICTIONARIES = (dict, collections.OrderedDict)
+DICTIONARIES = (dict, collections.OrderedDict)  #: Dictionaries whose keys are looked up as those of ``dict`` are.
 #: These ignore their other arguments: what those mean is up to ``__init__``.
 _CONTAINERS_NEW = ((dict.__new__, "dict"), (collections.OrderedDict.__new__, "dict"), (list.__new__, "list"))
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT

@@ -48,8 +48,7 @@ from .torch_private import (
 )
 from .user_function import Meant, meant_by_frame, record_of
 
-#: The folder of this package.
-_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")  #: The folder of this package.
 #: What records graphs when torch makes them, by their stages or the names by which torch shows them.
 _SEEN_BY = {
     "Captured_Graph": "captured graphs", naming.OF_EXPORTS[naming.EXPORTED]: "exports",

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from ..decompiler.proof.recompile import Interpreter
 
 EXACT, UNPROVEN_OR_WORSE = 0, 1
-#: The limit of recursion, at least: an ``elif`` takes two calls. (Python's own is 1,000.)
-_DEPTH = 3000
+_DEPTH = 3000  #: The limit of recursion, at least: an ``elif`` takes two calls. (Python's own is 1,000.)
 #: First words of a file that this command has written (and may write again).
 MARK = "# decompiled by depyf"
 

@@ -82,8 +82,7 @@ def examine() -> Report:
         return Report(version, note, tuple(Finding(api, *api.state()) for api in private_api.TABLE))
 
 
-#: In the order in which they are listed.
-_STATES = ("missing", "changed", "present")
+_STATES = ("missing", "changed", "present")  #: In the order in which they are listed.
 
 
 def render(report: Report, width: int) -> str:

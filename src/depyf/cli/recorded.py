@@ -17,8 +17,7 @@ from .terminal import DONE, RUN, add_color, add_rank, console_on, refused
 if TYPE_CHECKING:
     from ..views.diff.difference import Difference
 
-#: Exit statuses: of ``diff``, of ``check``, of ``fits``.
-DIFFERENT, BEYOND, NOT_SERVED, UNDECIDED = 1, 1, 1, 3
+DIFFERENT, BEYOND, NOT_SERVED, UNDECIDED = 1, 1, 1, 3  #: Exit statuses: of ``diff``, of ``check``, of ``fits``.
 
 
 # --- depyf explain ----------------------------------------------------------------------------------

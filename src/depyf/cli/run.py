@@ -18,8 +18,7 @@ from ..program import options, start
 from .terminal import refused
 
 DIRECTORY = "depyf_output"
-#: Installed beside the package: starts depyf where the environment asks for it.
-PTH = "depyf_start.pth"
+PTH = "depyf_start.pth"  #: Installed beside the package: starts depyf where the environment asks for it.
 
 
 def _add_run(commands: Any) -> None:

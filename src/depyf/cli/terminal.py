@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
     from ..views.progress import Progress
 
-#: Longer lines are hard to read.
-WIDEST = 120
-#: What commands read a run from.
-RUN = "directory of a dump, its records.jsonl, or a log of TORCH_TRACE"
+WIDEST = 120  #: Longer lines are hard to read.
+RUN = "directory of a dump, its records.jsonl, or a log of TORCH_TRACE"  #: What commands read a run from.
 
 
 def add_rank(command: argparse.ArgumentParser) -> None:
@@ -104,10 +102,8 @@ def below(stream: TextIO) -> TextIO:
 # --- Exit statuses that the commands share -----------------------------------------------------------
 #: Done, and nothing to say against it.
 DONE = 0
-#: What was given cannot be read or used, or the result cannot be written.
-BAD_INPUT = 2
-#: Ended by Ctrl-C.
-INTERRUPTED = 130
+BAD_INPUT = 2  #: What was given cannot be read or used, or the result cannot be written.
+INTERRUPTED = 130  #: Ended by Ctrl-C.
 
 
 def refused(why: object) -> int:

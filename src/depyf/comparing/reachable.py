@@ -30,14 +30,10 @@ from ..decompiler.dynamo.global_names import OWN_GLOBALS
 from ..values import frozen
 from .reference import Reference, Values
 
-#: The name of what a call returns.
-RESULT = "result"
-#: What names of gradients begin with.
-GRADIENT = "gradient of "
-#: After so many objects the rest is left out, and reported as not judged.
-MOST = 50_000
-#: A tensor of more elements is copied only if it changed since the call began.
-_SMALL = 4096
+RESULT = "result"  #: The name of what a call returns.
+GRADIENT = "gradient of "  #: What names of gradients begin with.
+MOST = 50_000  #: After so many objects the rest is left out, and reported as not judged.
+_SMALL = 4096  #: A tensor of more elements is copied only if it changed since the call began.
 #: Packages of objects that hold no state of the user's.
 _NOT_ENTERED = tuple(f"{name}." for name in (
     *COMPILER_MODULES, "logging", "threading", "_thread", "weakref", "importlib", "depyf", "_pytest"))
@@ -70,8 +66,7 @@ class Same:
     place: str
 
 
-#: What a tensor has that shares memory with no other.
-ALONE = "has memory of its own"
+ALONE = "has memory of its own"  #: What a tensor has that shares memory with no other.
 
 
 @frozen

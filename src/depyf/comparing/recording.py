@@ -38,8 +38,7 @@ class Value:
 
     name: str
     value: Any
-    #: ``(file, line)`` of each frame on the stack of a call.
-    places: frozenset[tuple[str, int]] = frozenset()
+    places: frozenset[tuple[str, int]] = frozenset()  #: ``(file, line)`` of each frame on the stack of a call.
 
 
 @dataclass

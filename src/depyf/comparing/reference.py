@@ -81,8 +81,7 @@ _COPIES = 3
 _WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
          torch.complex32: torch.complex128, torch.complex64: torch.complex128}
 _HALF = (torch.float16, torch.bfloat16)
-#: Exact values, then disturbed ones.
-Values = tuple[torch.Tensor, ...]
+Values = tuple[torch.Tensor, ...]  #: Exact values, then disturbed ones.
 
 
 @dataclass

@@ -7,8 +7,7 @@ import textwrap
 from ..values import frozen
 from ..watch.origins import UserLine
 
-#: So many places that differ, or are not judged, are shown.
-_SHOWN = 8
+_SHOWN = 8  #: So many places that differ, or are not judged, are shown.
 
 
 @frozen

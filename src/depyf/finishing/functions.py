@@ -33,8 +33,7 @@ from .frames import make_frame
 from .stack_values import expressions_on_stack, operation_at, text_at
 from .texts import Attempt, Texts
 
-#: ``progress("functions", 3, 48)``: the fourth of 48 is next.
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]  #: ``progress("functions", 3, 48)``: the fourth of 48 is next.
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions).
 Key = tuple[int, int]
 

@@ -28,8 +28,7 @@ from ..torch_text.global_names import offset_in
 
 #: The offsets of the operations that pushed the values; ``None`` where that depends on the path taken.
 _Stack = tuple[int | None, ...]
-#: An argument of a resume function that is a value from the stack.
-_GIVEN = re.compile(r"___stack(\d+)")
+_GIVEN = re.compile(r"___stack(\d+)")  #: An argument of a resume function that is a value from the stack.
 
 
 def expressions_on_stack(code: Code, resume_name: str, given: Sequence[str] = ()) -> tuple[str, ...]:

@@ -20,8 +20,7 @@ from ..values import frozen
 from .conditions import Change, changed_to, known, tried
 from .given import Given, TensorValue, parsed, words
 
-#: A change may make other conditions fail; so many rounds of changes are tried.
-_ROUNDS = 6
+_ROUNDS = 6  #: A change may make other conditions fail; so many rounds of changes are tried.
 #: All values within this distance are tried; others only if a condition suggests them.
 _NEAR = 8
 _MOST_NUMBERS, _TRIALS = 12, 800

@@ -108,8 +108,7 @@ def shown(value: Any, limit: int = 80) -> str:
 # --- Known values of a call --------------------------------------------------------------------------
 #: Marks a name that has no value.
 UNKNOWN = object()
-#: Most known names that a message lists.
-_MOST_NAMES = 40
+_MOST_NAMES = 40  #: Most known names that a message lists.
 
 
 class Given:

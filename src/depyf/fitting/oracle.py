@@ -275,8 +275,7 @@ def _sizes(where: str, name: str, fits: Mapping[int, Fit]) -> Iterator[str]:
 # --- what decides an undecided call ------------------------------------------------------------------
 #: Most arguments and settings that are named.
 _NAMED = 6
-#: Written for a size that a version leaves open.
-_OPEN_SIZE = 2
+_OPEN_SIZE = 2  #: Written for a size that a version leaves open.
 
 
 def advice(answer: Fit, likely: Fit) -> str:

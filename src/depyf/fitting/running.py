@@ -31,8 +31,7 @@ from .given import UNKNOWN, Given, Opaque, Symbol, TensorValue, shown
 from .oracle import Failure, Fit, VersionFit, failure_of
 from .written import device
 
-#: Containers with more items are not looked into.
-_MOST_ITEMS = 1000
+_MOST_ITEMS = 1000  #: Containers with more items are not looked into.
 
 
 class Described:

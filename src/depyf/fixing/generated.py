@@ -30,12 +30,10 @@ from .outcome import MORE, Call, Conditions
 from .variations import Variation, variations
 
 _HELPER = "__depyf_force__"
-#: Of each function so many calls are repeated; the first with all variations, the others as recorded.
-MOST_CALLS = 4
+MOST_CALLS = 4  #: Of each function so many calls are repeated; the first with all variations, the others as recorded.
 #: Seconds that one input may take; and once one has not ended in that time, as in a loop that zeros make endless.
 LIMIT, LIMIT_AFTER = 10.0, 2.0
-#: Seconds for all generated calls of a run.
-LIMIT_OF_ALL = 90.0
+LIMIT_OF_ALL = 90.0  #: Seconds for all generated calls of a run.
 #: Places of modules and functions, of which one text names more than the other.
 _OF_TEXT = re.compile(r"(global \w+|\w+ \(captured\))(\.__wrapped__)*")
 

@@ -21,10 +21,8 @@ from ..views.verdict import Totals
 Conditions = Mapping[str, Sequence[tuple[str, ...]]]
 #: The autograd function that a tensor prints: another one may compute the same.
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
-#: The name of the inputs for which no time was left.
-MORE = "further inputs"
-#: So many calls that were not judged are named.
-MOST_NAMED = 3
+MORE = "further inputs"  #: The name of the inputs for which no time was left.
+MOST_NAMED = 3  #: So many calls that were not judged are named.
 
 
 @dataclass

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 DUMP, PRINTED, ERRORS = "dump", "stdout", "stderr"
 _WATCHED = "__depyf_watched__"
-#: Of standard error, what is shown of a program that failed.
-_SHOWN = 2000
+_SHOWN = 2000  #: Of standard error, what is shown of a program that failed.
 
 
 class Runner:

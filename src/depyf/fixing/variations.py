@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-#: Tensors and numbers of one call that are also varied alone, while the others are as recorded.
-MOST_ALONE = 4
+MOST_ALONE = 4  #: Tensors and numbers of one call that are also varied alone, while the others are as recorded.
 
 #: The keys and indices that lead to a value in (args, kwargs).
 _Place = tuple[Any, ...]

@@ -16,8 +16,7 @@ from dataclasses import replace
 from ..torch_text.parsed import AsOperators, parsed_expression
 from ..values import frozen
 
-#: A sum, a product or a function of sympy's.
-_COMPUTED = re.compile(r"[*+]|\(-| - |\b[A-Z]\w+\(")
+_COMPUTED = re.compile(r"[*+]|\(-| - |\b[A-Z]\w+\(")  #: A sum, a product or a function of sympy's.
 
 
 def plain(text: str, integers: bool = True) -> str:
@@ -120,8 +119,7 @@ def is_number(node: ast.expr | None) -> bool:
 
 #: By the factors of each term, sorted, its coefficient: ``3*n*n + 1`` is ``{("n", "n"): 3, (): 1}``.
 Polynomial = Mapping[tuple[str, ...], int]
-#: The largest exponent that is multiplied out.
-_LARGEST_POWER = 8
+_LARGEST_POWER = 8  #: The largest exponent that is multiplied out.
 
 
 def polynomial(text: str, same: Mapping[str, str] | None = None) -> Polynomial | None:

@@ -31,8 +31,7 @@ from .graph import DTYPES, AotValue, Graph, Input, Node, TensorType
 
 _LOCATION = re.compile(
     r"# ?(?P<remark>.*?) ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$")
-#: Torch found no user line for the nodes below.
-_NO_LOCATION = "No stacktrace found"
+_NO_LOCATION = "No stacktrace found"  #: Torch found no user line for the nodes below.
 #: By classes of syntax trees, functions of the module ``operator``.
 OPERATORS: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Div: "truediv", ast.Mod: "mod",
@@ -46,8 +45,7 @@ _CLASS = re.compile(r"class (?P<name>\w+)(?P<bases>\(.*\))?:")
 _MODULE = "(torch.nn.Module)"
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _OBJECT = re.compile(r"<[^<>\n]*>")
-#: What lets go of values after a statement.
-_RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
+_RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")  #: What lets go of values after a statement.
 #: The node's name for what an operation in place has changed.
 _SECOND_NAME = re.compile(r'(?P<statement>.*);  (?P<node>\w+(?:: "[^"]*")? = \w+)$', re.S)
 _ROLE = re.compile(r"(?P<code>.*?)  # (?P<role>[A-Z]\w*(?:\(.*\))?|None)$")
@@ -56,8 +54,7 @@ _AOT_VALUE = re.compile(r"(?P<kind>[A-Z]\w*)\((?P<key>\w+)=(?P<inner>.*)\)$")
 _HIGHER_ORDER = "torch.ops.higher_order."
 _OPERATOR = re.compile(r"(?<![\w.'])torch\.ops\.\w+\.\w+(?:\.\w+)?")
 _NUMBER = re.compile(r"Sym\((.*)\)")
-#: So often are lines joined, up to that on which all brackets are closed, that are no statement.
-_JOINS = 20
+_JOINS = 20  #: So often are lines joined, up to that on which all brackets are closed, that are no statement.
 
 
 @functools.lru_cache(64)

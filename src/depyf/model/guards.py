@@ -37,8 +37,7 @@ class Condition:
     kind: str = ""  # torch's guard type
     source: str = ""  # the object as torch reads it, "L['self']._modules['layers']..."
     cause: SourceLocation | None = None  # the user line that made torch ask
-    #: Its Python, with the names of fields.
-    form: ClassVar[str] = ""
+    form: ClassVar[str] = ""  #: Its Python, with the names of fields.
 
     @functools.cached_property
     def text(self) -> str:
@@ -70,8 +69,7 @@ class Condition:
         return replace(self, **changed)
 
 
-#: Fields with expressions of the user's.
-_EXPRESSIONS = ("subject", "of", "owner", "left", "right", "expression")
+_EXPRESSIONS = ("subject", "of", "owner", "left", "right", "expression")  #: Fields with expressions of the user's.
 
 
 @frozen

@@ -29,8 +29,7 @@ HEIGHT = 640
 _LEAST = 200
 _NOTHING = "Nothing was compiled."
 _TITLE = "depyf: what torch.compile did"
-#: Breaks, recompiles and losses that the text names.
-_NAMED = 4
+_NAMED = 4  #: Breaks, recompiles and losses that the text names.
 
 # `color-scheme` of a frame sets `prefers-color-scheme` inside it: so the page follows the front end's theme without a
 # script outside of the frame. While the edge is dragged, the frame must not take the pointer's movements.

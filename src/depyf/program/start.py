@@ -47,8 +47,7 @@ def begin() -> None:
 # --- The environment variables by which a program is watched ---
 #: Where the dump goes. Unset or empty: nothing is watched.
 DIRECTORY = "DEPYF_DUMP_DIR"
-#: Options, as on the command line of ``depyf run``.
-OPTIONS = "DEPYF_DUMP_OPTIONS"
+OPTIONS = "DEPYF_DUMP_OPTIONS"  #: Options, as on the command line of ``depyf run``.
 #: Set by the first process of a program for those that it starts, and by ``depyf run``. It names the launch.
 LAUNCH = "DEPYF_DUMP_LAUNCH"
 _RUN = "run"

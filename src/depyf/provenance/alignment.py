@@ -122,8 +122,7 @@ class Alignment(NamedTuple):
     takers: dict[str, int]  # for values that are no gradients, the pieces of the captured graph that may take them
 
 
-#: That of a graph of which nothing is known.
-UNKNOWN = Alignment({}, {}, {})
+UNKNOWN = Alignment({}, {}, {})  #: That of a graph of which nothing is known.
 
 
 def align(runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN) -> Alignment:
@@ -310,10 +309,8 @@ def _last_between(runs: Sequence[int], begin: int, end: int) -> int:
 _RESHAPES = frozenset({"t", "unsafe_view", "detach", "alias", "permute"})
 #: What it costs to leave a captured node out: all are computed, unless another one computes them, too.
 _SKIP_COST = 1.0
-#: What it costs that a node be of a captured one that it cannot be of by what flows.
-_IMPOSSIBLE = 100.0
-#: Above so many pairs a run is aligned by position alone.
-_PAIRS = 250_000
+_IMPOSSIBLE = 100.0  #: What it costs that a node be of a captured one that it cannot be of by what flows.
+_PAIRS = 250_000  #: Above so many pairs a run is aligned by position alone.
 
 
 def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[int]:
@@ -437,10 +434,8 @@ def _likeness(ours: str, theirs: str, backward: bool, same_shape: bool, rank: in
     return score
 
 
-#: Operations of two tensors, or of a tensor and a number.
-_OF_TWO = frozenset({"add", "sub", "mul", "div"})
-#: Dimensions of what ``mm`` and ``bmm`` take.
-_RANKS = {"linear": 2, "matmul": 3, "scaled_dot_product_attention": 3}
+_OF_TWO = frozenset({"add", "sub", "mul", "div"})  #: Operations of two tensors, or of a tensor and a number.
+_RANKS = {"linear": 2, "matmul": 3, "scaled_dot_product_attention": 3}  #: Dimensions of what ``mm`` and ``bmm`` take.
 
 
 def plain_operation(node: Node) -> str:

@@ -12,10 +12,8 @@ from ..records.model import Capture, SourceFile
 from ..torch_text.libraries import is_library
 from ..torch_text.parsed import parsed_file
 
-#: A longer file is left out: nobody wrote it.
-LONGEST = 2_000_000
-#: A file of so many characters is recorded whole.
-WHOLE = 20_000
+LONGEST = 2_000_000  #: A longer file is left out: nobody wrote it.
+WHOLE = 20_000  #: A file of so many characters is recorded whole.
 
 
 def files_named(capture: Capture) -> dict[str, bool]:

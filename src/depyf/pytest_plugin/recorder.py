@@ -45,8 +45,7 @@ class Recorder:
     def __init__(self, config: pytest.Config) -> None:
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         wanted = config.getoption(_KEY)
-        #: Of all dumps of the session; ``None``: they are deleted.
-        self.directory: str | None = None
+        self.directory: str | None = None  #: Of all dumps of the session; ``None``: they are deleted.
         if wanted is not None:
             if os.path.exists(wanted) and not os.path.isdir(wanted):
                 raise pytest.UsageError(f"--depyf={wanted}: that is a file; give the name of a directory")
@@ -230,8 +229,7 @@ def _has_text(record: logging.LogRecord) -> bool:
 # --- folders of tests --------------------------------------------------------------------------------
 #: Longer names are cut: some file systems take 255 bytes, and files within have names, too.
 _LONGEST = 100
-#: What depyf itself calls folders in a dump.
-_OURS = re.compile(r"(run|rank)_\d+", re.IGNORECASE)
+_OURS = re.compile(r"(run|rank)_\d+", re.IGNORECASE)  #: What depyf itself calls folders in a dump.
 
 
 def folder_name(nodeid: str) -> str:

@@ -191,23 +191,18 @@ AROUND = frozenset({
     "_functorch.config", "dynamo_error", "dynamo_cache_entries", "inductor_post_to_pre_grad_nodes",
     "inductor_triton_kernel_to_post_grad_nodes", "inductor_provenance_tracking_node_mappings",
     "inductor_provenance_tracking_kernel_stack_traces", "inductor_autotune_at_compile_time_code"})
-#: What Inductor is given: mostly the captured graph once more.
-BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
-#: A graph of calls of the pieces that a graph was split into.
-POST_SPLIT = "post split_module"
-#: What ``torch.export`` returns, and its kind of event.
-EXPORTED = "exported_program"
+BEFORE_PRE_GRAD = "BEFORE PRE GRAD"  #: What Inductor is given: mostly the captured graph once more.
+POST_SPLIT = "post split_module"  #: A graph of calls of the pieces that a graph was split into.
+EXPORTED = "exported_program"  #: What ``torch.export`` returns, and its kind of event.
 #: Kinds of events with a text of an export, and what that is called.
 OF_EXPORTS = {EXPORTED: "exported program", "make_fx_fail_partial": "graph up to the failure"}
-#: What AOTInductor shows: the code that calls its kernels.
-AOT_CODE = "inductor_aot_wrapper_code"
+AOT_CODE = "inductor_aot_wrapper_code"  #: What AOTInductor shows: the code that calls its kernels.
 #: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what Inductor is
 #: given, and what a graph is split into. The others are in the trace, or internal.
 SHOWN_BY_TORCH = frozenset({BEFORE_PRE_GRAD, "pre split_module", POST_SPLIT})
 #: How names of stages begin that the trace has, too.
 _TRACED = ("AFTER POST GRAD", "Joint graph", "Forward graph", "Backward graph", "__compiled_fn")
-#: Characters of a name that a backend gives a stage.
-_LONGEST = 160
+_LONGEST = 160  #: Characters of a name that a backend gives a stage.
 #: Adjectives for the graphs of a compilation, in the order in which they are made.
 ADJECTIVES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph": "forward",
               "Backward_graph": "backward", "AFTER_POST_GRAD": "post-grad"}

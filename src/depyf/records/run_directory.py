@@ -121,8 +121,7 @@ def launch() -> str:
     return " ".join(parts)
 
 
-#: The file that marks a directory that depyf wrote; it names the version that wrote it.
-MARK = ".depyf"
+MARK = ".depyf"  #: The file that marks a directory that depyf wrote; it names the version that wrote it.
 #: Names of folders before a number: of a rank, of a later run in the same directory.
 RANK, RUN = "rank_", "run_"
 _WRITTEN_BY = "written by depyf 1\n"

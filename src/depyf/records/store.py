@@ -88,8 +88,7 @@ def lines(capture: model.Capture) -> Iterator[str]:
     yield from last_lines(capture.notes)
 
 
-#: Types of values that JSON has as they are, as most are.
-_ATOMS = frozenset({str, int, float, bool, type(None)})
+_ATOMS = frozenset({str, int, float, bool, type(None)})  #: Types of values that JSON has as they are, as most are.
 
 
 def _plain(value: Any, known: dict[int, Any]) -> Any:
@@ -266,8 +265,7 @@ def _identity(record: Any, text: bytes) -> Any:
 _CODE = {
     model.CodeText: {"text"}, model.GraphStage: {"text"}, model.Kernel: {"text"}, model.SourceFile: {"text"},
     model.GuardsOfEntry: {"text"}, model.UnreadEvent: {"text"}, model.Bytecode: {"facts"}, model.PackedCode: {"data"}}
-#: Builds the value of a field from a value of JSON.
-_Builder = Callable[[Any], Any]
+_Builder = Callable[[Any], Any]  #: Builds the value of a field from a value of JSON.
 
 
 def build(kind: Any, value: Any) -> Any:

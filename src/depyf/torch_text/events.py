@@ -55,10 +55,8 @@ _COUNTS = {
     "graph_input_count": "inputs", "cache_size": "cache_entries", "accumulated_cache_size": "all_cache_entries",
     "shape_env_guard_count": "shape_guards", "guard_latency_us": "guard_microseconds",
 }
-#: Shorter ones are left out of the timeline, in seconds.
-_SHORTEST = 0.001
-#: Number of finished compilations in memory: they nest, and a backward graph follows its forward graph.
-AT_HAND = 8
+_SHORTEST = 0.001  #: Shorter ones are left out of the timeline, in seconds.
+AT_HAND = 8  #: Number of finished compilations in memory: they nest, and a backward graph follows its forward graph.
 #: The stack of a graph break, and the local variables there.
 _Broken = tuple[Sequence[records.SourceLocation], tuple[records.NamedValue, ...]]
 #: Name and place of a frame's function, and the user's function.
@@ -149,8 +147,7 @@ class EventReader:
         self._expressions: dict[Any, tuple[records.ExpressionStep, Sequence[Any]]] = {}  # by torch's number
         self._torch_folders: set[str] = set()
         self._full_path = full_path  # path as torch shortened it -> path (see `trace_events.full_paths`)
-        # takes the records of finished compilations (`ended`), which then need not be in memory
-        self._spill = spill
+        self._spill = spill  # takes the records of finished compilations (`ended`), which then need not be in memory
         #: Those in memory, by ``CompileId.key``, the last used one last.
         self._builders: dict[tuple[int, int, int], _Builder] = {}
         #: All in the order in which they began, with the places of their records, if there is a spill.
@@ -166,8 +163,7 @@ class EventReader:
         self.unreadable = 0
         self._resets = 0
         self._latest = records.CompileId(-1, -1)
-        #: User files that written records name, in their order.
-        self.files: dict[str, None] = {}
+        self.files: dict[str, None] = {}  #: User files that written records name, in their order.
 
     def count(self) -> int:
         """Return the number of compilations."""
@@ -595,8 +591,7 @@ def graph_break(
         account = account.partition("\n\n")[2] or account
     _, another, second = account.partition(_ANOTHER)
     fields = _fields(account)
-    # Where it went on and gave up: the parts of what it met then.
-    later = _fields(second.strip()) if another else None
+    later = _fields(second.strip()) if another else None  # Where it went on and gave up: the parts of what it met then.
     if fields["reason"][0].startswith(IN_LOOP) and (error := re.search(_ERROR_IN_LOOP, text)):
         account, later = error["message"], fields
         fields = _fields(account)

@@ -17,10 +17,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-#: Such a name, and what its beginning is.
-_BY_ID = re.compile(r"\b(?P<prefix>\w*)_\d{9,}_c\d+\b")
-#: Beginnings of the names of globals that Dynamo adds.
-_OF_DYNAMO = ("__", "_")
+_BY_ID = re.compile(r"\b(?P<prefix>\w*)_\d{9,}_c\d+\b")  #: Such a name, and what its beginning is.
+_OF_DYNAMO = ("__", "_")  #: Beginnings of the names of globals that Dynamo adds.
 #: A function of ``operator`` that Python has no sign for, or of ``math``, by the name that FX gives the global.
 _OF_MODULE = re.compile(r"\b(_operator|math)_(\w+)(?=\()")
 

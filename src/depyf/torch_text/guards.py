@@ -41,8 +41,7 @@ _MARK = re.compile(r"hasattr\((?P<subject>.*), '(?P<mark>_dynamo_\w+)'\) == Fals
 _SAVED_TENSORS_HOOKS = re.compile(r".*\btop_saved_tensors_hooks ids == (?P<ids>.*)")
 _DICT_VERSION = re.compile(r"___(?:dict_version\((?P<subject>.*)\) == \d+|check_dict_version\((?P<other>.*), \d+\))")
 _ENUM = re.compile(r"(?P<left>.* (?:==|is) )<(?P<member>[A-Za-z_]\w*\.[A-Za-z_]\w*): [^<>]*>")
-#: The address of an object in memory.
-_ADDRESS = re.compile(r"0x[0-9a-f]{6,}|\b\d{12,}\b")
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}|\b\d{12,}\b")  #: The address of an object in memory.
 #: First key of a tensor's dispatch keys -> its device type.
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
 

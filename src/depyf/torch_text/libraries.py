@@ -93,8 +93,7 @@ def is_of_compiler(filename: str) -> bool:
     return _COMPILERS.search(_with_slashes(filename)) is not None
 
 
-#: The file of torch's with what calls compiled code.
-_ENTRANCE = "_dynamo/eval_frame.py"
+_ENTRANCE = "_dynamo/eval_frame.py"  #: The file of torch's with what calls compiled code.
 
 
 def knows_callers(filenames: Iterable[str]) -> bool:

@@ -120,8 +120,7 @@ _TYPE_ERROR = re.compile(r"\s*TypeError .*?: (?P<what>\w+\(\).*?)\s*\Z", re.S)
 _TESTED = re.compile(r"Could not guard on data-dependent expression (?P<what>.+?) \(unhinted: ")
 #: Branches on a size or number without a value, and on a constant, as only an assertion that fails has it.
 _WITHOUT_TENSOR = {"SymNodeVariable": "branch on a symbol", "ConstantVariable": "failed assertion"}
-#: A number whose value depends on the data, as torch names it.
-_UNBACKED = re.compile(r"z?uf?\d+")
+_UNBACKED = re.compile(r"z?uf?\d+")  #: A number whose value depends on the data, as torch names it.
 #: Longer headings are messages of errors, of which the first sentence is shown.
 _LONG = 200
 _TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
@@ -263,8 +262,7 @@ def is_computation(text: str) -> bool:
     return text.startswith("The branch condition involves")
 
 
-#: Torch's heading of a break that a loop does not let it continue from.
-IN_LOOP = "graph break in loop"
+IN_LOOP = "graph break in loop"  #: Torch's heading of a break that a loop does not let it continue from.
 #: Torch's headings where it cannot continue.
 _BLOCKS = (("loop", IN_LOOP), ("context", "Graph break under GenericContextWrappingVariable"))
 

@@ -153,8 +153,7 @@ _IN_LOGS = (
     rb'|(?<=_us": ")(?:[^"\\\n]|\\.)*|(?<=Guard latency = )[\d.]+'
     rb"|(?<=os\.environ\[)[^\n]+|\b[a-z0-9]{2}/(?=[a-z0-9]{40,}\.)|\b[a-z0-9]{40,}\b")
 _VARIES = re.compile(b"|".join((_IN_RECORDS, _IN_LOGS, IDS_OF_RANK.encode())), re.M)
-#: How many templates are tried.
-_TRIED = 16
+_TRIED = 16  #: How many templates are tried.
 
 
 class AlikeFiles:

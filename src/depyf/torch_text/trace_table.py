@@ -16,12 +16,9 @@ from ..records.model import ExportIssue, ExpressionStep, ScheduledOperation, Sou
 
 #: Names of artifacts with facts about a graph.
 FACTS = frozenset({"inductor_collective_schedule", "inductor_runtime_and_tensor_meta", "triton_kernel_info"})
-#: The kind of event of a size that has one value only.
-FIXED = "symbolic_shape_specialization"
-#: The kind of event of an expression on sizes that was computed.
-CREATED = "expression_created"
-#: Steps of a computation that are recorded.
-_MOST_STEPS = 20
+FIXED = "symbolic_shape_specialization"  #: The kind of event of a size that has one value only.
+CREATED = "expression_created"  #: The kind of event of an expression on sizes that was computed.
+_MOST_STEPS = 20  #: Steps of a computation that are recorded.
 #: Kinds of events with what an export could not know. (A guard is one only while a program is exported.)
 ISSUES = {
     "propagate_real_tensors_provenance": "data", "missing_fake_kernel": "no fake kernel",

@@ -28,8 +28,7 @@ def wrapped(code: str, indent: int) -> list[str]:
     line = " " * indent + code
     if len(line) <= WIDTH:
         return [line]
-    # The longest brackets: `f(` / the arguments, as many a line as fit / `)`.
-    opened, begin, end = 0, 0, 0
+    opened, begin, end = 0, 0, 0  # The longest brackets: `f(` / the arguments, as many a line as fit / `)`.
     for letter, place in top_level(code):
         if letter in "([{":
             opened = place

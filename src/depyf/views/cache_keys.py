@@ -9,8 +9,7 @@ from .diff.pairing import aligned
 from .markdown import code, listed, prose, some
 
 _GRAPH, _INPUTS, _OPTIONS = "gm", "example_inputs", "inductor_config"
-#: Part of the key that separates compilations under depyf.
-_OURS = "cache_key_tag"
+_OURS = "cache_key_tag"  #: Part of the key that separates compilations under depyf.
 #: Parts that differ from graph to graph, or (the number of the device) from rank to rank.
 OF_ONE_GRAPH = frozenset({_GRAPH, _INPUTS, _OURS})
 #: Parts of the key, the one first on which advice helps most: in words, what to change, and why.

@@ -25,8 +25,7 @@ from ..torch_text.run_ids import without_values
 from .formatting import NOT_LOST
 from .markdown import code, one_line
 
-#: Longer calls are shown without their arguments.
-_SHORT = 24
+_SHORT = 24  #: Longer calls are shown without their arguments.
 #: Breaks at which torch needs a number.
 _NEED_NUMBER = ("branch", "assertion", "data", "item", "operation", "constant", "python type")
 
@@ -115,8 +114,7 @@ def _parsed(broken: GraphBreak, whole_statement: str = "") -> tuple[str, ast.Mod
     return text, ast.Module([], [])
 
 
-#: Functions that take the number out of a tensor, as its method ``item`` does.
-_NUMBERS = ("float", "int", "bool")
+_NUMBERS = ("float", "int", "bool")  #: Functions that take the number out of a tensor, as its method ``item`` does.
 #: Methods and functions that a kind of break is of.
 _METHODS = {"item": "item", "backward": "backward", "asked": "graph_break"}
 

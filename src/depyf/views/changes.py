@@ -22,8 +22,7 @@ from ..torch_text.user_expressions import reads_stack, user_expression
 from ..values import frozen
 from .markdown import code, one_line, prose, some
 
-#: Things that changed at once that are in one row.
-_MOST = 3
+_MOST = 3  #: Things that changed at once that are in one row.
 #: What became of a value that is the same, but no longer where a version looks for it.
 ELSEWHERE = "in another dictionary of its object (`__dict__`, `_modules`, ...)"
 

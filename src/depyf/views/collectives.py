@@ -14,10 +14,8 @@ from ..torch_text.global_names import plain_name
 from ..torch_text.trace_table import executed
 from .markdown import code, count, listed, some, table
 
-#: Graphs in the table, and collectives of each.
-_ROWS, _SHOWN = 30, 12
-#: Estimates that differ by less, as a share of the longer one, count as equal.
-_ALIKE = 0.01
+_ROWS, _SHOWN = 30, 12  #: Graphs in the table, and collectives of each.
+_ALIKE = 0.01  #: Estimates that differ by less, as a share of the longer one, count as equal.
 
 
 def collectives(capture: Capture) -> list[str]:

@@ -20,12 +20,9 @@ OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skip
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 #: Outcomes of compilations whose graphs are shown although no code calls them.
 WITHOUT_CODE = ("failed", "open", "loaded", "unknown")
-#: Outcomes of compilations that gave no version.
-LOST = ("skipped", "failed", "limit")
-#: Outcomes of compilations by which no call runs in plain Python.
-NOT_LOST = ("compiled", "open", "loaded")
-#: Characters of an error's message in a comment.
-_LONGEST_ERROR = 160
+LOST = ("skipped", "failed", "limit")  #: Outcomes of compilations that gave no version.
+NOT_LOST = ("compiled", "open", "loaded")  #: Outcomes of compilations by which no call runs in plain Python.
+_LONGEST_ERROR = 160  #: Characters of an error's message in a comment.
 #: Why torch leaves a resume function alone without a word, as the end of a sentence. (``has_tensor_in_frame``,
 #: torch/_dynamo/convert_frame.py: it compiles where it finds one, or torch among the globals that the code names.)
 NO_TENSORS = ("none of the variables that it begins with is or contains a tensor (attributes of objects do not count), "

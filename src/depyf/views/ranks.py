@@ -246,8 +246,7 @@ def _fields(kind: Any) -> tuple[str, ...]:
 # --- Index over all ranks ----------------------------------------------------------------------------
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
 FEW = 4
-#: Functions whose differences are shown.
-DIFFERENCES = 30
+DIFFERENCES = 30  #: Functions whose differences are shown.
 
 
 def write_index(

@@ -35,14 +35,10 @@ from ..values import frozen
 from .dump.directory import files_table, sizes_table, stage_view
 from .dump.graph_view import GraphView
 
-#: Backends that a fresh process has.
-_BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
-#: Names that every program of these has.
-_KNOWN = {*dir(builtins), "torch", "device", "inf", "nan"}
-#: Modules that graphs name.
-_MODULES = ("math", "operator", "_operator", "functools", "numpy")
-#: Conditions that are listed.
-_MOST_CONDITIONS = 40
+_BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")  #: Backends that a fresh process has.
+_KNOWN = {*dir(builtins), "torch", "device", "inf", "nan"}  #: Names that every program of these has.
+_MODULES = ("math", "operator", "_operator", "functools", "numpy")  #: Modules that graphs name.
+_MOST_CONDITIONS = 40  #: Conditions that are listed.
 #: Namespaces of operators that ``import torch`` registers.
 _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized", "quantized_decomposed", "mkldnn",
                "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "fsdp", "profiler",

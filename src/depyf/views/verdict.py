@@ -25,8 +25,7 @@ from .markdown import code, count, prose, some
 from .run_index import RunIndex
 from .user_source import NumberForText, numbers_for_text
 
-#: Sentences before "and N more".
-MOST = 3
+MOST = 3  #: Sentences before "and N more".
 
 
 def verdict(run: RunIndex) -> list[str]:

@@ -142,8 +142,7 @@ _EMPTY = frozenset(
 #: In-place operations that do not read what they write to.
 _OVERWRITE = frozenset(
     "copy_ fill_ zero_ normal_ uniform_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_".split())
-#: A view that is made where it is used; it can be made again.
-_REPEATABLE = frozenset({"reinterpret_tensor"})
+_REPEATABLE = frozenset({"reinterpret_tensor"})  #: A view that is made where it is used; it can be made again.
 
 
 @frozen

@@ -327,8 +327,7 @@ class Condition:
         if not callable(stop_on) and stop_on not in ("nan", "inf"):
             raise ValueError(f'stop_on={stop_on!r} is not known; give "nan", "inf" or a function (name, value) -> bool')
         self.stop_on = stop_on
-        #: Kinds of values that could not be looked at, with the reason.
-        self.unknown: dict[str, str] = {}
+        self.unknown: dict[str, str] = {}  #: Kinds of values that could not be looked at, with the reason.
 
     @property
     def name(self) -> str:

@@ -19,8 +19,7 @@ from .compiled_callables import given_to_compile, inner_backend
 from .guards import unobserved
 from .hooks import Undo
 
-#: The region of those that were compiled without ``isolate_recompiles``.
-COMMON_REGION = -1
+COMMON_REGION = -1  #: The region of those that were compiled without ``isolate_recompiles``.
 
 
 @frozen

@@ -113,8 +113,7 @@ _PLAIN = (bool, int, float, str, type(None))
 _NAMED = (type, FunctionType, BuiltinFunctionType)
 #: Characters of a text, items of a value, and values in one another that are shown; ``...`` for the rest.
 _LONGEST, _MOST, _DEEPEST = 300, 30, 3
-#: Bits of a whole number that is shown. (Python refuses to write very long ones.)
-_WIDEST = 1000
+_WIDEST = 1000  #: Bits of a whole number that is shown. (Python refuses to write very long ones.)
 
 
 def compile_arguments(backend: Any, fullgraph: Any, hooks: Any) -> dict[str, str] | None:

@@ -148,8 +148,7 @@ class FullGuards:
 
 #: By torch's object for the guards that are left.
 _full: weakref.WeakKeyDictionary[Any, FullGuards] = weakref.WeakKeyDictionary()
-#: Not empty while guards are asked about a call that is not made.
-_unobserved: list[bool] = []
+_unobserved: list[bool] = []  #: Not empty while guards are asked about a call that is not made.
 
 
 @contextlib.contextmanager

@@ -27,8 +27,7 @@ _AUTOGRAD = {"enable_autograd_cache": False, "enable_remote_autograd_cache": Fal
 #: Settings of Dynamo's: sizes seen are not remembered, and a function that is compiled often is compiled once more.
 _DYNAMO = {"automatic_dynamic_shapes": False, "recompile_limit": 100000, "accumulated_recompile_limit": 1000000,
            "cache_size_limit": 100000, "accumulated_cache_size_limit": 1000000, "suppress_errors": False}
-#: Stages are compared with the same random numbers, NumPy's too.
-_SAME_RANDOM = {"use_numpy_random_stream": True}
+_SAME_RANDOM = {"use_numpy_random_stream": True}  #: Stages are compared with the same random numbers, NumPy's too.
 
 
 @contextlib.contextmanager

@@ -22,8 +22,7 @@ from ...torch_text.global_names import RESUME_CODE as RESUME_CODE_PREFIX
 from ...values import frozen
 
 State = Literal["present", "changed", "missing"]
-#: Says what is other than expected of the object; ``""``: nothing.
-Check = Callable[[Any], str]
+Check = Callable[[Any], str]  #: Says what is other than expected of the object; ``""``: nothing.
 
 
 class MissingPrivateApi(AttributeError):
@@ -262,8 +261,7 @@ TRACED_LINE = PrivateApi(
 NEVER_COMPILE = PrivateApi(
     "torch._dynamo.trace_rules:add", "keeps Dynamo from compiling our own functions",
     "nothing is lost; backward graphs compiled inside a compiled frame may compile our hooks, too")
-#: How the names of Dynamo's modules begin.
-DYNAMO = "torch._dynamo."
+DYNAMO = "torch._dynamo."  #: How the names of Dynamo's modules begin.
 
 TRACE_LOG = PrivateApi(
     "torch._logging._internal:trace_log", "the logger of torch's structured trace",
@@ -557,8 +555,7 @@ LEFT_BY_TORCH = ("_dynamo", "_torchdynamo", "torchdynamo", "__compiled", COMPILE
 #: How the modules begin whose objects are the compiler's own.
 COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch.fx", "torch._subclasses",
                     "torch._guards")
-#: The module that compiles backward passes when they run.
-COMPILED_AUTOGRAD = "torch._dynamo.compiled_autograd"
+COMPILED_AUTOGRAD = "torch._dynamo.compiled_autograd"  #: The module that compiles backward passes when they run.
 #: How the modules begin that compile, and those of them that run what was compiled.
 COMPILING_MODULES = ("torch._inductor", "torch._functorch.aot_autograd", "torch._functorch._aot_autograd",
                      "torch._functorch.compilers", "torch._dynamo.backends")

@@ -141,8 +141,7 @@ def _rebound(name: str, old: Any, new: Any) -> Undo:
 # --- before the first compilation --------------------------------------------------------------------
 #: A frame is about to be compiled.
 FRAME = private_api.COMPILED_FRAME
-#: What ``torch.compile`` returned is about to run.
-CALL = private_api.STANCE
+CALL = private_api.STANCE  #: What ``torch.compile`` returned is about to run.
 
 
 def before_first(action: Callable[[], None], moment: private_api.PrivateApi = FRAME) -> Undo:

@@ -28,10 +28,8 @@ from ..index.overview import SectionContext, first_changes
 from ..markdown import Bullets, CodeBlock, Paragraph, blocks, plain, unmarked
 from ..verdict import Finding, Totals, findings, is_lost, seconds_by_phase, verdict, why_plain
 
-#: Counted up when a field goes or means something else. New fields do not change it.
-VERSION = 1
-#: The JSON Schema of all documents.
-SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.json")
+VERSION = 1  #: Counted up when a field goes or means something else. New fields do not change it.
+SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.json")  #: The JSON Schema of all documents.
 
 
 def head(command: str) -> dict[str, Any]:

@@ -27,12 +27,10 @@ from ..run_index import RunIndex
 from ..verdict import Totals, seconds_by_phase
 from . import pairing
 
-#: How many of a kind are listed one by one, unless all are wanted.
-ROWS = 8
+ROWS = 8  #: How many of a kind are listed one by one, unless all are wanted.
 #: Placeholder of a version until it is known how many changed in the same way. (No other text contains it.)
 _VERSION = "\ue020"
-#: What is counted, in the first run and in the second.
-Number = tuple[str, int, int]
+Number = tuple[str, int, int]  #: What is counted, in the first run and in the second.
 
 
 @dataclass
@@ -200,8 +198,7 @@ class _Comparison:
                                   and (stage := run.graphs[graph].captured) is not None)
                  for run, each in ((self.old, before), (self.new, after)) for entry in each}
         pairs = pairing.aligned(before, after, lambda entry: marks[id(entry)])
-        # Versions that changed in the same way are shown together.
-        changes: dict[tuple[str, ...], list[int]] = {}
+        changes: dict[tuple[str, ...], list[int]] = {}  # Versions that changed in the same way are shown together.
         for number, (entry, other) in enumerate(pairs, 1):
             for change in items(self._version(entry, other)):
                 changes.setdefault(tuple(change), []).append(number)

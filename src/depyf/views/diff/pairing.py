@@ -29,8 +29,7 @@ from ..markdown import code
 from ..user_source import UserSource
 
 Item = TypeVar("Item")
-#: One of the two can be missing.
-Pairs = list[tuple[Item | None, Item | None]]
+Pairs = list[tuple[Item | None, Item | None]]  #: One of the two can be missing.
 
 
 def paired(before: Sequence[Item], after: Sequence[Item], *keys: Callable[[Item], Hashable]) -> Pairs[Item]:
@@ -63,8 +62,7 @@ def aligned(before: Sequence[Item], after: Sequence[Item], mark: Callable[[Item]
     return result
 
 
-#: The name of a file without its folders, of either system: records come from elsewhere.
-base_name = ntpath.basename
+base_name = ntpath.basename  #: The name of a file without its folders, of either system: records come from elsewhere.
 
 
 def either(old: Item | None, new: Item | None) -> Item:

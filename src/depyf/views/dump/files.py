@@ -23,8 +23,7 @@ from .guards.functions import guards_file
 from .guards.versions import guards_name, in_order, nearest, versions
 from .outline import kernel_outline, outline, saved_for_backward
 
-#: ``progress("outlines", 3, 48)``: the fourth of 48 is next.
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]  #: ``progress("outlines", 3, 48)``: the fourth of 48 is next.
 
 
 def silent(what: str, done: int, total: int) -> None:

@@ -23,8 +23,7 @@ PAGE, INDEX, NOTES = "index.html", "index.md", "notes.txt"
 TITLE = "# What torch.compile did"
 #: Files that are read as text, in a terminal as well. (Programs escape in their strings, pages and records all of it.)
 _TO_READ = (".md", ".txt")
-#: So many missing files are named.
-_NAMED = 6
+_NAMED = 6  #: So many missing files are named.
 
 
 class Folder:

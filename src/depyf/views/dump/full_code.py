@@ -61,8 +61,7 @@ _NESTED = """\
 Where torch continues inside of a function that another one called (torch._dynamo.config.nested_graph_breaks, off by
 default), __nested_resume_fns has the resume functions of what was called, __nested_frame_values the values of their
 variables; elsewhere both are empty."""
-#: Lines of parameters of a graph that is not shown whole.
-LONGEST_STUB = 6
+LONGEST_STUB = 6  #: Lines of parameters of a graph that is not shown whole.
 #: Arguments that a graph writes to, named at its call; those of several layers count once.
 WRITES = 12
 _NO_DIGITS = str.maketrans("", "", "0123456789")
@@ -353,10 +352,8 @@ def _pass_on(frame: Frame) -> str:
 #     #   + view = linear.view((2, s27 + 1, -1, 16))
 #: Of the statements, how many may differ in more than a size.
 _DIFFERENT = 0.2
-#: How many statements may come and go in one place; how many that are equal end a difference.
-_WINDOW, _RUN = 60, 3
-#: The name of a value that the other graph does not have.
-_NONE = " "
+_WINDOW, _RUN = 60, 3  #: How many statements may come and go in one place; how many that are equal end a difference.
+_NONE = " "  #: The name of a value that the other graph does not have.
 
 
 def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:

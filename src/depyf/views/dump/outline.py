@@ -17,12 +17,9 @@ from ...records.model import Kernel, KernelCall
 from ...values import Same, frozen, once
 from ..markdown import count, some
 
-#: Columns for the types of a module's inputs, and of its results.
-_BORDER = 60
-#: Columns for the operations of a line.
-_ROW = 110
-#: The longest row of operations that is folded.
-_LONGEST = 40
+_BORDER = 60  #: Columns for the types of a module's inputs, and of its results.
+_ROW = 110  #: Columns for the operations of a line.
+_LONGEST = 40  #: The longest row of operations that is folded.
 
 
 @dataclass
@@ -253,8 +250,7 @@ def _joined(words: Sequence[tuple[str, int]]) -> str:
 # --- Outline of a generated module -------------------------------------------------------------------
 #: The kind of a library's call.
 _LIBRARY = "extern"
-#: The longest row of calls that is looked for when repeated ones are folded.
-_LONGEST_ROW = 400
+_LONGEST_ROW = 400  #: The longest row of calls that is looked for when repeated ones are folded.
 
 
 @frozen
@@ -360,8 +356,7 @@ def _folded_calls(calls: Sequence[_Call]) -> Iterator[str]:
 #         128 B  amax  f32[8, 4]         model.py:22: amax
 #: Rows that are shown, the largest first.
 _SAVED = 20
-#: Names that are shown of a row.
-_NAMED = 3
+_NAMED = 3  #: Names that are shown of a row.
 
 
 def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:

@@ -23,8 +23,7 @@ from ..verdict import break_given_up_at, compiled_below, compiled_in, since_then
 from .overview import ROWS, SectionContext, left_out
 from .recompiles import event
 
-#: How many places of a reason are listed one by one.
-PLACES = 12
+PLACES = 12  #: How many places of a reason are listed one by one.
 #: More calls on the way to a break are shown by their ends.
 STEPS = 6
 NO_PLACE = "a place that torch does not name"
@@ -219,8 +218,7 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     return in_plain_python(broken, whole, is_split=is_split) or "the operation of this line that torch could not trace"
 
 
-#: Lines of an explanation that are shown.
-_EXPLAINED = 13
+_EXPLAINED = 13  #: Lines of an explanation that are shown.
 #: Kinds of breaks that a branch itself makes.
 _IN_BRANCH = ("branch", "branch on a symbol", "assertion", "data", "item")
 

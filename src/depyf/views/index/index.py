@@ -26,8 +26,7 @@ from .overview import LEAST, ROWS, SectionContext, context_of, cost, first, glos
 from .recompiles import recompiles, shapes
 
 FILE = INDEX
-#: How many notes are shown.
-NOTES_SHOWN = 6
+NOTES_SHOWN = 6  #: How many notes are shown.
 
 
 def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = False) -> str:
@@ -239,8 +238,7 @@ def _issues(run: SectionContext, graph: CompiledGraph) -> list[str]:
             *(["", f"Why {code(graph.name)} was not exported:", "", *failed] if failed else [])]
 
 
-#: Values that are shown with a decision.
-_VALUES = 4
+_VALUES = 4  #: Values that are shown with a decision.
 #: What an export decided, by the kind of issue.
 _ISSUES = {
     "fixed": "{subject} can only be {outcome}",

@@ -26,8 +26,7 @@ from ..run_index import RunIndex
 from ..verdict import Totals, lost_functions, seconds_by_phase, verdict, why_plain
 from . import BROWSER, START, WORDS
 
-#: How many of a kind are listed one by one.
-ROWS = 40
+ROWS = 40  #: How many of a kind are listed one by one.
 
 
 class SectionContext(RunIndex):

@@ -46,13 +46,11 @@ from ..verdict import Totals, break_given_up_at, seconds_by_phase, verdict, why_
 from .run import Json, Run, branch_data, function_data, graph_data, plain_lines, ranks_head, run_head
 
 FILE = PAGE
-#: Of the data.
-FORMAT = 1
+FORMAT = 1  #: Of the data.
 #: A page that takes longer is left to ``depyf report``. (By the records, not a clock: identical runs have the
 #: same files.)
 SECONDS, SECONDS_A_CHARACTER = 2.0, 1.5e-6
-#: Characters of a page's data after which further runs are left out.
-LARGEST = 6_000_000
+LARGEST = 6_000_000  #: Characters of a page's data after which further runs are left out.
 #: What a page is made of.
 Recorded = Capture | Mapping[str, Capture] | Sequence[RankClass]
 _DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)

@@ -202,15 +202,12 @@ def imports(text: str) -> str:
 # variables of the enclosing function, values of objects and globals. All others are counted, and are in the file.
 #: Lines of one version in the full code.
 LONGEST = 40
-#: Values of objects and of globals that are shown; the others are counted.
-VALUES = 8
-#: Lines that are reserved for values by which this version differs from all others.
-RESERVED = 4
+VALUES = 8  #: Values of objects and of globals that are shown; the others are counted.
+RESERVED = 4  #: Lines that are reserved for values by which this version differs from all others.
 #: Lines that are reserved for values of which another version wants another one.
 TO_DECIDE = 12
 _INDENT = 8
-#: More versions than any function has.
-_ANY = 1 << 30
+_ANY = 1 << 30  #: More versions than any function has.
 #: Classes of objects that say how an object was made: which of them it is, is not shown.
 _CODE = ("builtin_function_or_method", "function", "method", "code", "module", "type")
 
