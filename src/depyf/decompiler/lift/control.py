@@ -11,29 +11,9 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op, registrar
 from ..errors import LIFT, CannotDecompile
 from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName, decided
+from . import stack as s
 from .definitions import annotate, finish_import
 from .spelling import negate, spelled
-from .stack import (
-    STORE,
-    CaseTest,
-    Caught,
-    Duplicate,
-    Entry,
-    Exit,
-    ImportedModule,
-    Iter,
-    PendingTarget,
-    Rule,
-    Special,
-    StackParameter,
-    State,
-    Subject,
-    Target,
-    Unpack,
-    deduplicated,
-    is_none,
-    same_duplicate,
-)
 
 if TYPE_CHECKING:
     from ..undo.match_patterns import Case, Value
@@ -41,35 +21,35 @@ if TYPE_CHECKING:
 
 
 #: Operations that are one expression, or leave one entry, of what they take off the stack.
-RULES: dict[str, Rule] = {
+RULES: dict[str, s.Rule] = {
     "EXPR": lambda executor, state, node: node,
     "IFEXP": lambda executor, state, arms: ast.IfExp(spelled(executor.scope, executor.pop(state)), *arms),
     "NOT_IFEXP": lambda executor, state, arms: ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), *arms),
     o.GET_ITER: lambda executor, state, _: state.stack.append(
-        Iter(executor.scope.looked_through(executor.pop(state)))),
-    o.GET_AITER: lambda executor, state, _: state.stack.append(Iter(executor.pop(state), True)),
-    o.CHECK_EXC_MATCH: lambda executor, state, _: state.stack.append(Special("match", executor.pop(state))),
+        s.Iter(executor.scope.looked_through(executor.pop(state)))),
+    o.GET_AITER: lambda executor, state, _: state.stack.append(s.Iter(executor.pop(state), True)),
+    o.CHECK_EXC_MATCH: lambda executor, state, _: state.stack.append(s.Special("match", executor.pop(state))),
     o.BEFORE_WITH: lambda executor, state, _: state.stack.extend(
-        (Exit(executor.pop(state), False), PendingTarget(Target("value")))),
+        (s.Exit(executor.pop(state), False), s.PendingTarget(s.Target("value")))),
     o.BEFORE_ASYNC_WITH: lambda executor, state, _: state.stack.extend(
-        (Exit(executor.pop(state), True), PendingTarget(Target("value")))),
+        (s.Exit(executor.pop(state), True), s.PendingTarget(s.Target("value")))),
 }
 rule = registrar(RULES)
 
 
 @rule(o.YIELD)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
+def _(executor: SymbolicExecutor, state: s.State, _: Any) -> ast.expr:
     value = executor.pop(state)
     place = executor.scope.position(executor.offset)
     is_wide = place is not None and (place.line, place.column) != (
         place.end_line, (place.end_column or 0) - len("yield"))  # as ``yield None`` is
-    return ast.Yield(None if is_none(value) and not is_wide else value)
+    return ast.Yield(None if s.is_none(value) and not is_wide else value)
 
 
 @rule(o.AWAIT)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr | None:
+def _(executor: SymbolicExecutor, state: s.State, _: Any) -> ast.expr | None:
     entry = state.pop()
-    if isinstance(entry, PendingTarget):
+    if isinstance(entry, s.PendingTarget):
         state.stack.append(entry)
         return None
     if isinstance(entry, Comprehension) and entry.awaited:
@@ -81,26 +61,26 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr | None:
 
 
 @rule(o.PUSH_EXC_INFO)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: s.State, _: Any) -> None:
     exception = state.pop()
-    if not isinstance(exception, Caught):
+    if not isinstance(exception, s.Caught):
         raise CannotDecompile(LIFT, "PUSH_EXC_INFO outside a handler")
-    state.stack.extend((Caught(True), exception))
+    state.stack.extend((s.Caught(True), exception))
 
 
 @rule(o.POP_EXCEPT)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: s.State, _: Any) -> None:
     entry = state.pop()
-    if not (isinstance(entry, Caught) and entry.previous):
+    if not (isinstance(entry, s.Caught) and entry.previous):
         raise CannotDecompile(LIFT, "POP_EXCEPT outside a handler")
 
 
 @rule("LEAVE")
-def _(executor: SymbolicExecutor, state: State, kind: str) -> None:
+def _(executor: SymbolicExecutor, state: s.State, kind: str) -> None:
     """End a protected body, whose clean-up was already taken out (see ``structure.region_cfg``)."""
     if kind in ("with", "named"):
         for index, entry in reversed([*enumerate(state.stack)]):
-            if isinstance(entry, Exit) if kind == "with" else isinstance(entry, Caught) and entry.previous:
+            if isinstance(entry, s.Exit) if kind == "with" else isinstance(entry, s.Caught) and entry.previous:
                 del state.stack[index]
                 return
         raise CannotDecompile(LIFT, "the end of a with statement or handler outside it")
@@ -108,28 +88,28 @@ def _(executor: SymbolicExecutor, state: State, kind: str) -> None:
 
 # --- Values dropped, copied, moved on the stack ------------------------------------------------------
 @rule(o.POP)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: s.State, _: Any) -> None:
     entry = state.pop()
     top = state.stack[-1] if state.stack else None
-    if isinstance(entry, Special):
-        if isinstance(entry, ImportedModule):
+    if isinstance(entry, s.Special):
+        if isinstance(entry, s.ImportedModule):
             finish_import(executor, state, entry)
         elif entry.kind == "annotation":
             annotate(executor, state, *entry.value)
         elif entry.kind not in ("lasti", "match", "null", "from"):
             raise CannotDecompile(LIFT, f"a value of the compiler is dropped ({entry.kind})")
         return
-    if isinstance(entry, PendingTarget):
-        if isinstance(entry.owner, Unpack):
+    if isinstance(entry, s.PendingTarget):
+        if isinstance(entry.owner, s.Unpack):
             entry.owner.fill(executor, state, entry.index, None)
         return
-    if isinstance(entry, Duplicate):
+    if isinstance(entry, s.Duplicate):
         if any(e is entry for e in state.stack):
             return
         entry = entry.value
         if isinstance(entry, (ast.Name, ast.Constant)):
             return
-    if isinstance(entry, (Iter, Exit, Caught, StackParameter, Subject, TemporaryName)):
+    if isinstance(entry, (s.Iter, s.Exit, s.Caught, s.StackParameter, s.Subject, TemporaryName)):
         return
     value = executor.resolve(entry)
     version = executor.scope.code.version
@@ -140,8 +120,8 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     elif isinstance(value, Comprehension):
         # 3.13 drops the value of an inlined one before it restores the variables, unless a jump leads there; 3.12 only
         # for an annotation (``apply_static_swaps`` in flowgraph.c).
-        if value.restored is None and isinstance(top, Special) and top.kind == "null" and version < (3, 13):
-            executor.emit(state, ast.AnnAssign(ast.Name("_", STORE), value, None, 0))
+        if value.restored is None and isinstance(top, s.Special) and top.kind == "null" and version < (3, 13):
+            executor.emit(state, ast.AnnAssign(ast.Name("_", s.STORE), value, None, 0))
             return
         if value.restored is not None and version >= (3, 13):
             value = ast.BoolOp(ast.Or(), [ast.Constant(0), value])
@@ -149,37 +129,37 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 
 @rule(o.COPY)
-def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+def _(executor: SymbolicExecutor, state: s.State, depth: int) -> None:
     state.need(depth)
     stack = state.stack
     entry = stack[-depth]
-    if isinstance(entry, (Iter, PendingTarget, Exit, Caught, Special)):
-        if isinstance(entry, PendingTarget):
+    if isinstance(entry, (s.Iter, s.PendingTarget, s.Exit, s.Caught, s.Special)):
+        if isinstance(entry, s.PendingTarget):
             raise CannotDecompile(LIFT, "an item is used twice")
         stack.append(entry)
         return
-    if executor.spill and isinstance(entry, ast.expr) and not isinstance(entry, StackParameter):
+    if executor.spill and isinstance(entry, ast.expr) and not isinstance(entry, s.StackParameter):
         if not isinstance(entry, (ast.Constant, TemporaryName)):
             executor.spill_pending(state)
             entry = stack[-depth]
         stack.append(entry)
         return
-    if not isinstance(entry, Duplicate):
-        shared = Duplicate(entry)
+    if not isinstance(entry, s.Duplicate):
+        shared = s.Duplicate(entry)
         stack[-depth] = shared
         entry = shared
     stack.append(entry)
 
 
 @rule(o.SWAP)
-def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+def _(executor: SymbolicExecutor, state: s.State, depth: int) -> None:
     state.need(depth)
     stack = state.stack
     stack[-1], stack[-depth] = stack[-depth], stack[-1]
 
 
 @rule(o.ROT)
-def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+def _(executor: SymbolicExecutor, state: s.State, depth: int) -> None:
     state.need(depth)
     stack = state.stack
     stack.insert(len(stack) - depth, stack.pop())
@@ -187,17 +167,17 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 
 # --- patterns of ``match`` ---------------------------------------------------------------------------
 @rule("CASE")
-def _(executor: SymbolicExecutor, state: State, case: Case) -> ast.expr:
+def _(executor: SymbolicExecutor, state: s.State, case: Case) -> ast.expr:
     if state.parameters:
         raise CannotDecompile(LIFT, "a pattern")  # not looked at apart from its subject
     entry = state.stack[-1] if state.stack else None
-    if isinstance(entry, Subject):
+    if isinstance(entry, s.Subject):
         state.stack.pop()
     else:
-        entry = Subject(executor.pop(state))
+        entry = s.Subject(executor.pop(state))
     if case.keeps:
         state.stack.append(entry)
-    return CaseTest(entry, pattern(executor, case.pattern), case.never)
+    return s.CaseTest(entry, pattern(executor, case.pattern), case.never)
 
 
 def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
@@ -259,7 +239,7 @@ def part_patterns(executor: SymbolicExecutor, value: Value, places: range) -> li
 
 def alone(executor: SymbolicExecutor, ops: list[Op]) -> ast.expr:
     """Return the expression that operations leave on an empty stack."""
-    state = State()
+    state = s.State()
     executor.run(state, ops)
     return executor.pop(state)
 
@@ -279,7 +259,7 @@ def fold_bool(executor: SymbolicExecutor, op: ast.boolop, left: ast.expr, right:
     return FoldedBool(op, values)
 
 
-def condition(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
+def condition(executor: SymbolicExecutor, state: s.State, right: ast.expr, op: ast.boolop) -> ast.expr:
     """Return a condition of the test on the stack and ``right``; one that is a merged value is tested once more."""
     if isinstance(right, FoldedBool) and right.merged:
         right.tested_again = True
@@ -287,7 +267,7 @@ def condition(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast
     return fold_bool(executor, op, tested(executor, executor.pop(state)), right)
 
 
-def value_bool(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
+def value_bool(executor: SymbolicExecutor, state: s.State, right: ast.expr, op: ast.boolop) -> ast.expr:
     """Return ``left or right`` (or ``and``) as a value that is merged from both, as in ``x = a or b``."""
     node = fold_bool(executor, op, tested(executor, executor.pop(state)), right)
     node.merged = True
@@ -302,7 +282,7 @@ def tested(executor: SymbolicExecutor, left: ast.expr) -> ast.expr:
     return left
 
 
-def negated(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
+def negated(executor: SymbolicExecutor, state: s.State, right: ast.expr, op: ast.boolop) -> ast.expr:
     """Return a condition of the contrary of the test on the stack and ``right``."""
     return fold_bool(executor, op, negate(executor.pop(state)), right)
 
@@ -314,19 +294,19 @@ for _name, _op in (("AND", ast.And()), ("OR", ast.Or())):
 
 
 @rule("CHAIN")
-def _(executor: SymbolicExecutor, state: State, rest: ast.Compare) -> ast.expr:
+def _(executor: SymbolicExecutor, state: s.State, rest: ast.Compare) -> ast.expr:
     first = state.pop()
     kept = state.pop()
-    if isinstance(first, Duplicate):
+    if isinstance(first, s.Duplicate):
         first = first.value
-    if not isinstance(first, ast.Compare) or not same_duplicate(first.comparators[-1], kept):
+    if not isinstance(first, ast.Compare) or not s.same_duplicate(first.comparators[-1], kept):
         raise CannotDecompile(LIFT, "not a chained comparison")
-    last = deduplicated(first.comparators[-1])
+    last = s.deduplicated(first.comparators[-1])
     return ast.Compare(first.left, first.ops + rest.ops, [*first.comparators[:-1], last, *rest.comparators])
 
 
 @rule("COMPREHENSION")
-def _(executor: SymbolicExecutor, state: State, make: Callable[[Entry], ast.expr]) -> ast.expr:
+def _(executor: SymbolicExecutor, state: s.State, make: Callable[[s.Entry], ast.expr]) -> ast.expr:
     iterable = state.pop()
     state.pop()
     return make(iterable)

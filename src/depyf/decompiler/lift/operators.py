@@ -20,25 +20,8 @@ from ..nodes import (
     UnfoldedCompare,
     as_literal,
 )
+from . import stack as s
 from .spelling import CONTRARY, contrary_comparison
-from .stack import (
-    DEL,
-    LOAD,
-    STORE,
-    Augmented,
-    Duplicate,
-    Iter,
-    PendingTarget,
-    Rule,
-    Special,
-    StackParameter,
-    State,
-    Unpack,
-    deduplicated,
-    is_none,
-    operand,
-    same_target,
-)
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -61,18 +44,18 @@ FORMATS_PERCENT = (3, 11)
 _FORMAT = re.compile(r"(?:[^%]|%%|%-?\d{0,3}(?:\.\d{0,3})?[sra])*")
 
 #: Operations that are one expression, or one statement, of what they take off the stack.
-RULES: dict[str, Rule] = {
+RULES: dict[str, s.Rule] = {
     o.MAKE_CELL: lambda executor, state, _: None,
     o.SETUP_ANNOTATIONS: lambda executor, state, _: None,
-    o.LOAD_CLOSURE: lambda executor, state, name: ast.Name(name, LOAD),
+    o.LOAD_CLOSURE: lambda executor, state, name: ast.Name(name, s.LOAD),
     o.LOAD_ASSERTION_ERROR: lambda executor, state, _: AssertionErrorName(),
     o.LOAD_BUILD_CLASS: lambda executor, state, _: BuildClassName(),
-    o.LOAD_LOCALS: lambda executor, state, _: state.stack.append(Special("locals")),
-    o.LOAD_FAST_AND_CLEAR: lambda executor, state, name: state.stack.append(Special("null", name)),
+    o.LOAD_LOCALS: lambda executor, state, _: state.stack.append(s.Special("locals")),
+    o.LOAD_FAST_AND_CLEAR: lambda executor, state, name: state.stack.append(s.Special("null", name)),
     o.LOAD_ATTR: lambda executor, state, name: ast.Attribute(
-        operand(executor, state.pop()), executor.scope.plain_name(name), LOAD),
+        s.operand(executor, state.pop()), executor.scope.plain_name(name), s.LOAD),
     o.DELETE_ATTR: lambda executor, state, name: executor.emit(state, ast.Delete(
-        [ast.Attribute(executor.pop(state), executor.scope.plain_name(name), DEL)])),
+        [ast.Attribute(executor.pop(state), executor.scope.plain_name(name), s.DEL)])),
     o.PRINT_EXPR: lambda executor, state, _: executor.emit(state, ast.Expr(executor.pop(state))),
     o.UNPACK: lambda executor, state, count: unpack(executor, state, count),
     o.UNPACK_EX: lambda executor, state, arg: unpack(executor, state, arg[0] + 1 + arg[1], arg[0]),
@@ -84,115 +67,114 @@ rule = registrar(RULES)
 
 
 @rule(o.CONST)
-def _(executor: SymbolicExecutor, state: State, value: Any) -> ast.expr | None:
+def _(executor: SymbolicExecutor, state: s.State, value: Any) -> ast.expr | None:
     if type(value) is Code:
-        state.stack.append(Special("code", value))
+        state.stack.append(s.Special("code", value))
         return None
     return as_literal(constant(value), value)
 
 
 @rule(o.LOAD_FAST, o.LOAD_GLOBAL, o.LOAD_NAME, o.LOAD_DEREF, o.LOAD_CLASSDEREF)
-def load_name(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
+def load_name(executor: SymbolicExecutor, state: s.State, name: str) -> ast.expr | None:
     """Return a variable of any kind to push; ``.0`` is the iterator that a comprehension is called with."""
     if name == ".0":
-        state.stack.append(Iter(StackParameter(0)))
+        state.stack.append(s.Iter(s.StackParameter(0)))
         return None
     if name in executor.hidden:
         state.stack.append(executor.hidden[name])
         return None
-    return ast.Name(executor.scope.plain_name(name), LOAD)
+    return ast.Name(executor.scope.plain_name(name), s.LOAD)
 
 
 @rule(o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF)
-def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
+def _(executor: SymbolicExecutor, state: s.State, name: str) -> ast.expr | None:
     state.pop()
     return load_name(executor, state, name)
 
 
 @rule(o.STORE_FAST, o.STORE_GLOBAL, o.STORE_NAME, o.STORE_DEREF)
-def store_name(executor: SymbolicExecutor, state: State, name: str) -> None:
+def store_name(executor: SymbolicExecutor, state: s.State, name: str) -> None:
     """Store the top of the stack to a variable of any kind."""
-    target = ast.Name(executor.scope.plain_name(name), STORE)
+    target = ast.Name(executor.scope.plain_name(name), s.STORE)
     target.end_col_offset = executor.offset
     executor.store_value(state, target, state.pop())
 
 
 @rule(o.DELETE_FAST, o.DELETE_GLOBAL, o.DELETE_NAME, o.DELETE_DEREF)
-def delete_name(executor: SymbolicExecutor, state: State, name: str) -> None:
+def delete_name(executor: SymbolicExecutor, state: s.State, name: str) -> None:
     """Write ``del name``."""
-    executor.emit(state, ast.Delete([ast.Name(executor.scope.plain_name(name), DEL)]))
+    executor.emit(state, ast.Delete([ast.Name(executor.scope.plain_name(name), s.DEL)]))
 
 
 @rule(o.STORE_ATTR)
-def _(executor: SymbolicExecutor, state: State, name: str) -> None:
-    owner = operand(executor, state.pop())
-    store_checked(executor, state, ast.Attribute(owner, executor.scope.plain_name(name), STORE))
+def _(executor: SymbolicExecutor, state: s.State, name: str) -> None:
+    owner = s.operand(executor, state.pop())
+    store_checked(executor, state, ast.Attribute(owner, executor.scope.plain_name(name), s.STORE))
 
 
-def store_checked(executor: SymbolicExecutor, state: State, target: Any) -> None:
+def store_checked(executor: SymbolicExecutor, state: s.State, target: Any) -> None:
     """Store to an attribute or item, of which a part may be a duplicate.
 
     With the in-place result of the same place on the stack it is ``a.b += c``, which evaluates its parts once.
     """
     value = state.pop()
-    shared = isinstance(target.value, Duplicate) or isinstance(getattr(target, "slice", None), (Duplicate, ast.Slice))
-    if shared:
-        if isinstance(value, Augmented) and same_target(target, value.left):
-            target = deduplicated(target)
-            value = Augmented(target, value.op, value.right)
-        elif isinstance(target.value, Duplicate):
+    if isinstance(target.value, s.Duplicate) or isinstance(getattr(target, "slice", None), (s.Duplicate, ast.Slice)):
+        if isinstance(value, s.Augmented) and s.same_target(target, value.left):
+            target = s.deduplicated(target)
+            value = s.Augmented(target, value.op, value.right)
+        elif isinstance(target.value, s.Duplicate):
             target.value = executor.resolve(target.value)
-        if isinstance(getattr(target, "slice", None), Duplicate):
+        if isinstance(getattr(target, "slice", None), s.Duplicate):
             target.slice = executor.resolve(target.slice)
     executor.store_value(state, target, value)
 
 
 @rule(o.LOAD_SUPER_ATTR)
-def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
+def _(executor: SymbolicExecutor, state: s.State, arg: Any) -> ast.expr:
     name, has_arguments = arg
     super_, *arguments = executor.popn(state, 3)
     call = ast.Call(super_, arguments if has_arguments else [], [])
-    return ast.Attribute(call, executor.scope.plain_name(name), LOAD)
+    return ast.Attribute(call, executor.scope.plain_name(name), s.LOAD)
 
 
 @rule(o.BUILD_SLICE)
-def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
-    step = operand(executor, state.pop()) if count == 3 else None
-    upper, lower = (None if is_none(end) else end for end in (operand(executor, state.pop()) for _ in range(2)))
+def _(executor: SymbolicExecutor, state: s.State, count: int) -> ast.expr:
+    step = s.operand(executor, state.pop()) if count == 3 else None
+    upper, lower = (None if s.is_none(end) else end for end in (s.operand(executor, state.pop()) for _ in range(2)))
     return ast.Slice(lower, upper, step)
 
 
 @rule(o.GETITEM)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
-    index = operand(executor, state.pop())
-    return unfolded_operation(executor, ast.Subscript(operand(executor, state.pop()), index, LOAD), "value")
+def _(executor: SymbolicExecutor, state: s.State, _: Any) -> ast.expr:
+    index = s.operand(executor, state.pop())
+    return unfolded_operation(executor, ast.Subscript(s.operand(executor, state.pop()), index, s.LOAD), "value")
 
 
 @rule(o.SETITEM)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    index = operand(executor, state.pop())
-    value = operand(executor, state.pop())
-    store_checked(executor, state, ast.Subscript(value, index, STORE))
+def _(executor: SymbolicExecutor, state: s.State, _: Any) -> None:
+    index = s.operand(executor, state.pop())
+    value = s.operand(executor, state.pop())
+    store_checked(executor, state, ast.Subscript(value, index, s.STORE))
 
 
 @rule(o.DELITEM)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: s.State, _: Any) -> None:
     index = executor.pop(state)
-    executor.emit(state, ast.Delete([ast.Subscript(executor.pop(state), index, DEL)]))
+    executor.emit(state, ast.Delete([ast.Subscript(executor.pop(state), index, s.DEL)]))
 
 
-def unpack(executor: SymbolicExecutor, state: State, count: int, star: int | None = None) -> None:
+def unpack(executor: SymbolicExecutor, state: s.State, count: int, star: int | None = None) -> None:
     """Replace the top of the stack by the pending targets of its elements."""
-    owner = Unpack(state.pop(), count, star, executor.offset)
+    owner = s.Unpack(state.pop(), count, star, executor.offset)
     if not count:
-        executor.store_value(state, ast.Tuple([], STORE), owner.source)
+        executor.store_value(state, ast.Tuple([], s.STORE), owner.source)
         return
-    state.stack.extend(PendingTarget(owner, index) for index in range(count - 1, -1, -1))
+    state.stack.extend(s.PendingTarget(owner, index) for index in range(count - 1, -1, -1))
 
 
 # --- operators and comparisons ----------------------------------------------------------------------
 @rule(o.BINARY)
-def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
+def _(executor: SymbolicExecutor, state: s.State, op: str) -> ast.expr:
     right = executor.pop(state)
     left = executor.pop(state)
     version = executor.scope.code.version
@@ -203,33 +185,33 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
 
 
 @rule(o.INPLACE)
-def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
+def _(executor: SymbolicExecutor, state: s.State, op: str) -> ast.expr:
     right = executor.pop(state)
     if executor.spill:
         value = executor.pop(state)
         executor.spill_pending(state)
         name = executor.temporary(state, value)
-        state.stmts.append(ast.AugAssign(ast.Name(name.id, STORE), BINARY_OPS[op](), right))
+        state.stmts.append(ast.AugAssign(ast.Name(name.id, s.STORE), BINARY_OPS[op](), right))
         return name
     left = state.pop()
     if isinstance(left, ast.Name) and executor.scope.is_handed_over(left) and all(
         isinstance(entry, ast.expr) and executor.scope.is_handed_over(entry) for entry in state.stack
     ):
         # (The place that it is to be stored in is on the stack, too: its value is not read there again.)
-        executor.emit(state, ast.AugAssign(ast.Name(left.id, STORE), BINARY_OPS[op](), right), before=True)
+        executor.emit(state, ast.AugAssign(ast.Name(left.id, s.STORE), BINARY_OPS[op](), right), before=True)
         return left
-    return Augmented(left, op, right)
+    return s.Augmented(left, op, right)
 
 
 @rule(o.UNARY)
-def unary(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
+def unary(executor: SymbolicExecutor, state: s.State, op: str) -> ast.expr:
     """Return ``op operand``."""
     operand = executor.pop(state)
     flipped = contrary_comparison(operand) if op == "not" and not isinstance(operand, UnfoldedCompare) else None
     return flipped or unfolded_operation(executor, ast.UnaryOp(UNARY_OPS[op](), operand), "operand")
 
 
-def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> ast.expr:
+def compare(executor: SymbolicExecutor, state: s.State, op: ast.cmpop) -> ast.expr:
     """Return ``left op right``; the right one may be a duplicate, in a chain of comparisons.
 
     The compilers before 3.14 make ``a not in b`` of ``not a in b``, also where that decides a jump.
@@ -237,11 +219,11 @@ def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> ast.expr
     right = state.pop()
     left = executor.pop(state)
     kind = ast.Compare if type(op) not in CONTRARY or executor.scope.code.version < (3, 14) else UnfoldedCompare
-    return kind(left, [op], [operand(executor, right)])
+    return kind(left, [op], [s.operand(executor, right)])
 
 
 @rule(o.IN)
-def _(executor: SymbolicExecutor, state: State, inverted: bool) -> ast.expr:
+def _(executor: SymbolicExecutor, state: s.State, inverted: bool) -> ast.expr:
     if state.stack and isinstance(state.stack[-1], ast.expr):
         state.stack[-1] = executor.scope.looked_through(state.stack[-1])
     return compare(executor, state, ast.NotIn() if inverted else ast.In())

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _MANY = 3
 #: So many spellings of a test are compared, with so many operands in all; so many operands are grouped.
 _MOST_SPELLINGS, _MOST_OPERANDS, _MOST_GROUPED = 64, 384, 6
-#: So many ways to read the text before an operand are followed.
-_MOST_STATES = 4
 #: One step of it.
 INDENTATION = 4
 #: Columns from a statement to its test: ``if ``, ``elif `` and ``while ``, perhaps with a parenthesis.

@@ -19,22 +19,9 @@ from ....bytecode.operations import (
 from ...dynamo.facts import EPOCHS, PLAIN, Facts
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
+from . import states as s
 from .merge import Relation, all_paired, merge
 from .objects import MODULES_NOTE, READ_SIZE
-from .states import (
-    Allocation,
-    Constant,
-    Different,
-    Event,
-    State,
-    Symbol,
-    Value,
-    frozen_items,
-    is_own,
-    resolve,
-    sequence,
-    slice_parts,
-)
 from .unobservable import Steps
 
 SWALLOWED_NOTE = "if no context that was entered again after the graph break swallows exceptions (torch raises)"
@@ -66,20 +53,20 @@ class Prover(Steps):
         #: Pairs of merge points at which values have been forgotten.
         self.forgotten: set[tuple[int, int]] = set()
         self.pairs_at_merge: dict[int, int] = {}
-        self.pending: list[tuple[State, State]] = []
+        self.pending: list[tuple[s.State, s.State]] = []
         self.steps = 0
 
     def run(self) -> None:
         """Prove the programs equivalent, path by path."""
         arguments = self.p.code.arguments
         cells = cells_used(self.p) | cells_used(self.q)
-        start: dict[str, Value] = {name: Symbol(("argument", name)) for name in arguments if name not in cells}
-        self.pending.append((State(self.p, 0, [], dict(start), set()), State(self.q, 0, [], dict(start), set())))
+        start: dict[str, s.Value] = {name: s.Symbol(("argument", name)) for name in arguments if name not in cells}
+        self.pending.append((s.State(self.p, 0, [], dict(start), set()), s.State(self.q, 0, [], dict(start), set())))
         while self.pending:
             left, right = self.pending.pop()
             self.follow(left, right)
 
-    def follow(self, left: State, right: State) -> None:
+    def follow(self, left: s.State, right: s.State) -> None:
         """Run both programs until this path ends."""
         while True:
             a = self.advance(left, stop_at_merges=True)
@@ -96,15 +83,15 @@ class Prover(Steps):
             if not self.perform(left, right, a, b):
                 return
 
-    def advance(self, state: State, stop_at_merges: bool) -> Event | None:
+    def advance(self, state: s.State, stop_at_merges: bool) -> s.Event | None:
         """Run unobservable operations up to the next event (not yet performed), or to a merge point (``None``)."""
         ops = state.program.ops
         while True:
             self.steps += 1
             if self.steps > LIMIT:
-                raise Different("the comparison takes too long")
+                raise s.Different("the comparison takes too long")
             if stop_at_merges and state.at in self.merge_points and state.turns == 0 and not (
-                    ops[state.at].kind is o.FOR_ITER and is_own(state.stack[-1], "iterator")):
+                    ops[state.at].kind is o.FOR_ITER and s.is_own(state.stack[-1], "iterator")):
                 state.turns = 1
                 return None
             op = ops[state.at]
@@ -113,7 +100,7 @@ class Prover(Steps):
                 return event
             state.turns = 0
 
-    def catch_up(self, left: State, right: State) -> None:
+    def catch_up(self, left: s.State, right: s.State) -> None:
         """Bring the right program to the merge point where the left one is.
 
         Where the left one has filled a container since the last event, as a comprehension does, the right one does so.
@@ -125,41 +112,41 @@ class Prover(Steps):
         while self.step(ahead, ops[ahead.at]) is None:
             self.steps += 1
             if self.steps > LIMIT:
-                raise Different("the comparison takes too long")
+                raise s.Different("the comparison takes too long")
             if all_paired(self, left, ahead):
                 right.at, right.stack, right.locals, right.maybe = ahead.at, ahead.stack, ahead.locals, ahead.maybe
                 return
 
-    def match(self, a: Event, b: Event) -> None:
+    def match(self, a: s.Event, b: s.Event) -> None:
         """Raise :class:`Different` unless two events are the same."""
         if a.kind != b.kind or a.argument != b.argument or len(a.operands) != len(b.operands):
-            raise Different(_became(a, b))
+            raise s.Different(_became(a, b))
         for x, y in zip(a.operands, b.operands):
             if not self.equal(x, y):
-                raise Different(f"{_became(a, b)}: not with the same operands")
+                raise s.Different(f"{_became(a, b)}: not with the same operands")
 
-    def equal(self, x: Value, y: Value) -> bool:
+    def equal(self, x: s.Value, y: s.Value) -> bool:
         """Return whether both programs hand out the same value. Containers escape by it."""
-        x, y = resolve(x), resolve(y)
-        if isinstance(x, Symbol) and isinstance(y, Symbol):
+        x, y = s.resolve(x), s.resolve(y)
+        if isinstance(x, s.Symbol) and isinstance(y, s.Symbol):
             return x.key == y.key
-        if isinstance(x, Constant) and isinstance(y, Constant):
+        if isinstance(x, s.Constant) and isinstance(y, s.Constant):
             return same_constant(x.value, y.value, self.nested)
-        kinds = {each.kind for each in (x, y) if isinstance(each, Allocation)}
+        kinds = {each.kind for each in (x, y) if isinstance(each, s.Allocation)}
         if kinds <= {"tuple"} or kinds <= {"slice"}:  # (one of them may be a constant)
-            left, right = (sequence(x), sequence(y)) if "tuple" in kinds else (slice_parts(x), slice_parts(y))
-        elif isinstance(x, Allocation) and isinstance(y, Allocation) and x.kind == y.kind in (
+            left, right = (s.sequence(x), s.sequence(y)) if "tuple" in kinds else (s.slice_parts(x), s.slice_parts(y))
+        elif isinstance(x, s.Allocation) and isinstance(y, s.Allocation) and x.kind == y.kind in (
                 "set", "list", "dict", "ordered", "object"):
             self.events += 1  # (escaped before its items: it may contain itself)
-            x.escaped = y.escaped = Symbol(("built", self.events))
+            x.escaped = y.escaped = s.Symbol(("built", self.events))
             if x.kind == "set":
-                return frozen_items(x) == frozen_items(y)
+                return s.frozen_items(x) == s.frozen_items(y)
             left, right = list(x.items), list(y.items)
         else:
             return False
         return left is not None and right is not None and len(left) == len(right) and all(map(self.equal, left, right))
 
-    def perform(self, left: State, right: State, a: Event, b: Event) -> bool:
+    def perform(self, left: s.State, right: s.State, a: s.Event, b: s.Event) -> bool:
         """Take both programs past equal events; return whether this path goes on."""
         kind = a.kind
         if kind in (o.RETURN, o.RAISE, o.RERAISE):
@@ -173,9 +160,9 @@ class Prover(Steps):
             self._produce(right, b)
         return True
 
-    def _fork(self, left: State, right: State, a: Event, b: Event) -> None:
+    def _fork(self, left: s.State, right: s.State, a: s.Event, b: s.Event) -> None:
         """Go on where a test is true, or with an item of an iterator; where it is false or exhausted comes later."""
-        memo: dict[int, Allocation] = {}
+        memo: dict[int, s.Allocation] = {}
         paths = [((left, right), True)]
         if a.kind is o.BRANCH and self.swallowed(a):
             paths = [((left, right), False)]  # only that path is followed
@@ -188,14 +175,14 @@ class Prover(Steps):
                 jumps = (answer != event.negated) == event.op.arg
                 if a.kind is o.FOR_ITER:
                     jumps = not answer
-                    state.stack += [iterator, Symbol(("event", self.events))] if answer else []
+                    state.stack += [iterator, s.Symbol(("event", self.events))] if answer else []
                 _go(state, event.op.target if jumps else state.at + 1)
 
-    def _produce(self, state: State, event: Event) -> None:
+    def _produce(self, state: s.State, event: s.Event) -> None:
         """Take the operands of an event off the stack, and leave its results there."""
         op = event.op
         if event.entries is not None and len(event.entries.items) > 2:
-            state.stack[-1] = Allocation("dict", event.entries.items[2:])
+            state.stack[-1] = s.Allocation("dict", event.entries.items[2:])
             return
         popped, pushed = effect(op)
         start = len(state.stack) - popped
@@ -208,14 +195,14 @@ class Prover(Steps):
             state.locals.pop(op.arg, None)
             state.maybe.discard(op.arg)
 
-    def passed(self, left: State, right: State, event: Event) -> None:
+    def passed(self, left: s.State, right: s.State, event: s.Event) -> None:
         """Note what an event may have changed."""
         if event.kind in _READS and self.paths:
             self.notes.add(MODULES_NOTE)
         ended = EPOCHS.index(PLAIN if event.kind in _READS else event.ends) + 1
         left.epochs = right.epochs = (self.events,) * ended + left.epochs[ended:]
 
-    def swallowed(self, event: Event) -> bool:
+    def swallowed(self, event: s.Event) -> bool:
         """Return whether an event is the test of a ``with`` that torch entered again, before a mere ``raise None``."""
         ops = self.p.ops
         at = next(i for i, op in enumerate(ops) if op is event.op)
@@ -237,40 +224,40 @@ class Prover(Steps):
                 return False
         return False
 
-    def results(self, event: Event, count: int, taken: list[Value]) -> list[Value]:
+    def results(self, event: s.Event, count: int, taken: list[s.Value]) -> list[s.Value]:
         """Return what an event leaves of the values that it has taken, and what it gives."""
         if event.kind is o.PUSH_EXC_INFO:
-            return [Symbol(("previous", self.events)), taken[0]]
+            return [s.Symbol(("previous", self.events)), taken[0]]
         if kept := KEEPS.get(event.kind, 0):
-            return [*taken[:kept], Symbol(("event", self.events))]
-        given = [Symbol(("event", self.events, i)) for i in range(count)]
+            return [*taken[:kept], s.Symbol(("event", self.events))]
+        given = [s.Symbol(("event", self.events, i)) for i in range(count)]
         if event.negated:
-            given = [Symbol(("not", given[0].key))]
+            given = [s.Symbol(("not", given[0].key))]
         if event.kind is o.CALL:
-            function = resolve(event.operands[0])
-            if isinstance(function, Symbol) and function.key[0] == "own" and function.key[1].startswith(GRAPH_PREFIX):
+            function = s.resolve(event.operands[0])
+            if isinstance(function, s.Symbol) and function.key[0] == "own" and function.key[1].startswith(GRAPH_PREFIX):
                 self.graphs.add(given[0].key)
         return list(given)
 
-    def handlers(self, left: State, right: State, a: Event, b: Event) -> None:
+    def handlers(self, left: s.State, right: s.State, a: s.Event, b: s.Event) -> None:
         """Follow the handlers of an event that can raise; it must be under corresponding ones."""
         if a.kind in CANNOT_RAISE:
             return
         if (a.op.handler < 0) != (b.op.handler < 0):
-            raise Different(f"only one of {a.op!r} at offset {a.op.offset} and {b.op!r} at offset "
+            raise s.Different(f"only one of {a.op!r} at offset {a.op.offset} and {b.op!r} at offset "
                             f"{b.op.offset} lies under an exception handler")
         if a.op.handler < 0:
             return
-        states: list[State] = []
-        memo: dict[int, Allocation] = {}
+        states: list[s.State] = []
+        memo: dict[int, s.Allocation] = {}
         self.events += 1  # exceptions of several handlers are several
         for state, event in ((left, a), (right, b)):
             handler = state.program.handlers[event.op.handler]
             other = state.copy(memo)
             del other.stack[handler.depth :]
             if handler.lasti:
-                other.stack.append(Symbol(("lasti",)))
-            other.stack.append(Symbol(("exception", self.events)))
+                other.stack.append(s.Symbol(("lasti",)))
+            other.stack.append(s.Symbol(("exception", self.events)))
             other.at = handler.target
             other.turns = 0
             other.epochs = (self.events,) * len(EPOCHS)
@@ -281,13 +268,13 @@ class Prover(Steps):
             self.pending.append((states[0], states[1]))
 
 
-def _go(state: State, target: int) -> None:
+def _go(state: s.State, target: int) -> None:
     """Move a program to an operation, where it has not stopped yet."""
     state.at = target
     state.turns = 0
 
 
-def _became(a: Event, b: Event) -> str:
+def _became(a: s.Event, b: s.Event) -> str:
     return f"{a.op!r} at offset {a.op.offset} became {b.op!r} at offset {b.op.offset}"
 
 

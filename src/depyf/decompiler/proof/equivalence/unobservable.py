@@ -28,30 +28,13 @@ from ....bytecode import operations as o
 from ....bytecode.operations import JUMPS, ON_GLOBALS, UPDATES, Op, Program, effect
 from ...dynamo.facts import Facts
 from ...dynamo.global_names import OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
+from . import states as s
 from .objects import Reads, item_key
-from .states import (
-    UNBOUND,
-    Allocation,
-    Constant,
-    Different,
-    Event,
-    State,
-    Symbol,
-    Value,
-    constant_of,
-    constants_of,
-    index_of,
-    is_hashable,
-    is_key,
-    is_own,
-    resolve,
-    sequence,
-)
 
 PROFILER_NOTE = "if torch's profiler is off"
 ITEMS_NOTE = "items of a graph's result are read where they are used"
 #: What is left in place of the values that an operation takes, or the event that it is.
-Done = Value | list[Value] | Event | None
+Done = s.Value | list[s.Value] | s.Event | None
 _DISPLAYS = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}
 
 
@@ -66,196 +49,196 @@ class Steps(Reads):
         #: Where items of graphs' results are read, in the recompiled and in the original program.
         self.items: tuple[dict[tuple[Any, ...], int], dict[tuple[Any, ...], int]] = ({}, {})
 
-    def step(self, state: State, op: Op) -> Event | None:
+    def step(self, state: s.State, op: Op) -> s.Event | None:
         """Perform the operation if it is unobservable, or return the event that it is.
 
         A method gets the values that are taken, and returns what is left, that event, or ``None`` for the usual one.
         """
-        method: Callable[[State, Op, list[Value]], Done] | None = getattr(self, "_do_" + op.kind, None)
+        method: Callable[[s.State, Op, list[s.Value]], Done] | None = getattr(self, "_do_" + op.kind, None)
         if method is None:
             return self.event_of(state, op)
         start = len(state.stack) - effect(op)[0]
         if start < 0:
-            raise Different("a stack holds too few values")
+            raise s.Different("a stack holds too few values")
         done = method(state, op, state.stack[start:])
         if done is None:
             return self.event_of(state, op)
-        if isinstance(done, Event):
+        if isinstance(done, s.Event):
             return done
         state.stack[start:] = done if isinstance(done, list) else [done]
         if op.kind not in JUMPS:  # (these say where it goes on)
             state.at += 1
         return None
 
-    def event_of(self, state: State, op: Op) -> Event:
+    def event_of(self, state: s.State, op: Op) -> s.Event:
         """Return the event that an operation is, with the operands that count."""
         kind, stack = op.kind, state.stack
         popped = effect(op)[0]
         if popped > len(stack):
-            raise Different("a stack holds too few values")
+            raise s.Different("a stack holds too few values")
         operands = stack[len(stack) - popped :]
         if kind in UPDATES:  # (the depth of the container is layout)
-            return Event(kind, None, [stack[-popped - op.arg], *operands], op)
+            return s.Event(kind, None, [stack[-popped - op.arg], *operands], op)
         if kind is o.RERAISE:
-            return Event(kind, bool(op.arg), [stack[-1]], op)
+            return s.Event(kind, bool(op.arg), [stack[-1]], op)
         if kind is o.WITH_EXCEPT_START:
-            below = resolve(stack[-3])
-            has_lasti = isinstance(below, Symbol) and below.key[0] == "lasti"
-            return Event(kind, None, [stack[-4 if has_lasti else -3], stack[-1]], op)
+            below = s.resolve(stack[-3])
+            has_lasti = isinstance(below, s.Symbol) and below.key[0] == "lasti"
+            return s.Event(kind, None, [stack[-4 if has_lasti else -3], stack[-1]], op)
         argument = op.arg
         if kind in ON_GLOBALS and state.program is self.p:
             argument = self.rename.get(argument, argument)
-        return Event(kind, argument, operands, op)
+        return s.Event(kind, argument, operands, op)
 
     # --- constants, locals, the stack -----------------------------------------------------------------
-    def _do_CONST(self, state: State, op: Op, taken: list[Value]) -> Done:
-        return Constant(op.arg)
+    def _do_CONST(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        return s.Constant(op.arg)
 
-    def _do_LOAD_FAST(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_LOAD_FAST(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         if not state.is_bound(op.arg):
-            return Event(f"LOAD_FAST {op.arg}", None, [state.content(op.arg)], op)
-        return resolve(state.locals[op.arg])
+            return s.Event(f"LOAD_FAST {op.arg}", None, [state.content(op.arg)], op)
+        return s.resolve(state.locals[op.arg])
 
-    def _do_STORE_FAST(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_STORE_FAST(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         state.bind(op.arg, taken[0])
         return []
 
-    def _do_DELETE_FAST(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_DELETE_FAST(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         if not state.is_bound(op.arg):
-            return Event(op.kind, op.arg, [state.content(op.arg)], op)
+            return s.Event(op.kind, op.arg, [state.content(op.arg)], op)
         del state.locals[op.arg]
         return []
 
-    def _do_LOAD_FAST_AND_CLEAR(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_LOAD_FAST_AND_CLEAR(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         content = state.content(op.arg)
-        state.bind(op.arg, UNBOUND)
+        state.bind(op.arg, s.UNBOUND)
         return content
 
-    def _do_POP(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_POP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         return []
 
-    def _do_COPY(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_COPY(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         return [*taken, taken[0]]
 
-    def _do_SWAP(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_SWAP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         taken[0], taken[-1] = taken[-1], taken[0]
         return taken
 
-    def _do_ROT(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_ROT(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         return [taken[-1], *taken[:-1]]
 
     # --- globals, cells, attributes -------------------------------------------------------------------
-    def _do_LOAD_GLOBAL(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_LOAD_GLOBAL(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         name = op.arg
         if name in PROFILER_MARKERS or name in PROFILER_FLAGS:
-            symbol = Symbol(("module", name))
+            symbol = s.Symbol(("module", name))
             self.paths[symbol.key] = (("global", name),)
             return symbol
         is_text = state.program is not self.p
         real = self._real.get(name, name) if is_text else name
         if not name.startswith(OWN_GLOBALS):
             return self.read(state, None, ("global", real))
-        symbol = Symbol(("own", name if is_text else self.rename.get(name, name)))
+        symbol = s.Symbol(("own", name if is_text else self.rename.get(name, name)))
         self.paths[symbol.key] = (("global", real),)
         return symbol
 
-    def _do_LOAD_DEREF(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_LOAD_DEREF(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         return self.read(state, None, ("local", op.arg))
 
-    def _do_LOAD_CLOSURE(self, state: State, op: Op, taken: list[Value]) -> Done:
-        return Symbol(("cell", op.arg))
+    def _do_LOAD_CLOSURE(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        return s.Symbol(("cell", op.arg))
 
-    def _do_LOAD_ATTR(self, state: State, op: Op, taken: list[Value]) -> Done:
-        owner = resolve(taken[0])
-        if isinstance(owner, Symbol) and owner.key[0] == "module":  # (a module of torch's, with its profiler)
+    def _do_LOAD_ATTR(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        owner = s.resolve(taken[0])
+        if isinstance(owner, s.Symbol) and owner.key[0] == "module":  # (a module of torch's, with its profiler)
             for key, names in (("marker", PROFILER_MARKERS), ("profiler flag", PROFILER_FLAGS)):
                 if op.arg in names.get(owner.key[1], ()):
                     self.notes.add(PROFILER_NOTE)
-                    return Symbol((key,))
+                    return s.Symbol((key,))
         return self.attribute(owner, op.arg) or self.read(state, owner, ("attr", op.arg))
 
-    def _do_STORE_ATTR(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_STORE_ATTR(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         value, owner = taken
         return self.store(owner, op.arg, value, op)
 
     # --- displays -------------------------------------------------------------------------------------
-    def _do_BUILD_LIST(self, state: State, op: Op, taken: list[Value]) -> Done:
-        return Allocation(_DISPLAYS[op.kind], taken)
+    def _do_BUILD_LIST(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        return s.Allocation(_DISPLAYS[op.kind], taken)
 
     _do_BUILD_TUPLE = _do_BUILD_SLICE = _do_BUILD_LIST
 
-    def _do_BUILD_MAP(self, state: State, op: Op, taken: list[Value]) -> Done:
-        return Allocation("dict", taken) if all(map(is_key, taken[::2])) else None
+    def _do_BUILD_MAP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        return s.Allocation("dict", taken) if all(map(s.is_key, taken[::2])) else None
 
-    def _do_BUILD_CONST_KEY_MAP(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_BUILD_CONST_KEY_MAP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         """Build the same dictionary as ``BUILD_MAP``; which of them is used is the compiler's choice."""
-        pairs = [part for pair in zip(map(Constant, op.arg), taken) for part in pair]
-        return self._do_BUILD_MAP(state, op, pairs) or Event(o.BUILD_MAP, len(op.arg), pairs, op)
+        pairs = [part for pair in zip(map(s.Constant, op.arg), taken) for part in pair]
+        return self._do_BUILD_MAP(state, op, pairs) or s.Event(o.BUILD_MAP, len(op.arg), pairs, op)
 
-    def _do_BUILD_SET(self, state: State, op: Op, taken: list[Value]) -> Done:
-        return Allocation("set", taken) if all(map(is_hashable, taken)) else None
+    def _do_BUILD_SET(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        return s.Allocation("set", taken) if all(map(s.is_hashable, taken)) else None
 
-    def _do_SET_UPDATE(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_SET_UPDATE(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         """Fill a new set with constants: how the compiler writes ``{1, 2, 3}``, and ``{*()}`` for an empty set."""
-        items, allocation = constants_of(taken[0]), state.stack[-2]
-        if op.arg != 1 or items is None or not is_own(allocation, "set") or allocation.items:
+        items, allocation = s.constants_of(taken[0]), state.stack[-2]
+        if op.arg != 1 or items is None or not s.is_own(allocation, "set") or allocation.items:
             return None
         allocation.items = items
         return []
 
-    def _do_DICT_MERGE(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_DICT_MERGE(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         """Copy the keywords of a call that follows at once: Dynamo's code lets the call copy them."""
         following, owner = state.program.ops[state.at + 1], state.stack[-2]
-        if op.arg != 1 or not is_own(owner, "dict") or owner.items or following.kind is not o.CALL_EX:
+        if op.arg != 1 or not s.is_own(owner, "dict") or owner.items or following.kind is not o.CALL_EX:
             return None
-        state.stack[-2] = Allocation("copy", taken)
+        state.stack[-2] = s.Allocation("copy", taken)
         return []
 
-    def _do_LIST_TO_TUPLE(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_LIST_TO_TUPLE(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         own = taken[0]
-        return Allocation("tuple", list(own.items)) if is_own(own, "list") else None
+        return s.Allocation("tuple", list(own.items)) if s.is_own(own, "list") else None
 
-    def _do_LIST_APPEND(self, state: State, op: Op, taken: list[Value]) -> Done:
-        own, more = state.stack[-1 - op.arg], taken if op.kind is o.LIST_APPEND else sequence(taken[0])
-        if not is_own(own, "list") or more is None:
+    def _do_LIST_APPEND(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        own, more = state.stack[-1 - op.arg], taken if op.kind is o.LIST_APPEND else s.sequence(taken[0])
+        if not s.is_own(own, "list") or more is None:
             return None
         own.items.extend(more)
         return []
 
     _do_LIST_EXTEND = _do_LIST_APPEND
 
-    def _do_UNPACK(self, state: State, op: Op, taken: list[Value]) -> Done:
-        items = sequence(taken[0])
+    def _do_UNPACK(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        items = s.sequence(taken[0])
         return items[::-1] if items is not None and len(items) == op.arg else None
 
     # --- items ----------------------------------------------------------------------------------------
-    def _do_GETITEM(self, state: State, op: Op, taken: list[Value]) -> Done:
-        owner, index, key = resolve(taken[0]), index_of(taken[1]), item_key(taken[1])
-        if isinstance(owner, Symbol) and owner.key[0] == "mro" and type(index) is int and (
+    def _do_GETITEM(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        owner, index, key = s.resolve(taken[0]), s.index_of(taken[1]), item_key(taken[1])
+        if isinstance(owner, s.Symbol) and owner.key[0] == "mro" and type(index) is int and (
                 container := self.facts.ancestor(self.paths[owner.key[1]], index)):
-            return Symbol(("ancestor", container))
+            return s.Symbol(("ancestor", container))
         item = self.read(state, owner, ("item", key)) if key is not ... else None
-        if item is None and isinstance(owner, Symbol) and owner.key in self.graphs and type(index) is int and (
+        if item is None and isinstance(owner, s.Symbol) and owner.key in self.graphs and type(index) is int and (
                 index >= 0):
             self.notes.add(ITEMS_NOTE)  # (of the tuple that a graph has given)
-            item = Symbol(("item", owner.key, index))
+            item = s.Symbol(("item", owner.key, index))
             self.items[state.program is self.p].setdefault(item.key, op.offset)
-        if item is None and isinstance(owner, Allocation) and owner.kind in ("list", "tuple") and index is not None:
+        if item is None and isinstance(owner, s.Allocation) and owner.kind in ("list", "tuple") and index is not None:
             with contextlib.suppress(IndexError, ValueError):
-                return Allocation(owner.kind, owner.items[index]) if isinstance(index, slice) else owner.items[index]
+                return s.Allocation(owner.kind, owner.items[index]) if isinstance(index, slice) else owner.items[index]
         return item
 
-    def _do_SETITEM(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_SETITEM(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         value, owner, subscript = taken
-        index, more = index_of(subscript), sequence(value)
-        if is_own(owner, "list") and isinstance(index, slice) and index.step in (None, 1) and more is not None:
+        index, more = s.index_of(subscript), s.sequence(value)
+        if s.is_own(owner, "list") and isinstance(index, slice) and index.step in (None, 1) and more is not None:
             owner.items[index] = more
             return []
         return self.store_item(owner, subscript, value, op)
 
-    def _do_DELITEM(self, state: State, op: Op, taken: list[Value]) -> Done:
-        own, index = taken[0], index_of(taken[1])
-        if not is_own(own, "list") or index is None or (
+    def _do_DELITEM(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        own, index = taken[0], s.index_of(taken[1])
+        if not s.is_own(own, "list") or index is None or (
             not isinstance(index, slice) and not -len(own.items) <= index < len(own.items)
         ):
             return None
@@ -263,63 +246,63 @@ class Steps(Reads):
         return []
 
     # --- tests, calls -----------------------------------------------------------------------------------
-    def _do_IS(self, state: State, op: Op, taken: list[Value]) -> Done:
-        if all(isinstance(each, Constant) and each.value is None for each in map(resolve, taken)):
-            return [Constant(not op.arg)]  # (torch 2.15 asks that before each call of a graph)
+    def _do_IS(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        if all(isinstance(each, s.Constant) and each.value is None for each in map(s.resolve, taken)):
+            return [s.Constant(not op.arg)]  # (torch 2.15 asks that before each call of a graph)
         is_test = op.arg and state.program.ops[state.at + 1].kind is o.BRANCH  # (in either sense the same test)
-        return Event(o.IS, False, taken, op, negated=True) if is_test else None
+        return s.Event(o.IS, False, taken, op, negated=True) if is_test else None
 
-    def _do_CALL(self, state: State, op: Op, taken: list[Value]) -> Done:
-        function = resolve(taken[0])
-        if isinstance(function, Symbol) and function.key[0] == "marker":
-            return Symbol(("marked",))
+    def _do_CALL(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        function = s.resolve(taken[0])
+        if isinstance(function, s.Symbol) and function.key[0] == "marker":
+            return s.Symbol(("marked",))
         return self.call(state, function, taken[1:], op) if not op.arg[1] else None
 
-    def _do_CALL_EX(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_CALL_EX(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         """Take a call with ``*`` or ``**`` of what is known for one without."""
-        items = sequence(taken[1])
+        items = s.sequence(taken[1])
         names: list[str] | None = []
-        values: list[Value] = []
+        values: list[s.Value] = []
         if op.arg:
-            mapping = resolve(taken[2])
-            if isinstance(mapping, Allocation) and mapping.kind == "copy":
+            mapping = s.resolve(taken[2])
+            if isinstance(mapping, s.Allocation) and mapping.kind == "copy":
                 taken[2] = mapping.items[0]
-                mapping = resolve(taken[2])
+                mapping = s.resolve(taken[2])
             names = None
-            if isinstance(mapping, Allocation) and mapping.kind == "dict":
-                names = [constant_of(key) for key in mapping.items[::2]]
+            if isinstance(mapping, s.Allocation) and mapping.kind == "dict":
+                names = [s.constant_of(key) for key in mapping.items[::2]]
                 values = mapping.items[1::2]
         if items is None or names is None or len(set(names)) != len(names):
-            return Event(o.CALL_EX, op.arg, taken, op)
-        return Event(o.CALL, (len(items), tuple(names)), [taken[0], *items, *values], op)
+            return s.Event(o.CALL_EX, op.arg, taken, op)
+        return s.Event(o.CALL, (len(items), tuple(names)), [taken[0], *items, *values], op)
 
     # --- iteration, jumps -----------------------------------------------------------------------------
-    def _do_GET_ITER(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_GET_ITER(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         value = taken[0]
-        owner = value.items[0] if isinstance(value, Allocation) and value.kind == "items" else None
-        if not isinstance(owner, Allocation):
+        owner = value.items[0] if isinstance(value, s.Allocation) and value.kind == "items" else None
+        if not isinstance(owner, s.Allocation):
             return None
         pairs = zip(owner.items[::2], owner.items[1::2])
-        return Allocation("iterator", [Allocation("tuple", list(pair)) for pair in pairs])
+        return s.Allocation("iterator", [s.Allocation("tuple", list(pair)) for pair in pairs])
 
-    def _do_FOR_ITER(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_FOR_ITER(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         iterator = taken[0]
-        if not is_own(iterator, "iterator"):
+        if not s.is_own(iterator, "iterator"):
             return None
         state.at = state.at + 1 if iterator.items else op.target
         return [iterator, iterator.items.pop(0)] if iterator.items else []
 
-    def _do_JUMP(self, state: State, op: Op, taken: list[Value]) -> Done:
+    def _do_JUMP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         state.at = op.target
         return []
 
-    def _do_BRANCH(self, state: State, op: Op, taken: list[Value]) -> Done:
-        tested = resolve(taken[0])
-        is_flag = isinstance(tested, Symbol) and tested.key[0] == "profiler flag"
-        if isinstance(tested, Symbol) and tested.key[0] == "not":
-            return Event(o.BRANCH, None, [Symbol(tested.key[1])], op, negated=True)
-        if not is_flag and not isinstance(tested, Constant):
-            return Event(o.BRANCH, None, [tested], op)
-        answer = isinstance(tested, Constant) and bool(tested.value)
+    def _do_BRANCH(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
+        tested = s.resolve(taken[0])
+        is_flag = isinstance(tested, s.Symbol) and tested.key[0] == "profiler flag"
+        if isinstance(tested, s.Symbol) and tested.key[0] == "not":
+            return s.Event(o.BRANCH, None, [s.Symbol(tested.key[1])], op, negated=True)
+        if not is_flag and not isinstance(tested, s.Constant):
+            return s.Event(o.BRANCH, None, [tested], op)
+        answer = isinstance(tested, s.Constant) and bool(tested.value)
         state.at = op.target if answer == op.arg else state.at + 1
         return []
