@@ -16,33 +16,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...bytecode.errors import shown
+from .. import nodes
 from ..errors import EMIT, CannotDecompile
 from ..names import is_name
-from ..nodes import (
-    NEWER,
-    REFINEMENTS,
-    AsText,
-    FoldedBool,
-    Newer,
-    NewerName,
-    at_line,
-    line_of,
-    nodes_of,
-    refined,
-)
 
 
 def too_new(tree: ast.AST) -> bool:
     """Return whether a tree's text is of a newer Python than this one."""
     host = sys.version_info[:2]
-    return any(isinstance(node, Newer) and node.since > host for node in nodes_of(tree))
+    return any(isinstance(node, nodes.Newer) and node.since > host for node in nodes.nodes_of(tree))
 
 
 def number(stmts: list[ast.stmt]) -> None:
     """Give statements the line numbers that compilers require."""
-    for node in nodes_of(*stmts):
+    for node in nodes.nodes_of(*stmts):
         if isinstance(node, ast.stmt):
-            at_line(node, line_of(node) or 1)
+            nodes.at_line(node, nodes.line_of(node) or 1)
 
 
 def emit(tree: ast.Module) -> tuple[str, ast.Module]:
@@ -78,7 +67,7 @@ _DOTTED = (ast.alias, ast.ImportFrom)
 @functools.cache
 def _fields(kind: type) -> tuple[str, ...]:
     """Return the fields of a type of node in which names, or nodes with fields of their own, can be."""
-    if kind.__module__ not in ("ast", "_ast", "builtins") and kind not in REFINEMENTS:
+    if kind.__module__ not in ("ast", "_ast", "builtins") and kind not in nodes.REFINEMENTS:
         raise CannotDecompile(EMIT, f"a {kind.__name__} is left in the tree")
     leaves = ("ctx", "op", "ops", "kind", "type_comment", "type_ignores", "tag")
     fields: tuple[str, ...] = getattr(kind, "_fields", ())
@@ -112,11 +101,11 @@ def check(tree: ast.AST) -> None:
 
 def _is_name_in(name: str, node: ast.AST) -> bool:
     """Return whether a name is allowed in this node, though not everywhere."""
-    if isinstance(node, AsText):
+    if isinstance(node, nodes.AsText):
         return True
     if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         return True  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)
-    if isinstance(node, Newer):  # (``f[T: int]``, which is how type parameters are written: see :func:`newer`)
+    if isinstance(node, nodes.Newer):  # (``f[T: int]``, which is how type parameters are written: see :func:`newer`)
         name = name.partition("[")[0]
     return is_name(name, isinstance(node, _DOTTED))
 
@@ -247,7 +236,7 @@ def _unparser() -> Any:
             """Write ``a and not b and c > d``, where Python's own adds parentheses to the operands after the first."""
             word = self.boolops[type(node.op).__name__]
             own = self.boolop_precedence[word]
-            begins_a_line = isinstance(node, FoldedBool) and node.begins_a_line
+            begins_a_line = isinstance(node, nodes.FoldedBool) and node.begins_a_line
             with self.delimit("(\n", ")") if begins_a_line else self.require_parens(own, node):
                 for at, value in enumerate(node.values):
                     self.write(f" {word} " if at else "")
@@ -334,14 +323,14 @@ EXCEPT_STAR = (3, 11)
 
 def written(text: str, since: tuple[int, int]) -> ast.Name:
     """Return an expression that is written as ``text``; Pythons before ``since`` cannot read it."""
-    node = NewerName(text, ast.Load())
+    node = nodes.NewerName(text, ast.Load())
     node.since = since
     return node
 
 
 def newer(node: ast.stmt, text: str, since: tuple[int, int]) -> ast.stmt:
     """Return a definition with text after its name that Pythons before ``since`` cannot read."""
-    result: Any = refined(node, NEWER[type(node)])
+    result: Any = nodes.refined(node, nodes.NEWER[type(node)])
     result.name = checked(result.name) + text
     result.since = since
     definition: ast.stmt = result

@@ -9,23 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.operations import registrar
+from .. import nodes
 from ..annotations import HIDDEN, GenericBase, TypeAlias, TypeParameter, expression, parameters_of
 from ..constants import constant
 from ..emit.text import Interpolation, template
 from ..errors import LIFT, CannotDecompile
 from ..names import is_name
-from ..nodes import (
-    BuildClassName,
-    BuiltTuple,
-    Formatted,
-    FormattedText,
-    JoinedTuple,
-    Literal,
-    MergedDict,
-    PercentText,
-    offset_of,
-    refined,
-)
 from .definitions import build_class, reached
 from .operators import FORMATS_PERCENT, unfolded
 from .spelling import start_of
@@ -38,7 +27,8 @@ if TYPE_CHECKING:
 FEW = 3
 
 RULES: dict[str, Rule] = {
-    o.BUILD_TUPLE: lambda executor, state, count: BuiltTuple(unfolded(executor, executor.popn(state, count)), LOAD),
+    o.BUILD_TUPLE: lambda executor, state, count: nodes.BuiltTuple(
+        unfolded(executor, executor.popn(state, count)), LOAD),
     o.BUILD_LIST: lambda executor, state, count: ast.List(unfolded(executor, executor.popn(state, count), FEW), LOAD),
     o.BUILD_SET: lambda executor, state, count: ast.Set(unfolded(executor, executor.popn(state, count), FEW)),
     o.BUILD_CONST_KEY_MAP: lambda executor, state, keys: ast.Dict(
@@ -79,12 +69,12 @@ def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> ast.exp
         return ast.Set(elts)
     if kind == "list":
         return ast.List(elts, LOAD)
-    return JoinedTuple(elts, LOAD) if kind == "tuple" else ast.Tuple(elts, LOAD)
+    return nodes.JoinedTuple(elts, LOAD) if kind == "tuple" else ast.Tuple(elts, LOAD)
 
 
 def _joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
     """Return a dictionary of parts: displays are spliced in, and other mappings follow ``**``."""
-    merged = MergedDict([], [])
+    merged = nodes.MergedDict([], [])
     merged.parts = []
     spliced = False
     for part in parts:
@@ -140,7 +130,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     owner = container(state, depth, ast.List)
-    if isinstance(value, Literal) and isinstance(value, ast.Tuple) and not owner.elts and len(value.elts) > 2:
+    if isinstance(value, nodes.Literal) and isinstance(value, ast.Tuple) and not owner.elts and len(value.elts) > 2:
         # the compiler makes a constant of three elements or more (``starunpack_helper`` in compile.c)
         owner.elts.extend(value.elts)
     else:
@@ -151,7 +141,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     owner = container(state, depth, ast.Set)
-    if isinstance(value, Literal) and isinstance(value, ast.Set) and not owner.elts:
+    if isinstance(value, nodes.Literal) and isinstance(value, ast.Set) and not owner.elts:
         # the compiler makes a constant of three elements or more: some of them were equal
         owner.elts.extend([*value.elts, *value.elts[-1:] * (3 - len(value.elts))])
     else:
@@ -180,8 +170,8 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     owner = container(state, depth, ast.Dict)
-    if not isinstance(owner, MergedDict):
-        merged = refined(owner, MergedDict)
+    if not isinstance(owner, nodes.MergedDict):
+        merged = nodes.refined(owner, nodes.MergedDict)
         merged.parts = [list(zip(owner.keys, owner.values))] if owner.keys else []
         owner = state.stack[-depth] = merged
     owner.parts.append(value)
@@ -215,7 +205,7 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     spec = None
     if has_spec:
         spec = executor.pop(state)
-        if isinstance(spec, Formatted):
+        if isinstance(spec, nodes.Formatted):
             spec = ast.JoinedStr(spec.fields)
         elif isinstance(spec, ast.Constant):
             spec = ast.JoinedStr([spec])
@@ -232,11 +222,11 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     fields: list[ast.expr] = []
     by_percent: list[bool | None] = []
     for part in executor.popn(state, count):
-        fields.extend(part.fields if isinstance(part, Formatted) else
+        fields.extend(part.fields if isinstance(part, nodes.Formatted) else
                       part.values if isinstance(part, ast.JoinedStr) else
                       [part if isinstance(part, ast.Constant) else ast.FormattedValue(part, -1, None)])
         if not isinstance(part, ast.Constant):
-            by_percent.append(part.percent if isinstance(part, Formatted) else False)
+            by_percent.append(part.percent if isinstance(part, nodes.Formatted) else False)
     percent = None if by_percent and not {True, False} & {*by_percent} else bool(by_percent) and False not in by_percent
     return formatted(fields, percent)
 
@@ -249,14 +239,14 @@ def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: lis
     only = arguments[0] if len(arguments) == 1 else None
     match function:
         case ast.Attribute(ast.Constant("") as start, "join") if isinstance(only, ast.List):
-            same_span = executor.scope.position(offset_of(start)) == executor.scope.position(executor.offset)
+            same_span = executor.scope.position(nodes.offset_of(start)) == executor.scope.position(executor.offset)
         case _:
             return None
     if executor.scope.code.version < (3, 10) or len(only.elts) <= STACK_USE_GUIDELINE or not same_span:
         return None
     fields: list[ast.expr] = []
     for part in only.elts:
-        fields += part.fields if isinstance(part, Formatted) else [part]
+        fields += part.fields if isinstance(part, nodes.Formatted) else [part]
     kinds = [type(part) is ast.FormattedValue for part in fields]
     texts = [part for part in fields if not isinstance(part, ast.FormattedValue)]
     if not all(isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value for part in texts) or any(
@@ -291,7 +281,7 @@ def formatted(fields: list[ast.expr], percent: bool | None) -> ast.expr:
     else:
         likely = percent
     parts = percent_text(fields) if likely else None
-    return FormattedText(fields, percent) if parts is None else PercentText(*parts, fields, percent)
+    return nodes.FormattedText(fields, percent) if parts is None else nodes.PercentText(*parts, fields, percent)
 
 
 def percent_text(fields: list[ast.expr]) -> tuple[str, list[ast.expr]] | None:
@@ -362,7 +352,7 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
         keywords = [ast.keyword(n, v) for n, v in zip(names, values[count:])]  # (no version changes ``_C__x`` again)
         del values[count:]
     function = executor.pop(state)
-    if isinstance(function, BuildClassName):
+    if isinstance(function, nodes.BuildClassName):
         return build_class(executor, values, keywords)
     if not names and (text := long_f_string(executor, function, values)) is not None:
         return text
@@ -375,14 +365,14 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> ast.expr:
     arguments = executor.pop(state)
     function = executor.pop(state)
     positional: list[ast.expr] = [ast.Starred(arguments, LOAD)]
-    if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple):
-        is_constant = isinstance(arguments, Literal) and not has_keywords
-        built_here = isinstance(arguments, (BuiltTuple, Literal))
+    if isinstance(arguments, ast.Tuple) and not isinstance(arguments, nodes.JoinedTuple):
+        is_constant = isinstance(arguments, nodes.Literal) and not has_keywords
+        built_here = isinstance(arguments, (nodes.BuiltTuple, nodes.Literal))
         many = executor.scope.code.version >= (3, 10) and len(arguments.elts) + 2 * len(keywords) > STACK_USE_GUIDELINE
         if many and (has_keywords or is_constant) or not is_constant and (
                 has_star(arguments) or not built_here or any(k.arg is None for k in keywords)):
             positional = list(arguments.elts)
-    if isinstance(function, BuildClassName):
+    if isinstance(function, nodes.BuildClassName):
         return build_class(executor, positional, keywords)
     return ast.Call(function, positional, keywords)
 
@@ -391,7 +381,7 @@ def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
     """Return the keyword arguments that a mapping was put together from."""
     if not isinstance(mapping, ast.Dict):
         return [ast.keyword(None, mapping)]
-    parts = mapping.parts if isinstance(mapping, MergedDict) else []
+    parts = mapping.parts if isinstance(mapping, nodes.MergedDict) else []
     parts = parts or [list(zip(mapping.keys, mapping.values))]
     keywords: list[ast.keyword] = []
     named = True
@@ -399,7 +389,8 @@ def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
         names: list[Any] = []
         value = ast.Dict([key for key, _ in part], [item for _, item in part]) if isinstance(part, list) else part
         # keywords after a mapping are merged in as a mapping of their own
-        if isinstance(value, ast.Dict) and not isinstance(value, MergedDict) and (isinstance(part, list) or not named):
+        if isinstance(value, ast.Dict) and not isinstance(value, nodes.MergedDict) and (
+                isinstance(part, list) or not named):
             names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
         named = bool(names) and all(isinstance(n, str) and is_name(n) for n in names)
         if named and isinstance(value, ast.Dict):

@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ....bytecode import operations as o
-from ....bytecode.operations import (
-    CANNOT_RAISE,
-    KEEPS,
-    NO_FALL_THROUGH,
-    ON_CELLS,
-    ON_LOCALS,
-    ONLY_READ,
-    Op,
-    Program,
-    effect,
-)
 from ...dynamo.facts import EPOCHS, PLAIN, Facts
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
@@ -27,7 +16,7 @@ from .unobservable import Steps
 SWALLOWED_NOTE = "if no context that was entered again after the graph break swallows exceptions (torch raises)"
 
 #: Events that only read something.
-_READS = ONLY_READ | {READ_SIZE}
+_READS = o.ONLY_READ | {READ_SIZE}
 
 #: Steps after which the answer is no (programs of ordinary size need a few per operation).
 LIMIT = 400_000
@@ -37,7 +26,7 @@ class Prover(Steps):
     """Evaluates a recompiled and an original program side by side; raises :class:`Different` where they part."""
 
     def __init__(
-        self, p: Program, q: Program, rename: Mapping[str, str], nested: list[Pair] | None = None,
+        self, p: o.Program, q: o.Program, rename: Mapping[str, str], nested: list[Pair] | None = None,
         facts: Facts | None = None,
     ) -> None:
         super().__init__(p, q, rename, facts)
@@ -46,7 +35,7 @@ class Prover(Steps):
         self.events = 0
         self.merge_points = merge_points(p)
         #: All locals of each program.
-        self.names = {tag: sorted({*program.code.varnames, *(op.arg for op in program.ops if op.kind in ON_LOCALS)})
+        self.names = {tag: sorted({*program.code.varnames, *(op.arg for op in program.ops if op.kind in o.ON_LOCALS)})
                       for tag, program in (("p", p), ("q", q))}
         #: Relation at each pair of merge points: see :mod:`.merge`.
         self.relations: dict[tuple[int, int], Relation] = {}
@@ -184,7 +173,7 @@ class Prover(Steps):
         if event.entries is not None and len(event.entries.items) > 2:
             state.stack[-1] = s.Allocation("dict", event.entries.items[2:])
             return
-        popped, pushed = effect(op)
+        popped, pushed = o.effect(op)
         start = len(state.stack) - popped
         state.stack[start:] = self.results(event, pushed, state.stack[start:])
         _go(state, state.at + 1)
@@ -228,7 +217,7 @@ class Prover(Steps):
         """Return what an event leaves of the values that it has taken, and what it gives."""
         if event.kind is o.PUSH_EXC_INFO:
             return [s.Symbol(("previous", self.events)), taken[0]]
-        if kept := KEEPS.get(event.kind, 0):
+        if kept := o.KEEPS.get(event.kind, 0):
             return [*taken[:kept], s.Symbol(("event", self.events))]
         given = [s.Symbol(("event", self.events, i)) for i in range(count)]
         if event.negated:
@@ -241,7 +230,7 @@ class Prover(Steps):
 
     def handlers(self, left: s.State, right: s.State, a: s.Event, b: s.Event) -> None:
         """Follow the handlers of an event that can raise; it must be under corresponding ones."""
-        if a.kind in CANNOT_RAISE:
+        if a.kind in o.CANNOT_RAISE:
             return
         if (a.op.handler < 0) != (b.op.handler < 0):
             raise s.Different(f"only one of {a.op!r} at offset {a.op.offset} and {b.op!r} at offset "
@@ -283,34 +272,34 @@ def _became(a: s.Event, b: s.Event) -> str:
 _PLAIN = {o.LOAD_DEREF: o.LOAD_FAST, o.STORE_DEREF: o.STORE_FAST, o.DELETE_DEREF: o.DELETE_FAST}
 
 
-def merge_points(program: Program) -> set[int]:
+def merge_points(program: o.Program) -> set[int]:
     """Return the indexes of operations that more than one edge leads to (every loop goes through one)."""
     count = [0] * (len(program.ops) + 1)
     for index, op in enumerate(program.ops):
         if op.target >= 0:
             count[op.target] += 1
-        if op.kind not in NO_FALL_THROUGH:
+        if op.kind not in o.NO_FALL_THROUGH:
             count[index + 1] += 1
     return {index for index, edges in enumerate(count) if edges > 1}
 
 
-def cells_used(program: Program) -> set[str]:
+def cells_used(program: o.Program) -> set[str]:
     """Return the variables that the program reaches through cells (torch's code has cells that it does not use)."""
-    return {op.arg for op in program.ops if op.kind in ON_CELLS}
+    return {op.arg for op in program.ops if op.kind in o.ON_CELLS}
 
 
-def without_private_cells(program: Program) -> Program:
+def without_private_cells(program: o.Program) -> o.Program:
     """Return the program with the cells that it never passes on (``LOAD_CLOSURE``) as plain locals.
 
     Dynamo keeps such cells because the original function had them.
     """
-    shared = {op.arg for op in program.ops if op.kind in ON_CELLS and op.kind not in _PLAIN}
+    shared = {op.arg for op in program.ops if op.kind in o.ON_CELLS and op.kind not in _PLAIN}
     private = set(program.code.cellvars) - shared
     if not private:
         return program
     ops = [
-        Op(_PLAIN[op.kind], op.arg, op.offset, op.line, op.target, op.handler)
+        o.Op(_PLAIN[op.kind], op.arg, op.offset, op.line, op.target, op.handler)
         if op.kind in _PLAIN and op.arg in private else op
         for op in program.ops
     ]
-    return Program(program.code, ops, program.handlers)
+    return o.Program(program.code, ops, program.handlers)
