@@ -279,10 +279,7 @@ class Translator:
         return covered
 
     def fold(self, first: int, after: int, helpers: str = "") -> None:
-        """Refuse to make ``[first, after)`` and this instruction one operation if a handler covers only some of them.
-
-        Handlers of their own may start with an instruction ``helpers``.
-        """
+        """Refuse to make ``[first, after)`` and this instruction one operation if a handler covers only some."""
         own = self.entry_of(self.at)
         for index in range(first, after):
             entry = self.entry_of(index)

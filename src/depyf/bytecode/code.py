@@ -283,10 +283,7 @@ class Instruction:
 
 
 def decode(code: Code) -> list[Instruction]:
-    """Decode the instructions of a code object, in order.
-
-    Up to 3.10 they are cached on it, as they are read once more (``leftovers.py``); do not modify them.
-    """
+    """Decode the instructions of a code object, in order; up to 3.10 they are cached on it: do not modify them."""
     known: list[Instruction] | None = code.__dict__.get("_instructions")
     if known is None:
         known = _decode(code)

@@ -49,10 +49,7 @@ _position: Callable[[Sequence[Any]], Position] = partial(tuple.__new__, Position
 
 
 def positions(code: Code) -> list[Position | None]:
-    """Return the position of each code unit; ``None`` for one that belongs to no line. A malformed table gives none.
-
-    They are cached on the code object; do not modify them.
-    """
+    """Return the position of each code unit, if it has one (of a malformed table none has); do not modify them."""
     known: list[Position | None] | None = code.__dict__.get("_positions")
     if known is None:
         units = len(code.bytecode) // 2

@@ -283,12 +283,9 @@ class Op:
 
 @dataclass(eq=False, slots=True)
 class Handler:
-    """The target of an exception: the op it continues at, and how much of the stack survives.
+    """The target of an exception: the op it continues at (a ``PUSH_EXC_INFO``), and how much of the stack survives.
 
-    Attributes:
-        target: index into ``Program.ops`` (a ``PUSH_EXC_INFO``).
-        depth: number of stack values that remain below what the handler is given.
-        lasti: whether an opaque instruction-offset value is between those and the exception.
+    ``depth`` values remain, and if ``lasti``, an opaque instruction offset is between those and the exception.
     """
 
     target: int

@@ -180,10 +180,7 @@ for _names, _check in (
 
 
 def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int], bool]) -> None:
-    """Check that the exception table is in order, without overlaps, and goes from instruction to instruction.
-
-    In any other table what counts depends on how CPython searches it.
-    """
+    """Check that the exception table is in order, without overlaps, and goes from instruction to instruction."""
     size = len(code.bytecode)
     before = 0
     for entry in entries:

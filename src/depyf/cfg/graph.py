@@ -34,10 +34,7 @@ RERAISE = "reraise"  # arg: has_lasti
 class Region:
     """An exception region: control goes to ``handler`` when an op of a block with this region raises.
 
-    Attributes:
-        handler: id of the block that the handler starts with (see ``Program`` on its first op).
-        depth: stack values that remain.
-        lasti: whether a ``lasti`` value is pushed below the exception.
+    ``depth`` stack values remain, and if ``lasti``, that is pushed below the exception.
     """
 
     handler: int

@@ -167,7 +167,6 @@ class _Uses:
     Attributes:
         loaded: names that are looked up as globals.
         globals, nonlocals: names of variables outside that are bound here.
-        stored: locals and cells that are bound.
         used: locals and cells that are read, and the cells that the code makes.
         own: variables of an inlined comprehension, which has a cell of its own for them while it runs (3.12+).
     """
@@ -334,12 +333,10 @@ class Body:
     """One body that is being restructured.
 
     Attributes:
-        cfg: its control-flow graph, which the passes change.
         reducer: folds the control flow of expressions; set by that pass.
         arranged: whether its statements are arranged by the line table.
         has_patterns: whether patterns of ``match`` were found.
         search: chooses among the forms that the graph allows.
-        statements: the result.
     """
 
     scope: CodeScope

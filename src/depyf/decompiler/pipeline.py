@@ -116,10 +116,7 @@ _AROUND = {"<genexpr>": "({0}{2} for _ in {1})", "<listcomp>": "[{0}{2} for _ in
 
 
 def _in_expression(code: Code) -> Code | None:
-    """Return the code of an expression around a comprehension's code, over ``iterable``; ``None`` for other code.
-
-    Variables of functions around it are parameters of a ``lambda``, of which there is none that awaits.
-    """
+    """Return the code of an expression around a comprehension's code, over ``iterable``; ``None`` for other code."""
     awaits = bool(code.flags & CO_COROUTINE)
     if code.argcount != 1 or code.version != sys.version_info[:2] or awaits and code.freevars:
         return None
@@ -176,11 +173,7 @@ def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
 
 
 class _Job:
-    """One decompilation.
-
-    Code objects that cannot be written, compiled or proven get their next tier (:class:`Tier`), and all is written
-    again, until the rest is proven.
-    """
+    """One decompilation: what cannot be written, compiled or proven gets its next tier, until the rest is proven."""
 
     def __init__(
         self, code: Code, name: str | None, simplify: bool, verify: bool,

@@ -79,11 +79,7 @@ def inside(code: Code) -> Iterator[Code]:
 class Tiers:
     """The tier that each code object of a tree is written in, with the reasons against the earlier ones.
 
-    Args:
-        root: the outermost code object.
-        first: its first tier.
-        proven: the result will be proven. Without a proof no values are named: that moves them about, and a loop over
-            block numbers is right without one.
+    Without a proof no values are named: that moves them about, and a loop over block numbers is right without one.
     """
 
     def __init__(self, root: Code, first: Tier = Tier.STRUCTURED, proven: bool = True) -> None:
@@ -218,12 +214,7 @@ class Decompiled:
 
 # --- options -----------------------------------------------------------------------------------------
 class Options:
-    """Options of one decompilation.
-
-    Args:
-        tiers: the output tier of each code object; one that fails is demoted here.
-        fallback: writes the body of a scope as a dispatch loop; without it, failing to structure one is an error.
-    """
+    """Options of one decompilation; ``fallback`` writes the body of a scope as a dispatch loop."""
 
     def __init__(
         self, tiers: Tiers, fallback: Callable[[Code, CodeScope], list[ast.stmt]] | None = None,

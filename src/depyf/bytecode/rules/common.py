@@ -113,10 +113,7 @@ def update(kind: str) -> Function:
 
 
 class Known(int):
-    """A visible slot (it is 1) with a constant, until the next merge point: ``CALL_KW`` needs its tuple of names.
-
-    Dynamo restores a stack by swaps, so that the tuple is not always loaded right before the call.
-    """
+    """A visible slot (it is 1) with a constant, until the next merge point: ``CALL_KW`` needs its tuple of names."""
 
     value: Any
 

@@ -157,10 +157,7 @@ class Facts:
         return int(self._of(path, "length", 0))
 
     def allocates(self, path: Path, arguments: bool = False) -> str:
-        """Return the kind of instance that ``cls.__new__(cls)`` only makes: ``object``, ``dict``, ``list`` or ``""``.
-
-        With ``arguments`` it has to ignore more.
-        """
+        """Return the kind of instance that ``cls.__new__(cls)``, or with arguments, only makes; else ""."""
         answers = self._of(path, "allocates", [])
         return str(answers[arguments]) if len(answers) == 2 else ""
 
@@ -201,12 +198,8 @@ class Facts:
 class LivePaths:
     """A finder of the paths of expressions in one function.
 
-    Args:
-        facts: about live objects.
-        parameters: variables for the function's arguments, and its free variables.
-        real_names: global names as the text has them -> as they are.
-        bound: variables that the text binds.
-        stores: attributes that the program stores itself.
+    ``parameters`` are variables for its arguments, and free ones; ``bound``, those that the text binds; ``stores``, the
+    attributes that the program stores itself.
     """
 
     def __init__(

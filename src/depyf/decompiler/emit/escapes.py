@@ -29,11 +29,9 @@ class CannotEscape(CannotDecompile):
 
 
 def escaped(tree: ast.Module, names: Mapping[str, str]) -> tuple[str, ast.Module]:
-    """Return the text that is read, and the tree of the text that is proven, with the places of that text.
+    """Return the text that is read, and the tree of the text that is proven, ``tree``, with the places of that.
 
-    Args:
-        tree: of the text that is proven; it is changed.
-        names: ``{name in the code: name in its place}``.
+    ``names``: ``{name in the code: name in its place}``.
     """
     try:
         text = unparse(_Escapes(names).visit(tree)) + "\n"

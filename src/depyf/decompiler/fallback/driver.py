@@ -73,10 +73,7 @@ def cut(graph: Cfg) -> tuple[Cfg, list[list[Block]]]:
 
 
 def _levels(graph: Cfg) -> dict[int, int]:
-    """Return the level of each block that can be reached, forward from the entry; where edges merge, the lowest counts.
-
-    Unwinding out of a handler ends the handling of its exception (implicitly up to 3.10).
-    """
+    """Return the level of each block that can be reached; where edges merge, the lowest counts."""
     levels: dict[int, int] = {}
     pending = [(graph.entry, 0)]
     while pending:

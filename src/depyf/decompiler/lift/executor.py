@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 class SymbolicExecutor:
     """A symbolic executor: runs operations on a stack of expressions, and writes statements.
 
-    Args:
-        scope: the code object around the operations.
-        spill: whether a value that would wait across a statement gets a temporary name (else that is an error).
+    ``spill``: a value that would wait across a statement gets a temporary name (else that is an error).
     """
 
     scope: CodeScope

@@ -212,10 +212,7 @@ def unary(executor: SymbolicExecutor, state: s.State, op: str) -> ast.expr:
 
 
 def compare(executor: SymbolicExecutor, state: s.State, op: ast.cmpop) -> ast.expr:
-    """Return ``left op right``; the right one may be a duplicate, in a chain of comparisons.
-
-    The compilers before 3.14 make ``a not in b`` of ``not a in b``, also where that decides a jump.
-    """
+    """Return ``left op right``; the right one may be a duplicate, in a chain of comparisons."""
     right = state.pop()
     left = executor.pop(state)
     kind = ast.Compare if type(op) not in CONTRARY or executor.scope.code.version < (3, 14) else UnfoldedCompare

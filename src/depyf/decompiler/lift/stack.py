@@ -182,12 +182,7 @@ class Special(Marker):
 
 @dataclass(eq=False, slots=True)
 class ImportedModule(Special):
-    """The module that ``IMPORT_NAME`` leaves.
-
-    Attributes:
-        bound: the names that were imported from it, and under which each is stored.
-        statement: the statement, if it is known before the module is dropped.
-    """
+    """The module that ``IMPORT_NAME`` leaves, with the names bound from it, and its statement, if known."""
 
     kind: str = field(default="import", init=False)
     value: Any = field(default=None, init=False)

@@ -121,18 +121,10 @@ def same_code(
     ignore_name: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, list[Pair]]:
-    """Compare two code objects, or their canonical programs, without their nested code.
+    """Compare two code objects, or their programs; return the verdict, and pairs of nested code to be compared.
 
-    Args:
-        left: the original.
-        right: the recompiled.
-        path: what messages call it.
-        outer: the outermost code objects, if these are nested.
-        ignore_name: the outermost name may differ, and the order of its free variables.
-        rename: ``{global name in the original: name in the recompiled}``; see :func:`conflated`.
-
-    Returns:
-        The verdict, and the pairs of nested code objects that have still to be compared.
+    ``path``: what messages call it. ``outer``: the outermost code, if these are nested; else ``ignore_name``: their names
+    may differ, and the order of free variables. ``rename``: global names in the original -> in the recompiled.
     """
     pairs: list[tuple[int, int]] = []
     nested: list[Pair] = []

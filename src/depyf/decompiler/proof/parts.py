@@ -19,13 +19,7 @@ from .exact import Pair, Verdict, conflated, same_code
 
 @dataclass(eq=False, slots=True)
 class Proof:
-    """The verdict on one code object.
-
-    Attributes:
-        verdict: the proof; for a code object whose tier is the dispatch loop, and all inside it, ``None``.
-        exact: whether it is the same program instruction by instruction, not only an equivalent one.
-        recompiled: what it was compared with.
-    """
+    """The verdict on one code object: ``None`` in a dispatch loop; if ``exact``, instruction by instruction."""
 
     code: Code
     verdict: Verdict | None
@@ -86,10 +80,7 @@ def _inherit(outer: tuple[Code, Code] | None, nested: list[Pair], outers: dict[C
 def _inside_fallen(
     code: Code, other: Code, proofs: dict[Code, Proof], outers: dict[Code, tuple[Code, Code]]
 ) -> list[Pair]:
-    """Prove the code objects in a dispatch loop and return the pairs still to be proven.
-
-    One is proven where a function in the text, under any name, is the same program.
-    """
+    """Prove the code objects in a dispatch loop, under whatever names, and return the pairs still to be proven."""
     pool = list(inside(other))
     pairs: list[Pair] = []
     pending = [code]

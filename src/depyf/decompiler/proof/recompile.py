@@ -29,10 +29,7 @@ Compiler = Callable[[Any, str], "Code | CodeType"]
 
 
 def compile_here(tree: ast.Module | str, filename: str, form: str = "exec") -> CodeType:
-    """Return the code that the running interpreter compiles a module, or its text, to.
-
-    Without warnings, which were for the author of the source. (``form``: see :func:`form_of`.)
-    """
+    """Return the code that the running interpreter compiles a module, or its text, to, without warnings."""
     with unwarned():
         whole: Any = tree
         if form in ("eval", "single"):
@@ -43,10 +40,7 @@ def compile_here(tree: ast.Module | str, filename: str, form: str = "exec") -> C
 
 
 def form_of(code: Code, ops: Sequence[Op]) -> str:
-    """Return how a code object was compiled: ``exec``, ``eval``, ``single``, or ``await`` for a cell of a notebook.
-
-    A module returns ``None``, an interactive statement shows its value, and ``await`` makes a coroutine of a module.
-    """
+    """Return how a code object was compiled: ``exec``, ``eval``, ``single``, or ``await`` for a cell of a notebook."""
     if code.name != "<module>" or code.flags & CO_NEWLOCALS:
         return "exec"
     if code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):

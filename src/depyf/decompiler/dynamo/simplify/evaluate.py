@@ -23,10 +23,7 @@ class PartialEvaluator(Evaluator):
     """A partial evaluator of one block: runs its operations, each by its method ``_op_KIND``."""
 
     def step(self, op: Op) -> None:
-        """Run one operation: by its method, or as any operation.
-
-        A method gets the values that the operation takes, and returns what is pushed; ``None`` for the usual.
-        """
+        """Run one operation: by its method (which returns what is pushed, if not the usual), or as any operation."""
         taken = self.pop(effect(op)[0])
         method: Callable[[Op, list[Value]], Done] = getattr(self, "_op_" + op.kind, self.generic)
         done = method(op, taken)

@@ -48,10 +48,7 @@ def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
 
 
 def _lead_on(graph: Cfg, block: Block) -> None:
-    """Move the drops that the user's part begins with into torch's last block, which leads to it.
-
-    A value on the stack has the place of the operation that follows: the statement begins there.
-    """
+    """Move the drops that the user's part begins with into torch's last block, which leads to it."""
     following = graph.blocks[block.successors[0]]
     dropped = 0
     while dropped < len(following.ops) and following.ops[dropped].kind is o.POP:

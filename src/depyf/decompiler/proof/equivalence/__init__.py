@@ -38,13 +38,8 @@ def equivalent(
 ) -> Verdict:
     """Return whether both do the same things in the same order with the same values (see the module).
 
-    Args:
-        original: code, or its canonical program.
-        recompiled: the same.
-        rename: ``{global name in the original: name in the recompiled}``.
-        facts: those about the live objects that the code was compiled for: it is code that is run, not a function
-            whose docstring could be read.
-        nested: gets the pairs of nested code objects that have still to be compared; without it they must be the same.
+    ``facts``: those about the live objects that the code was compiled for: it is code that is run, without a docstring.
+    ``nested`` gets the pairs of nested code objects still to be compared; without it they must be the same.
     """
     p = original if isinstance(original, Program) else canonicalise(original)
     q = recompiled if isinstance(recompiled, Program) else canonicalise(recompiled)

@@ -45,10 +45,7 @@ def is_constant(identity: tuple[Any, ...]) -> bool:
 
 
 def merge(prover: Prover, left: State, right: State) -> bool:
-    """Bring both programs to a merge point; return whether they go on: not where that has been walked already.
-
-    From the second arrival on, only the equality of places is recorded, not their values.
-    """
+    """Bring both programs to a merge point; return whether they go on: not where that has been walked already."""
     key = (left.at, right.at)
     prover.pairs_at_merge = pair_containers(prover, left, right)
     numbers: dict[Any, int] = {}
@@ -131,10 +128,7 @@ def havoc(prover: Prover, left: State, right: State, relation: Relation, key: tu
 
 # --- containers that both programs carry into a merge point ------------------------------------------
 def pair_containers(prover: Prover, left: State, right: State) -> dict[int, int]:
-    """Pair up the containers of both programs by content, one object from there on: ``{id: number of pair}``.
-
-    A wrong pair can only make the comparison fail later.
-    """
+    """Pair up the containers of both programs by content, one object from there on: ``{id: number of pair}``."""
     single = _referenced_once(left) | _referenced_once(right)
     content = partial(_content, prover, single)
     others = {id(value): content(value) for value in (*right.stack, *right.locals.values()) if is_own(value, *OPEN)}
