@@ -123,7 +123,7 @@ def same_code(
 ) -> tuple[Verdict, list[Pair]]:
     """Compare two code objects, or their programs; return the verdict, and pairs of nested code to be compared.
 
-    ``path``: what messages call it. ``outer``: the outermost code, if these are nested; else ``ignore_name``: their names
+    ``path``: what messages call it. ``outer``: the outermost code, if these are nested; else ``ignore_name``: names
     may differ, and the order of free variables. ``rename``: global names in the original -> in the recompiled.
     """
     pairs: list[tuple[int, int]] = []

@@ -64,15 +64,28 @@ def compile_function(
     if not code.freevars and _is_without_classes(code):
         return _view(_function_in(compiler(tree, FILENAME)))  # the code around it changes its qualified name only
     free = [n for n in code.freevars if is_name(n) and n != "__class__"]
-    parents = _parents(code, constants)
-    kinds = {kind for kind, _ in parents}
-    if (free and "def" not in kinds) or ("__class__" in code.freevars and "class" not in kinds):
-        parents = [("def", "__depyf_scope__")]
+    parts = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
+    # The functions and classes that contain it, outermost first, with whether each is a function.
+    parents = [(name, after == "<locals>") for name, after in zip(parts, [*parts[1:], ""]) if name != "<locals>"]
+    if free and not any(is_def for _, is_def in parents) or "__class__" in code.freevars and all(
+            is_def for _, is_def in parents):
+        parents = [("__depyf_scope__", True)]
         free = [n for n in code.freevars if is_name(n)]
     if not parents:
         return _view(_function_in(compiler(tree, FILENAME)))
-    function: list[ast.stmt] = (ast.parse(tree) if isinstance(tree, str) else tree).body[:1]
-    compiled = compiler(ast.Module(_inside(function, parents, free), []), FILENAME)
+    inner: list[ast.stmt] = (ast.parse(tree) if isinstance(tree, str) else tree).body[:1]
+    private = constants or _has_private_names(code)
+    for name, is_def in reversed(parents):
+        if is_def and free:  # (the innermost function has them as locals)
+            inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
+            free = []
+        # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
+        # and Dynamo puts others (``__compiled_fn_1``) into methods.
+        shown = name if is_name(name) and (is_def or not private) else "_"
+        enclosing: Any = ast.parse(f"{'def' if is_def else 'class'} {shown}(): pass").body[0]
+        enclosing.body = inner
+        inner = [enclosing]
+    compiled = compiler(ast.Module(inner, []), FILENAME)
     for _ in parents:
         compiled = _function_in(compiled)
     return _view(_function_in(compiled))
@@ -82,34 +95,6 @@ def _is_without_classes(code: Code) -> bool:
     """Return whether code is of a function that defines no class; a class has its qualified name as a constant."""
     return bool(code.flags & CO_OPTIMIZED) and (not code.holds_code or all(
         _is_without_classes(const) for const in code.consts if isinstance(const, Code)))
-
-
-def _parents(code: Code, constants: bool) -> list[tuple[str, str]]:
-    """Return the functions ("def") and classes ("class") that contain code, with their names, outermost first."""
-    parts = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
-    private = constants or _has_private_names(code)
-    parents: list[tuple[str, str]] = []
-    for part, following in zip(parts, [*parts[1:], ""]):
-        if part == "<locals>":
-            continue
-        kind = "def" if following == "<locals>" else "class"
-        # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
-        # and Dynamo puts others (``__compiled_fn_1``) into methods.
-        parents.append((kind, part if is_name(part) and (kind == "def" or not private) else "_"))
-    return parents
-
-
-def _inside(function: list[ast.stmt], parents: list[tuple[str, str]], free: list[str]) -> list[ast.stmt]:
-    """Return a function inside its parents; the innermost function of them has the free names as locals."""
-    inner = function
-    for kind, name in reversed(parents):
-        if kind == "def" and free:
-            inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
-            free = []
-        enclosing: Any = ast.parse(f"{kind} {name}(): pass").body[0]
-        enclosing.body = inner
-        inner = [enclosing]
-    return inner
 
 
 def _has_private_names(code: Code) -> bool:
