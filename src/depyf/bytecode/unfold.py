@@ -195,9 +195,9 @@ class _Unfolder:
             self.visit(target)
         self.node.items.append(_Item(opname, arg, target, self.instructions[self.at]))
 
-    def go(self, index: int, context: Context, part: int = 0) -> None:
+    def go(self, index: int, context: Context) -> None:
         """Control goes on there."""
-        self.node.next = self.visit(self.key(index, context, part))
+        self.node.next = self.visit(self.key(index, context))
 
     def jump(self, index: int, context: Context) -> None:
         self.emit("JUMP_ABSOLUTE", 0, self.key(index, context))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -226,19 +226,10 @@ class Comprehension:
     restored: tuple[str, ...] | None = None
 
 
-@refinement
-class ListComprehension(ast.ListComp, Comprehension):
-    """``[a for b in c]``."""
-
-
-@refinement
-class SetComprehension(ast.SetComp, Comprehension):
-    """``{a for b in c}``."""
-
-
-@refinement
-class DictComprehension(ast.DictComp, Comprehension):
-    """``{a: b for c in d}``."""
+#: Comprehensions in brackets, by what they refine.
+IN_BRACKETS: dict[type[ast.expr], Callable[..., ast.expr]] = {
+    kind: refinement(type(f"{kind.__name__}rehension", (kind, Comprehension), {}))
+    for kind in (ast.ListComp, ast.SetComp, ast.DictComp)}
 
 
 # --- names ------------------------------------------------------------------------------------------

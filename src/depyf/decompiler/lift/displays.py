@@ -18,7 +18,7 @@ from ..names import is_name
 from .definitions import build_class, reached
 from .operators import FORMATS_PERCENT, unfolded
 from .spelling import start_of
-from .stack import LOAD, Accumulator, Exit, FunctionExpr, Iter, Rule, State, is_none
+from .stack import LOAD, Accumulator, FunctionExpr, Iter, Rule, State, is_none
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -335,8 +335,6 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     if len(stack) <= total:
         state.need(total + 1)
     function = stack[-total - 1]
-    if isinstance(function, Exit):
-        raise CannotDecompile(LIFT, "the exit of a with statement is called elsewhere")
     if isinstance(function, FunctionExpr) and not names:
         iterable = stack[-1]
         if count == 1 and isinstance(iterable, Iter):

@@ -74,8 +74,6 @@ class SymbolicExecutor:
             value = self.resolve(entry.value)
             return value if isinstance(value, TypeParameter) else s.walrus(entry, value)
         owner = entry.owner if isinstance(entry, s.PendingTarget) else None
-        if isinstance(owner, s.Target) and owner.target is None:
-            raise CannotDecompile(LIFT, "an item that is not stored")
         if isinstance(owner, s.Unpack) and owner.missing == len(owner.targets) == 1 and owner.star is None:
             # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
             return ast.Starred(self.resolve(owner.source), s.LOAD)
@@ -156,8 +154,6 @@ class SymbolicExecutor:
             self.store_special(state, target, value)
         elif isinstance(target, ast.Name) and target.id[:1] == "." and not target.id.startswith(".annotations"):
             self.hidden[target.id] = value
-        elif isinstance(value, s.Iter):
-            raise CannotDecompile(LIFT, "an iterator is stored")
         elif isinstance(value, s.Caught):  # ``except A as target``
             if self.caught is None or self.caught.target is not None:
                 raise CannotDecompile(LIFT, "an exception is stored")

@@ -23,7 +23,7 @@ from ..lift.stack import (
     State,
     Target,
 )
-from ..nodes import DictComprehension, ListComprehension, SetComprehension, nodes_of
+from ..nodes import IN_BRACKETS, nodes_of
 
 if TYPE_CHECKING:
     from .fold_expressions import Reducer
@@ -45,11 +45,11 @@ def build_comprehension(
     first = ast.comprehension(first.target, iterable.value, first.ifs, int(iterable.asynchronous))
     generators = [first, *generators[1:]]
     if isinstance(element, tuple):
-        return DictComprehension(element[0], element[1], generators)
+        return IN_BRACKETS[ast.DictComp](element[0], element[1], generators)
     if build == "BUILD_LIST":
-        return ListComprehension(element, generators)
+        return IN_BRACKETS[ast.ListComp](element, generators)
     if build == "BUILD_SET":
-        return SetComprehension(element, generators)
+        return IN_BRACKETS[ast.SetComp](element, generators)
     return ast.GeneratorExp(element, generators)
 
 
