@@ -97,7 +97,7 @@ def event_of(change: ValueChange) -> str:
             return "length"
         case ast.Compare(ast.Constant(), [ast.In()]):
             return "key"
-        case ast.BinOp() | ast.UnaryOp(ast.USub()):
+        case ast.BinOp() | ast.UnaryOp(ast.USub()) | ast.Call(ast.Name("min" | "max" | "abs")):
             return "arithmetic"
         case ast.Compare() | ast.BoolOp() | ast.UnaryOp():
             return "condition"
@@ -132,7 +132,10 @@ _Fact = Callable[[ValueChange, Facts], bool]
 
 
 def _is_opened(change: ValueChange, at: Facts) -> bool:
-    return at.is_open and not at.fixed_at
+    """Return whether a version leaves open what changed, for numbers of the type that it has now."""
+    was, now = (number(each) for each in ("".join(change.was[:1]), change.now))
+    return at.is_open and not at.fixed_at and not object_type(change.now) and (
+        was is None or now is None or type(was) is type(now))
 
 
 def _has_three(change: ValueChange, at: Facts) -> bool:
@@ -182,8 +185,7 @@ ROWS = (
     Row("arithmetic", _FOR_SOME),
     Row("size number length", _OPENED + "; whether `dynamic=True` in `torch.compile` spares a version, a trial shows "
         "(`depyf fix`)", lambda change, at: _is_opened(change, at) and not at.dynamic, DYNAMIC),
-    Row("size number length constant", _OPENED,
-        lambda change, at: _is_opened(change, at) and not object_type(change.now)),
+    Row("size number length constant", _OPENED, _is_opened),
     Row("number", "torch fixes a whole number that it reaches through a module; with "
         f"`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one {_NEEDED}",
         lambda change, at: change.owner == "module" and not change.of_global and _has_three(change, at),

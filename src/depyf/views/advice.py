@@ -13,6 +13,7 @@ from ..advice.source import is_own
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
+from ..torch_text.guard_failures import number
 from ..torch_text.met import in_order, is_fundamental, met
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import symbols_in
@@ -184,6 +185,8 @@ class Adviser:
         opened = [self.run.range_of(each, source) for each, source in free]
         equated = [subject in getattr(self.run.version(each), "equations", ()) for each, _ in free]
         ranges = list(dict.fromkeys(each.in_words() for each in opened))
+        was = number(change.before)
+        serves_was = was is not None and any((each.low or 0) <= was <= (each.high or was) for each in opened)
         return Facts(
             fixed_at=code(self.run.short_place(fixed[-1])) if fixed and fixed[-1] is not None else "",
             is_open=bool(opened) and (not fixed or fixed[-1] is not None),
@@ -191,7 +194,7 @@ class Adviser:
             serves_small=any(each.low in (0, 1) for each in opened),
             dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures),
-            ranges=some(ranges, MOST) if len(ranges) > 1 and not any(equated) and all(
+            ranges=some(ranges, MOST) if len(ranges) > 1 and not serves_was and not any(equated) and all(
                 each.high is not None for each in opened) else "",
             numbers=tuple(int(fact.text) for version in self.run.versions_beside(compilation)
                           if (fact := version.facts.get(subject)) is not None and fact.text.isdigit()))

@@ -151,9 +151,16 @@ def changes(
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
     known[compilation.compile_id.key] = dict(each for values in seen.values() for each in values)
     return tuple(
-        Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
-               tuple(groups[subject]), any(reads_stack(failure.subject) for failure in groups[subject]))
+        Change(subject, tuple(_expected(failure, subject, known) for failure in groups[subject]),
+               groups[subject][0].seen, tuple(groups[subject]),
+               any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
+
+
+def _expected(failure: GuardFailure, subject: str, known: Mapping[tuple[int, int, int], Mapping[str, str]]) -> str:
+    """Return what a version expected: of a tensor of a certain class this, which torch does not say."""
+    wanted = known.get(failure.entry.key, {}).get(subject, "") if failure.entry else ""
+    return wanted if failure.expected == "a tensor" and wanted not in ("", "Tensor") else failure.expected
 
 
 def _is_for(wanted: str, value: str) -> bool:

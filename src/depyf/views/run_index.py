@@ -23,7 +23,7 @@ from ..torch_text.size_names import is_symbol, symbols_in
 from ..torch_text.user_expressions import known_on_stack, sources_in_words, user_expression
 from ..values import frozen
 from .changes import ELSEWHERE, Change, changes, in_words
-from .dump.guards.sizes import condition_of_inductor, fixed_symbols, range_left
+from .dump.guards.sizes import failed_condition, fixed_symbols, is_made_by_inductor, range_left
 from .dump.guards.versions import Change as VersionChange
 from .dump.guards.versions import Version, as_row, keywords, nearest, version_differences, versions
 from .formatting import LOST, files_of, on_branch, short_names
@@ -366,9 +366,13 @@ class RunIndex:
 
     def condition_of_inductor(self, failure: GuardFailure) -> SymbolDecision | None:
         """Return the condition of Inductor's that failed; ``None`` where another did, or if unknown."""
+        failed = self._failed_condition(failure)
+        return failed if failed is not None and is_made_by_inductor(failed) else None
+
+    def _failed_condition(self, failure: GuardFailure) -> SymbolDecision | None:
         version = self.version_of(failure.entry)
         compilation = version.compilation if version is not None else None
-        return condition_of_inductor(failure, compilation, self.stack_names(compilation)) if compilation else None
+        return failed_condition(failure, compilation, self.stack_names(compilation)) if compilation else None
 
     def line_guarded_for(self, failure: GuardFailure) -> model.SourceLocation | None:
         """Return the user's line because of which torch guards what failed; ``None`` where no record has it.
@@ -376,8 +380,11 @@ class RunIndex:
         Of a condition on sizes torch names one line, that of its own layer if the size was first used there. The record
         of the symbol has the user's line that calls the layer.
         """
-        if self.condition_of_inductor(failure) is not None:
-            return None  # (torch names the line at which the size was used first)
+        if (failed := self._failed_condition(failure)) is not None:  # (torch names the line of the size's first use)
+            if is_made_by_inductor(failed):
+                return None
+            if failed.location is not None and not self._is_torchs(failed.location.filename):
+                return failed.location
         if failure.cause is None or not self._is_torchs(failure.cause.filename):
             return failure.cause
         version = self.version_of(failure.entry)

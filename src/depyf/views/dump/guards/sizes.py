@@ -252,16 +252,17 @@ _DISTINCT = (ast.expr_context, ast.Name, ast.Attribute, ast.Subscript, ast.Const
 
 
 def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condition]:
-    """Return the open sizes of which an expression has to be one number, each with the equation on fewest sizes.
+    """Return the open sizes and numbers of which an expression has to be one number.
 
-    ``(x.shape[2] // 4)*(x.shape[3] // 4) == 36`` leaves few values of two sizes.
+    Each has the equation on fewest of them. ``(x.shape[2] // 4)*(x.shape[3] // 4) == 36`` leaves few values of both.
     """
     equated: list[tuple[set[str], Condition]] = []
     for one in conditions:
-        if isinstance(one, Comparison) and one.sign == "==" and ".shape[" in one.left:
-            left, right = parsed_expression(one.left), parsed_expression(one.right)
-            if left is not None and all(isinstance(each, _DISTINCT) for each in ast.walk(left)) and is_number(right):
-                equated.append((sizes_in(left) & {*sizes.names}, one))
+        left = parsed_expression(one.left) if isinstance(one, Comparison) and one.sign == "==" else None
+        if isinstance(one, Comparison) and left is not None and is_number(parsed_expression(one.right)) and all(
+                isinstance(each, _DISTINCT) for each in ast.walk(left)):
+            is_computed = isinstance(left, ast.BinOp | ast.Call | ast.UnaryOp)
+            equated.append((sizes_in(left) & {*sizes.names} | ({one.subject} if is_computed else set()), one))
     found: dict[str, Condition] = {}
     for names, one in sorted(equated, key=lambda each: len(each[0])):
         for size in names:
@@ -335,12 +336,10 @@ def how_made(place: SourceLocation) -> str:
     return f"which Inductor asked for when it compiled the graph ({where}{function})"
 
 
-def condition_of_inductor(
-    failure: GuardFailure, compilation: Compilation | None, names: Mapping[str, str]
+def failed_condition(
+    failure: GuardFailure, compilation: Compilation, names: Mapping[str, str]
 ) -> SymbolDecision | None:
-    """Return the condition of Inductor's for which a version did not fit a call; ``None`` if unknown."""
-    if compilation is None:
-        return None
+    """Return the condition, a user's rather than Inductor's, for which a version did not fit a call."""
     known = {each.symbol: in_words(sources_of(each.source)[0], names)
              for each in compilation.symbols if each.kind == "created" and each.source}
     subject, text = in_words(failure.subject, names), in_words(failure.text.partition(" # ")[0], names)
@@ -348,7 +347,7 @@ def condition_of_inductor(
         [known.get(symbol) for symbol in {*symbols_in(each.symbol)}] == [subject]  # (it is on that size alone)
         and holds_at(each.symbol, failure.seen) is False
         or condition_in_words(each, compilation, names) == text)]
-    return failed[0] if failed and all(map(is_made_by_inductor, failed)) else None
+    return min(failed, key=is_made_by_inductor, default=None)
 
 
 def condition_in_words(decision: SymbolDecision, compilation: Compilation, names: Mapping[str, str]) -> str:
@@ -411,12 +410,14 @@ def holds(condition: SymbolDecision, compilation: Compilation, version: Version 
     # (A backend tests, for a backward graph, too, whether what is open equals the numbers of the first call, and drops
     # that again: such an equation is not among the guards.)
     match parsed_expression(condition.symbol):
-        case ast.Call(ast.Name("Eq"), [_, right], []) if version is not None and is_number(right):
+        case ast.Call(ast.Name("Eq"), [left, right], []) if version is not None and is_number(right):
             symbols = set(symbols_in(condition.symbol))
             created = [sources_in_words(each.source, {}) for each in compilation.symbols
                        if each.kind == "created" and each.symbol in symbols]
             # (The guards leave one value of each, as far as they say.)
             return all(version.equations.keys() & set(names) or version.sizes.names.keys().isdisjoint(names)
+                       and not (isinstance(left, ast.Name) and any(
+                           (fact := version.facts.get(name)) and fact.kind == "type" for name in names))
                        for names in created)
     return True
 

@@ -107,9 +107,10 @@ class Version:
             match fact.condition:
                 case Tensor() as one:
                     sizes = {f"shape[{k}]": str(size) for k, size in enumerate(one.size) if size is not None}
-                    result |= {f"type({subject})": "Tensor", **{f"{subject}.{name}": value for name, value in {
+                    result[f"type({subject})"] = one.cls or "Tensor"
+                    result |= {f"{subject}.{name}": value for name, value in {
                         "ndim": str(len(one.size)), "dtype": f"torch.{one.dtype}",
-                        "requires_grad": str(one.requires_grad), **sizes}.items()}}
+                        "requires_grad": str(one.requires_grad), **sizes}.items()}
                 case guards.Type() as one:
                     result[f"type({subject})"] = one.name
                 case _ if fact.kind == "value":
