@@ -26,11 +26,11 @@ from .source import Site, own_parts
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
 _COST = "both sides are computed at each call; if the side that is not taken has no finite gradient, gradients are NaN"
 _BOTH = "`torch.where`, which a graph can hold, computes both sides at each call"
-_MAY_BE_SAME = (f"{_BOTH}: that is the same only where both are free of effects and of what can raise, give tensors of "
-                "one shape and dtype, and have finite gradients")
+_MAY_BE_SAME = (f"{_BOTH}: that is the same only where the condition is a tensor, and both are free of effects and of "
+                "what can raise, give tensors of one shape and dtype, and have finite gradients")
 _CHECK = ("`torch._assert_async(condition, 'text')` is a check that a graph can hold: it raises a `RuntimeError`, "
-          "whose text is fixed, on a GPU later; what the program raises here now, an `except` may catch that does not "
-          "catch that one")
+          "whose text is fixed, on a GPU later")
+_OTHER_CLASS = "; an `except` may catch what the program raises here now, and not that one"
 _MASKED = ("where `{}` has truth values, none of them true, the assignment sets nothing: without the `if` it needs no "
            "value and does the same, unless computing or setting what is assigned raises or has another effect")
 #: Operations of tensors that give truth values.
@@ -57,8 +57,10 @@ class Choice:
 def on_branch(site: Site) -> Advice | None:
     """Return why a statement that branches on a value in a tensor is none of a graph; ``None``: it has no branch."""
     match site.statement:
-        case ast.Assert() | ast.If(body=[ast.Raise()], orelse=[]):
+        case ast.If(body=[ast.Raise(ast.Call(ast.Name("RuntimeError")))], orelse=[]):
             return Advice("check", _CHECK, is_change=False)
+        case ast.Assert() | ast.If(body=[ast.Raise()], orelse=[]):
+            return Advice("check", _CHECK + _OTHER_CLASS, is_change=False)
     found = _rewritten(site)
     if found is None:
         return None

@@ -14,6 +14,7 @@ from dataclasses import replace
 from operator import attrgetter
 from string import Formatter
 
+from ..torch_text.libraries import is_library
 from ..torch_text.met import bound_method, is_step_of_scheduler
 from ..values import frozen
 from . import branches, outlines
@@ -178,6 +179,8 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.met.is_generator),
 
     # Exceptions.
+    Rule("library text", "exception", f"a library makes a text of a number that torch leaves open; {_OUTSIDE}",
+         facts=lambda at: at.met.needs_text and is_library(at.broken.stack[-1].filename)),
     Rule("text", "exception", "the text needs the value of a number that torch leaves open; that of `.format(...)` "
          "torch makes when the graph is done, which helps only where nothing looks it up before that",
          facts=lambda at: at.met.needs_text and not isinstance(at.statement, (ast.Raise, ast.Assert))),

@@ -56,6 +56,8 @@ class VersionFit:
     dropped: tuple[Failure, ...] = ()  # conditions that torch was asked to drop and that this call does not meet
     # the conditions that could not be decided from what was given
     open: tuple[Finding, ...] = field(default=(), repr=False, compare=False)
+    # the number of conditions that do not hold; 0 where it is not known
+    failing: int = field(default=0, repr=False, compare=False)
 
 
 @frozen
@@ -123,7 +125,8 @@ def _version(entry: CacheEntry, given: Given, assumed: set[str]) -> VersionFit:
     if failed:
         first = failed[0]
         failure = Failure(first.subject, first.wanted, first.met, first.guard.cause, first.guard.raw)
-        return VersionFit(name, False, failure, smallest_change(entry.guards, given), not undecided)
+        changes = smallest_change(entry.guards, given)
+        return VersionFit(name, False, failure, changes, not undecided, failing=len(failed))
     owners = Counter(_owner(finding.missing, finding.guard) for finding in undecided)
     return VersionFit(name, None if undecided else True, undecided=tuple(owners.items()), open=tuple(undecided))
 
@@ -254,7 +257,7 @@ def _sizes(where: str, name: str, fits: Mapping[int, Fit]) -> Iterator[str]:
             result = f"[{answer.version}] serves it"
         elif answer.served is False:
             failed = [each for each in answer.versions if each.failure is not None]
-            nearest = min(failed, key=lambda each: len(each.changes) or len(fits) + _MOST, default=None)
+            nearest = min(failed, default=None, key=lambda each: each.failing or len(each.changes) or len(fits) + _MOST)
             why = f": {failure_in_words(nearest.failure)}" if nearest and nearest.failure else ""
             result = f"compiled again{why}"
             again.append(str(size))
