@@ -16,7 +16,16 @@ from .values import Const, Container, Local, SsaValue, Value, called_global, mad
 
 #: What an operation pushes.
 Done = Value | list[Value] | None
-_DISPLAYS = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}
+#: What operations push that only move values about, or build something of them.
+_OF_VALUES: dict[str, Callable[[Op, list[Value]], Done]] = {
+    o.CONST: lambda op, taken: Const(op.arg),
+    o.COPY: lambda op, taken: [*taken, taken[0]],
+    o.SWAP: lambda op, taken: [taken[-1], *taken[1:-1], taken[0]],
+    o.ROT: lambda op, taken: [taken[-1], *taken[:-1]],
+    o.BUILD_LIST: lambda op, taken: Container("list", taken),
+    o.BUILD_TUPLE: lambda op, taken: Container("tuple", taken),
+    o.BUILD_SLICE: lambda op, taken: Container("slice", taken),
+}
 
 
 class PartialEvaluator(Evaluator):
@@ -25,7 +34,7 @@ class PartialEvaluator(Evaluator):
     def step(self, op: Op) -> None:
         """Run one operation: by its method (which returns what is pushed, if not the usual), or as any operation."""
         taken = self.pop(effect(op)[0])
-        method: Callable[[Op, list[Value]], Done] = getattr(self, "_op_" + op.kind, self.generic)
+        method = _OF_VALUES.get(op.kind, getattr(self, "_op_" + op.kind, self.generic))
         done = method(op, taken)
         if done is None:
             done = self.generic(op, taken)
@@ -57,9 +66,6 @@ class PartialEvaluator(Evaluator):
             self.happened()
 
     # --- constants, locals ---
-    def _op_CONST(self, op: Op, taken: list[Value]) -> Done:
-        return Const(op.arg)
-
     def _op_LOAD_FAST(self, op: Op, taken: list[Value]) -> Done:
         """Push the value that a local is known to have, or the local itself if it is bound."""
         known = self.state.variables.get(op.arg)
@@ -106,22 +112,7 @@ class PartialEvaluator(Evaluator):
         """Drop the top; only a value that is on the real stack leaves an operation."""
         return None if isinstance(taken[0], SsaValue) and taken[0].op is None else []
 
-    def _op_COPY(self, op: Op, taken: list[Value]) -> Done:
-        return [*taken, taken[0]]
-
-    def _op_SWAP(self, op: Op, taken: list[Value]) -> Done:
-        taken[0], taken[-1] = taken[-1], taken[0]
-        return taken
-
-    def _op_ROT(self, op: Op, taken: list[Value]) -> Done:
-        return [taken[-1], *taken[:-1]]
-
     # --- containers ---
-    def _op_BUILD_LIST(self, op: Op, taken: list[Value]) -> Done:
-        return Container(_DISPLAYS[op.kind], taken)
-
-    _op_BUILD_TUPLE = _op_BUILD_SLICE = _op_BUILD_LIST
-
     def _op_BUILD_MAP(self, op: Op, taken: list[Value]) -> Done:
         """Push a virtual dictionary if it has keys whose hashing is unobservable, or leave the operation."""
         if op.arg and all(map(is_key, taken[::2])):

@@ -35,11 +35,25 @@ PROFILER_NOTE = "if torch's profiler is off"
 ITEMS_NOTE = "items of a graph's result are read where they are used"
 #: What is left in place of the values that an operation takes, or the event that it is.
 Done = s.Value | list[s.Value] | s.Event | None
-_DISPLAYS = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}
+#: What operations leave that only move values about, or build something of them.
+_OF_VALUES: dict[str, Callable[[Op, list[s.Value]], Done]] = {
+    o.CONST: lambda op, taken: s.Constant(op.arg),
+    o.LOAD_CLOSURE: lambda op, taken: s.Symbol(("cell", op.arg)),
+    o.POP: lambda op, taken: [],
+    o.COPY: lambda op, taken: [*taken, taken[0]],
+    o.SWAP: lambda op, taken: [taken[-1], *taken[1:-1], taken[0]],
+    o.ROT: lambda op, taken: [taken[-1], *taken[:-1]],
+    o.BUILD_LIST: lambda op, taken: s.Allocation("list", taken),
+    o.BUILD_TUPLE: lambda op, taken: s.Allocation("tuple", taken),
+    o.BUILD_SLICE: lambda op, taken: s.Allocation("slice", taken),
+    o.BUILD_MAP: lambda op, taken: s.Allocation("dict", taken) if all(map(s.is_key, taken[::2])) else None,
+    o.BUILD_SET: lambda op, taken: s.Allocation("set", taken) if all(map(s.is_hashable, taken)) else None,
+    o.LIST_TO_TUPLE: lambda op, taken: s.Allocation("tuple", [*taken[0].items]) if s.is_own(taken[0], "list") else None,
+}
 
 
 class Steps(Reads):
-    """The operations, each by its method ``_do_KIND``, or as an event wherever it is."""
+    """The operations, each by its row or its method ``_do_KIND``, or as an event wherever it is."""
 
     def __init__(self, p: Program, q: Program, rename: Mapping[str, str], facts: Facts | None) -> None:
         super().__init__(p, q, rename, facts)
@@ -54,13 +68,15 @@ class Steps(Reads):
 
         A method gets the values that are taken, and returns what is left, that event, or ``None`` for the usual one.
         """
-        method: Callable[[s.State, Op, list[s.Value]], Done] | None = getattr(self, "_do_" + op.kind, None)
-        if method is None:
+        of_values = _OF_VALUES.get(op.kind)
+        method: Any = getattr(self, "_do_" + op.kind, None)
+        if method is None and of_values is None:
             return self.event_of(state, op)
         start = len(state.stack) - effect(op)[0]
         if start < 0:
             raise s.Different("a stack holds too few values")
-        done = method(state, op, state.stack[start:])
+        taken = state.stack[start:]
+        done: Done = of_values(op, taken) if of_values is not None else method(state, op, taken)
         if done is None:
             return self.event_of(state, op)
         if isinstance(done, s.Event):
@@ -91,9 +107,6 @@ class Steps(Reads):
         return s.Event(kind, argument, operands, op)
 
     # --- constants, locals, the stack -----------------------------------------------------------------
-    def _do_CONST(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        return s.Constant(op.arg)
-
     def _do_LOAD_FAST(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         if not state.is_bound(op.arg):
             return s.Event(f"LOAD_FAST {op.arg}", None, [state.content(op.arg)], op)
@@ -114,19 +127,6 @@ class Steps(Reads):
         state.bind(op.arg, s.UNBOUND)
         return content
 
-    def _do_POP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        return []
-
-    def _do_COPY(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        return [*taken, taken[0]]
-
-    def _do_SWAP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        taken[0], taken[-1] = taken[-1], taken[0]
-        return taken
-
-    def _do_ROT(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        return [taken[-1], *taken[:-1]]
-
     # --- globals, cells, attributes -------------------------------------------------------------------
     def _do_LOAD_GLOBAL(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         name = op.arg
@@ -145,9 +145,6 @@ class Steps(Reads):
     def _do_LOAD_DEREF(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         return self.read(state, None, ("local", op.arg))
 
-    def _do_LOAD_CLOSURE(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        return s.Symbol(("cell", op.arg))
-
     def _do_LOAD_ATTR(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         owner = s.resolve(taken[0])
         if isinstance(owner, s.Symbol) and owner.key[0] == "module":  # (a module of torch's, with its profiler)
@@ -162,21 +159,10 @@ class Steps(Reads):
         return self.store(owner, op.arg, value, op)
 
     # --- displays -------------------------------------------------------------------------------------
-    def _do_BUILD_LIST(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        return s.Allocation(_DISPLAYS[op.kind], taken)
-
-    _do_BUILD_TUPLE = _do_BUILD_SLICE = _do_BUILD_LIST
-
-    def _do_BUILD_MAP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        return s.Allocation("dict", taken) if all(map(s.is_key, taken[::2])) else None
-
     def _do_BUILD_CONST_KEY_MAP(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         """Build the same dictionary as ``BUILD_MAP``; which of them is used is the compiler's choice."""
         pairs = [part for pair in zip(map(s.Constant, op.arg), taken) for part in pair]
-        return self._do_BUILD_MAP(state, op, pairs) or s.Event(o.BUILD_MAP, len(op.arg), pairs, op)
-
-    def _do_BUILD_SET(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        return s.Allocation("set", taken) if all(map(s.is_hashable, taken)) else None
+        return _OF_VALUES[o.BUILD_MAP](op, pairs) or s.Event(o.BUILD_MAP, len(op.arg), pairs, op)
 
     def _do_SET_UPDATE(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         """Fill a new set with constants: how the compiler writes ``{1, 2, 3}``, and ``{*()}`` for an empty set."""
@@ -193,10 +179,6 @@ class Steps(Reads):
             return None
         state.stack[-2] = s.Allocation("copy", taken)
         return []
-
-    def _do_LIST_TO_TUPLE(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
-        own = taken[0]
-        return s.Allocation("tuple", list(own.items)) if s.is_own(own, "list") else None
 
     def _do_LIST_APPEND(self, state: s.State, op: Op, taken: list[s.Value]) -> Done:
         own, more = state.stack[-1 - op.arg], taken if op.kind is o.LIST_APPEND else s.sequence(taken[0])
