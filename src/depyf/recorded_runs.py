@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .finishing.frames import read_records, written
+from .finishing.frames import read_records
 from .harmless import say
 from .model.folding import fold
 from .records import store
@@ -123,7 +123,7 @@ def logged(path: str, internal_stages: bool = False) -> dict[str, Capture]:
     from .capture import saved_files, trace_log  # (few have a log)
 
     if not os.path.isdir(path) and (saved := saved_files.read(path)):
-        return {"": written(saved)}
+        return {"": saved}
     files = trace_log.logs(path) if os.path.isdir(path) else [path]
     read = list(trace_log.read_logs(files, internal_stages))
     found = [each for each in read if not isinstance(each, RecordsError)]

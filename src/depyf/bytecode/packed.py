@@ -1,7 +1,6 @@
 """Code objects of a running program as text in a record.
 
     packed(code)      -> PackedCode("4wAAAAA...", ...)       quick, while the program runs
-    packed_fields({"co_code": b"...", ...}, (3, 12))         the same of the attributes alone
     unpacked(packed)  -> Code                                read by our own reader: nothing is executed
 
 ``marshal`` writes what compilers put into code. Dynamo puts objects there, too; such a constant becomes an
@@ -13,9 +12,8 @@ from __future__ import annotations
 import base64
 import binascii
 import marshal
-import struct
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -127,7 +125,7 @@ def packed(code: CodeType) -> PackedCode:
     """Pack a code object of the running interpreter."""
     objects: list[Any] = []
     prefix = ""
-    constants = [*_constants_in(code, CodeType)]
+    constants = [*_constants_in(code)]
     if not _LITERALS.issuperset(map(type, constants)):  # (``marshal`` would take some: what is a buffer, as bytes)
         prefix = _free_prefix(constants)
         code = _without_objects(code, prefix, objects)
@@ -136,25 +134,13 @@ def packed(code: CodeType) -> PackedCode:
         (each.kind, each.text, each.meaning) for each in map(ObjectConstant.of, objects)))
 
 
-def packed_fields(fields: Mapping[str, Any], version: tuple[int, int]) -> PackedCode:
-    """Pack a code object of any Python from 3.10 on, of which only the values of its attributes (``co_...``) are known.
-
-    Among the constants, a dictionary is a nested code object, an :class:`ObjectConstant` an object. A missing value,
-    or one of another type, is a KeyError, TypeError, ValueError or OverflowError.
-    """
-    objects: list[ObjectConstant] = []
-    prefix = _free_prefix([*_constants_in(fields, Mapping)])
-    data = base64.b64encode(_marshalled(fields, version, prefix, objects)).decode()
-    return PackedCode(data, prefix if objects else "", tuple((each.kind, each.text, each.meaning) for each in objects))
-
-
-def _constants_in(value: Any, code: Any) -> Iterator[Any]:
-    """Yield what is no tuple, set or code object (their type is ``code``) in a constant, at any depth."""
+def _constants_in(value: Any) -> Iterator[Any]:
+    """Yield what is no tuple, set or code object in a constant, at any depth."""
     pending = [value]
     while pending:
         value = pending.pop()
-        if isinstance(value, code):
-            pending += value.co_consts if code is CodeType else value["co_consts"]
+        if isinstance(value, CodeType):
+            pending += value.co_consts
         elif type(value) in (tuple, frozenset):
             pending += value
         else:
@@ -168,37 +154,6 @@ def _free_prefix(constants: Collection[Any]) -> str:
     while any(text.startswith(prefix) for text in strings):
         prefix = f"an {prefix}"
     return prefix
-
-
-def _marshalled(value: Any, version: tuple[int, int], prefix: str, objects: list[ObjectConstant]) -> bytes:
-    """Return what ``marshal`` of that Python makes of a constant; objects are added to ``objects``."""
-    if isinstance(value, ObjectConstant):
-        objects.append(value)
-        return marshal.dumps(f"{prefix}{len(objects) - 1}", 2)
-    if type(value) in (tuple, frozenset):
-        items = b"".join(_marshalled(each, version, prefix, objects) for each in value)
-        return (b"(" if type(value) is tuple else b">") + struct.pack("<i", len(value)) + items
-    if not isinstance(value, Mapping):
-        return marshal.dumps(value, 2)  # (in the second format all versions write the same)
-    variables: tuple[str, ...] = value["co_varnames"]
-    cells, free = value["co_cellvars"], value["co_freevars"]
-    before = [value[f"co_{name}"] for name in ("argcount", "posonlyargcount", "kwonlyargcount")]
-    names = [value["co_code"], value["co_consts"], value["co_names"]]
-    after = [value["co_filename"], value["co_name"]]
-    if version < (3, 11):
-        before.append(len(variables))
-        names += [variables, free, cells]
-    else:
-        kinds = [32 | 64 * (name in cells) for name in variables]
-        alone = tuple(name for name in cells if name not in variables)
-        names += [(*variables, *alone, *free), bytes([*kinds, *[64] * len(alone), *[128] * len(free)])]
-        after.append(value["co_qualname"])
-    before += [value["co_stacksize"], value["co_flags"]]
-    ends = [value["co_linetable"], *([value["co_exceptiontable"]] if version >= (3, 11) else [])]
-    return b"".join((
-        b"c", struct.pack(f"<{len(before)}i", *before),
-        *(_marshalled(each, version, prefix, objects) for each in (*names, *after)),
-        struct.pack("<i", value["co_firstlineno"]), *(_marshalled(each, version, prefix, objects) for each in ends)))
 
 
 def unpacked(code: PackedCode, version: tuple[int, int]) -> Code:

@@ -1,8 +1,7 @@
 """A file that torch saved (``model.pt2``) -> :class:`~depyf.records.model.Capture`.
 
-A package of AOTInductor, or an archive of ``torch.export.save``: a zip. Others are pickles, or several of them
-(:mod:`depyf.capture.saved_caches`). No torch is needed; nothing of the file is imported or run. Formats:
-torch/export/pt2_archive, torch/_export/serde/schema.py.
+A package of AOTInductor, or an archive of ``torch.export.save``: a zip. No torch is needed; nothing of the file is
+imported or run. Formats: torch/export/pt2_archive, torch/_export/serde/schema.py.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from ..records.store import FROM_FILE, RecordsError
 from .exported_program import exported_program
 
 _ZIP = b"PK"
-_HEAD = 16  # bytes by which a format is known
 #: What reading raises where a file is damaged, or has a value of another type than torch writes.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, TypeError,
             KeyError, IndexError, AttributeError, OverflowError)
@@ -51,13 +49,10 @@ def read(path: str) -> Capture | None:
     """
     try:
         with opened(path, budgets.RUN) as file:
-            head = file.read(_HEAD)
-            if head.startswith(_ZIP):
-                with zipfile.ZipFile(file) as archive:
-                    return _archive(path, archive)
-            from . import saved_caches  # (most files are none)
-
-            return saved_caches.read(path, head, file.read)
+            if file.read(len(_ZIP)) != _ZIP:
+                return None
+            with zipfile.ZipFile(file) as archive:
+                return _archive(path, archive)
     except _DAMAGED as error:
         if isinstance(error, RecordsError):
             raise
@@ -84,9 +79,9 @@ def _archive(path: str, archive: zipfile.ZipFile) -> Capture:
             weights = [each for each in sizes if "/data/" in f"/{each}"]
             graphs.append(_graph(f"exported_{model}", "torch.export", [
                 (naming.EXPORTED, exported_program(program)),
-                ("contents", contents(_exported_facts(program), {
+                ("contents", _contents(_exported_facts(program), {
                     "guards": program.get("guards_code", []), "files": _sized(sizes, [name, *weights])}))]))
-            version, here = str(program.get("torch_version", "")), installed_torch()
+            version, here = str(program.get("torch_version", "")), _installed_torch()
             if version and here:
                 notes.append(
                     f"saved by torch {version}, which is the version here" if version == here else
@@ -95,7 +90,7 @@ def _archive(path: str, archive: zipfile.ZipFile) -> Capture:
     for model, names in packages.items():
         package = _Package(archive, names)
         graphs.append(_graph(f"aoti_{model}", "AOTInductor", [
-            *package.codes, ("contents", contents(package.facts(), {
+            *package.codes, ("contents", _contents(package.facts(), {
                 _CHECKED: [*package.inputs()], "constants": package.constants(), "files": _sized(sizes, names)}))]))
         notes += package.notes(model)
     if not graphs:
@@ -114,29 +109,22 @@ def _member(archive: zipfile.ZipFile, name: str) -> str:
 
 
 def _graph(name: str, by: str, texts: Iterable[tuple[str, str]]) -> CompiledGraph:
-    name = naming.legal_identifier(name)
-    return CompiledGraph(name, "", CompileId(-1, 0), "", stages_of(name, texts, naming.FileNames()),
-                         call=SourceLocation("", 0, by))
-
-
-def stages_of(
-    graph: str, texts: Iterable[tuple[str, str]], files: naming.FileNames, compile_id: CompileId | None = None,
-) -> tuple[GraphStage, ...]:
     """Return ``(stage, text)`` as stages of a graph: torch's graphs are Python, other texts go by their names."""
+    name, files = naming.legal_identifier(name), naming.FileNames()
     stages: list[GraphStage] = []
     for stage, each in texts:
         index, shown_as = sum(known.stage == stage for known in stages), "" if (
             stage in naming.ADJECTIVES) else naming.OF_EXPORTS.get(stage, stage)
-        stages.append(GraphStage(stage, index, each, compile_id=compile_id, shown_as=shown_as,
-                                 file=files.stage_file(graph, stage, index, is_python=not shown_as)))
-    return tuple(stages)
+        stages.append(GraphStage(stage, index, each, shown_as=shown_as,
+                                 file=files.stage_file(name, stage, index, is_python=not shown_as)))
+    return CompiledGraph(name, "", CompileId(-1, 0), "", tuple(stages), call=SourceLocation("", 0, by))
 
 
 def _sized(sizes: Mapping[str, int], names: Iterable[str]) -> list[str]:
     return [f"{name}  {sizes[name]:,} bytes" for name in names]
 
 
-def contents(facts: Mapping[str, str], lists: Mapping[str, list[str]]) -> str:
+def _contents(facts: Mapping[str, str], lists: Mapping[str, list[str]]) -> str:
     """Return what a file has, as a text: facts, and lists with their headings."""
     lines = [f"{name}: {value}" for name, value in facts.items() if value]
     for heading, each in lists.items():
@@ -181,7 +169,7 @@ def _tree(spec: Mapping[str, Any]) -> str:
     return f"{spec['type']}({', '.join(inner)})"
 
 
-def installed_torch() -> str:
+def _installed_torch() -> str:
     """Return the version of the torch that is installed, which is not imported; ``""`` for none.
 
     (That of the package's metadata lacks what it was built for: ``+cu130``.)

@@ -257,7 +257,7 @@ def fits(given: argparse.Namespace) -> int:
     from ..fitting.oracle import advice, fit
     from ..fitting.written import NotGiven, answers_by_size, arguments
     from ..recorded_runs import capture_of
-    from ..records.store import GUARDS_OF_FILE, NOT_ENDED
+    from ..records.store import NOT_ENDED
 
     try:
         capture = capture_of(given.path, given.rank)
@@ -281,9 +281,8 @@ def fits(given: argparse.Namespace) -> int:
     hint = advice(answer, likely) if None in asked else ""
     if hint:
         print(f"\n{hint}")
-    for note in (GUARDS_OF_FILE, NOT_ENDED):  # (there may be other versions)
-        if note in capture.notes:
-            print(f"\n{note[:1].upper()}{note[1:]}.")
+    if NOT_ENDED in capture.notes:  # (there may be other versions)
+        print(f"\n{NOT_ENDED[:1].upper()}{NOT_ENDED[1:]}.")
     return NOT_SERVED if False in asked else UNDECIDED if None in asked else DONE
 
 
@@ -372,8 +371,7 @@ def _add_report(commands: Any) -> None:
         "report", help="make the files of a run from its records, a log of TORCH_TRACE or a file that torch saved",
         description="Makes the index and the page of a run again (of a run that was killed, or of all its ranks). With "
                     "-o, makes all files that the records give, also from a log that TORCH_TRACE wrote, or from a "
-                    "package of AOTInductor or torch.export.save (.pt2), from caches or compiled functions that "
-                    "torch saved. Needs no torch.",
+                    "package of AOTInductor or torch.export.save (.pt2). Needs no torch.",
         epilog="Exit status: 0 done, 2 there is nothing that can be read or the output cannot be written.")
     command.add_argument("path", metavar="PATH",
                          help="directory that depyf.prepare_debug wrote, its records.jsonl, a log of TORCH_TRACE, or a "

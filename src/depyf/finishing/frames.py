@@ -151,11 +151,7 @@ def read_records(path: str) -> Capture:
     Raises:
         RecordsError: as :func:`depyf.records.store.read`.
     """
-    return written(store.read(path))
-
-
-def written(capture: Capture) -> Capture:
-    """Return a run with its texts, which are written now if they are not."""
+    capture = store.read(path)
     if capture.unwritten is None:
         return capture
     from .functions import finished  # (the decompiler: few need it)

@@ -34,11 +34,6 @@ FROM_LOG = (
     "original and the transformed functions, and does not say which module a node belongs to")
 #: The beginning of the note on records that a file was read into that torch saved; the path of it follows.
 FROM_FILE = "read from a file that torch saved: "
-#: The note on guards of versions in such a file.
-GUARDS_OF_FILE = (
-    "the conditions are those that the file has; torch adds some when it loads a version (that no two tensors are one "
-    "object, which modes of `__torch_function__` are on, which attributes an instance does not have)")
-
 #: The beginning of the note on calls of the run that were judged and found to be different.
 WRONG_RESULTS = "wrong results: "
 #: The beginning of the note on a generator function that torch was asked to compile.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
 from ..records.naming import ADJECTIVES, AOT_CODE, EXPORTED, direction
-from ..records.store import FROM_FILE, FROM_LOG, GENERATOR, GUARDS_OF_FILE, NOT_ENDED, UNDER_STANCE
+from ..records.store import FROM_FILE, FROM_LOG, GENERATOR, NOT_ENDED, UNDER_STANCE
 from ..torch_text.user_expressions import known_on_stack, stack_values_in
 from .markdown import code, count
 
@@ -78,7 +78,7 @@ def on_stack(stack: tuple[str, ...], text: str) -> list[str]:
 def remarks(notes: Iterable[str]) -> list[str]:
     """Return the notes on what the records as a whole lack, as sentences."""
     return [f"{note[:1].upper()}{note[1:]}." for note in notes
-            if note in (FROM_LOG, NOT_ENDED, GUARDS_OF_FILE) or note.startswith((UNDER_STANCE, GENERATOR, FROM_FILE))]
+            if note in (FROM_LOG, NOT_ENDED) or note.startswith((UNDER_STANCE, GENERATOR, FROM_FILE))]
 
 
 def is_from_file(capture: Capture) -> bool:
