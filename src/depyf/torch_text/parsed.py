@@ -39,8 +39,10 @@ def literal(source: str | ast.expr, otherwise: Any = ...) -> Any:
 #: Names of comparisons and of operators, sympy's and torch's (torch/utils/_sympy/functions.py).
 _COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
 _OPERATORS = {"PythonMod": ast.Mod, "Mod": ast.Mod, "FloorDiv": ast.FloorDiv, "IntTrueDiv": ast.Div,
-              "FloatTrueDiv": ast.Div}
-_FUNCTIONS = {"Max": "max", "Min": "min", "Abs": "abs"}
+              "FloatTrueDiv": ast.Div, "FloatPow": ast.Pow, "PowByNatural": ast.Pow, "LShift": ast.LShift,
+              "RShift": ast.RShift, "BitwiseFn_bitwise_and": ast.BitAnd, "BitwiseFn_bitwise_or": ast.BitOr,
+              "BitwiseFn_bitwise_xor": ast.BitXor}
+_FUNCTIONS = {"Max": "max", "Min": "min", "Abs": "abs", "TruncToInt": "int", "RoundToInt": "round", "ToFloat": "float"}
 
 
 class AsOperators(ast.NodeTransformer):
