@@ -267,6 +267,18 @@ def two_in_a_loop(x):
     return r
 
 
+def names_on_several_lines(node):
+    match node:
+        case Call(
+            func="c" | "s" as name,
+            args=[y, *_],
+        ):
+            pass
+        case _:
+            return
+    g(y)
+
+
 def if_in_the_last_case(self, node):
     match node.args:
         case [C(v=str() as msg), _, *_]:
