@@ -57,7 +57,7 @@ def _translate(code: Code) -> Program:
         kinds = {op.kind for op in program.ops}
         if o.LOAD_FAST_AND_CLEAR in kinds:
             _load_variables_set_aside(program.ops)
-        return program
+        return _with_stores_in_order(program) if o.SWAP in kinds and code.version >= (3, 11) else program
     except (IndexError, RecursionError) as error:
         raise translator.unsupported("argument or stack out of range") from error
 
@@ -72,6 +72,55 @@ def _load_variables_set_aside(ops: list[Op]) -> None:
         op = ops[index]
         if op.kind is o.LOAD_CLOSURE and op.arg in set_aside and not builds_closure(ops, index):
             ops[index] = Op(o.LOAD_FAST, op.arg, op.offset, op.line, op.target, op.handler)
+
+
+def _with_stores_in_order(program: Program) -> Program:
+    """Put stores of variables that follow exchanges of values in the order of the values, without the exchanges.
+
+    The compiler does so where all stores are on one line (``apply_static_swaps`` in compile.c, flowgraph.c): code would
+    depend on how the text is broken into lines.
+    """
+    ops = program.ops
+    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}  # (Their stores end a comprehension.)
+    jumps: list[Op | Handler] = [*(op for op in ops if op.target >= 0), *program.handlers]
+    targets = {jump.target for jump in jumps}
+    result: list[Op] = []
+    moved: dict[int, int] = {}
+    start = 0
+    while start < len(ops):
+        moved[start] = len(result)
+        end = start + 1
+        if ops[start].kind is o.SWAP:
+            while end < len(ops) and ops[end].kind in _ORDERED and end not in targets and not (
+                    ops[end].kind is o.STORE_FAST and ops[end].arg in set_aside):
+                end += 1
+        result += _in_order(ops[start:end]) if end > start + 1 else ops[start:end]
+        start = end
+    for jump in jumps if len(result) < len(ops) else ():
+        jump.target = moved[jump.target]
+    return Program(program.code, result, program.handlers)
+
+
+#: Exchanges, and what takes one value without using it.
+_ORDERED = frozenset({o.SWAP, o.POP, o.STORE_FAST})
+
+
+def _in_order(run: list[Op]) -> list[Op]:
+    """Return exchanges and the stores after them without the exchanges that another order of the stores spares.
+
+    From the last exchange on, as the compiler does it, up to one of values that are not all taken here, or are stored
+    in one variable. (A value that is dropped below one which is dropped, too, is the end of ``a < b < c``.)
+    """
+    for at in range(len(run) - 1, -1, -1):
+        if run[at].kind is o.SWAP:
+            one, other = at + 1, at + run[at].arg
+            stored = [op.arg if op.kind is o.STORE_FAST else None for op in run[one:other + 1]]
+            names = [name for name in (stored[0], stored[-1]) if name is not None] if other < len(run) else []
+            if not names or any(stored.count(name) > 1 for name in names):
+                break
+            run[one], run[other] = run[other], run[one]
+            del run[at]
+    return run
 
 
 def builds_closure(ops: Sequence[Op], index: int) -> bool:
