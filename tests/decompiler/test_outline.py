@@ -1022,6 +1022,25 @@ def f(trans):
                         h(i)
                 del trans[label]
 """,
+    "targets on several lines": """\
+def f(x, y):
+    (
+        a,
+        b,
+    ) = x.f(), y.g()
+    if a:
+        (
+            c,
+            d,
+            e,
+        ) = (
+            x.f(),
+            y.g(),
+            b,
+        )
+        return c, d, e
+    return b
+""",
     "if not in an if, before the rest of a loop": """\
 def f(x, s):
     for i in x:

@@ -19,6 +19,7 @@ from ..nodes import (
     Literal,
     UnfoldedCompare,
     as_literal,
+    offset_of,
 )
 from . import stack as s
 from .spelling import CONTRARY, contrary_comparison
@@ -178,9 +179,15 @@ def _(executor: SymbolicExecutor, state: s.State, op: str) -> ast.expr:
     right = executor.pop(state)
     left = executor.pop(state)
     version = executor.scope.code.version
-    if op == "%" and version >= FORMATS_PERCENT and _would_be_formatted(left, right) or op == "+" and version < (
-            3, 14) and all(isinstance(each, Literal) and isinstance(each.literal, str) for each in (left, right)):
-        left = ast.JoinedStr([left])  # (one that was written so, without fields)
+    if op == "%" and version >= FORMATS_PERCENT and _would_be_formatted(left, right):
+        left = ast.JoinedStr([left])
+    if op == "+" and version < (3, 14) and all(
+            isinstance(each, Literal) and isinstance(each.literal, str) for each in (left, right)):
+        # (One is an f-string without fields, as the compiler joins all others. The span of its text is that of the
+        # f-string; from 3.12 on it is without the quotes.)
+        place = executor.scope.position(offset_of(right))
+        width = (place.end_column or 0) - (place.column or 0) - len(unparse(right)) if place is not None else 0
+        left, right = (left, ast.JoinedStr([right])) if width in (1, -2) else (ast.JoinedStr([left]), right)
     return unfolded_operation(executor, ast.BinOp(left, BINARY_OPS[op](), right), "left")
 
 
