@@ -296,29 +296,16 @@ def _cases_and_rest(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str
         follows = evidence.count_indented(rest, column + 1)
         stmt.cases.append(ast.match_case(ast.MatchAs(), None, rest[:follows]))
         del stmts[at + 1:at + 1 + follows]
-    if not outer or rest[follows:] and not always_fits(stmt.cases[-1]) or follows and not never_falls(rest[:follows]):
+    if not outer or not always_fits(stmt.cases[-1]) or follows and not never_falls(rest[:follows]):
         return
     moved = outer[0].body
     count = evidence.count_indented(moved, column + 1)
-    if not always_fits(stmt.cases[-1]):
-        written = _exit_of_last_case(evidence, stmt, first_line(moved[count:]))
-        if written is None:
-            return
-        stmt.cases.append(ast.match_case(ast.MatchAs(), None, [leave(written.kind, written.line)]))
     for case in falling:
         case.body = ending_in(case.body, end)
     stmts[at + 1:at + 1] = moved[count:]
     moved[count:] = [] if count else [at_line(ast.Pass(), None)]
     if not count and always_fits(outer[0]) and stmt.cases[1:]:
         stmt.cases.remove(outer[0])
-
-
-def _exit_of_last_case(evidence: Evidence, stmt: ast.Match, follow: int | None) -> Exit | None:
-    """Return the ``continue`` or ``return`` that is the last statement of a ``match`` before a line."""
-    written = evidence.exit_between(line_of(stmt), follow)
-    while written is not None and (later := evidence.exit_between(written.line + 1, follow)) is not None:
-        written = later
-    return written if written is not None and written.kind in ("continue", "return", "return None") else None
 
 
 # --- Loops as their author wrote them: where ``break`` is, and how a loop ends ---------------------

@@ -134,9 +134,9 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: in
     for arm, other, raises_if_true in ((body, orelse, positive), (orelse, body, not positive)):
         only = arm.statements[0] if len(arm.statements) == 1 else None
         # (``assert not a is b`` would be compiled as ``assert a is not b``.)
-        if isinstance(only, UntestedAssert) and not is_below(only, line) and not (
-            raises_if_true and folds_not(test)
-        ):
+        # (``assert False`` has no test: ``compiler_assert`` in compile.c. It begins on a line below that of another.)
+        is_below = line is not None and only is not None and (line_of(only) or 0) > line
+        if isinstance(only, UntestedAssert) and not is_below and not (raises_if_true and folds_not(test)):
             statement = refined(only, ast.Assert)
             statement.test = negate(test) if raises_if_true else test
             return [statement, *other.statements]
@@ -149,16 +149,6 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: in
     if not body.falls and body.statements and orelse.statements:
         return [ast.If(condition, body.statements, []), *orelse.statements]
     return [ast.If(condition, body.statements or [ast.Pass()], orelse.statements)]
-
-
-def is_below(failing: UntestedAssert, line: int | None) -> bool:
-    """Return whether the failing edge of an ``assert`` is on a line below a test, which is then not its own.
-
-    ``assert False`` has no test (``compiler_assert`` in compile.c); its operations have the line on which it
-    begins.
-    """
-    begins = line_of(failing)
-    return begins is not None and line is not None and begins > line
 
 
 # --- loops -------------------------------------------------------------------------------------------

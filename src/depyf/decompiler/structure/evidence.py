@@ -602,7 +602,7 @@ class Evidence:
         if self._left is None or not isinstance(stmts[-1], ast.Return):
             return False
         offset = self._last_offset(stmts)
-        return offset is not None and self._left.is_last(offset)
+        return offset == self._left.last
 
     def _jumps(self, stmt: ast.stmt) -> bool:
         """Return whether the last suite of a statement ends in a jump, which has no operation of its own."""

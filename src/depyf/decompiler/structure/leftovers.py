@@ -97,10 +97,6 @@ class Leftovers:
         before, value = self._instructions[-3:-1]
         return value.line == before.line
 
-    def is_last(self, offset: int) -> bool:
-        """Return whether nothing is left after the last reachable instruction."""
-        return offset == self.last
-
     def words(self) -> dict[int, str]:
         """Return the lines that end in a jump or ``return``, and the one-word statement that this is there.
 

@@ -125,18 +125,11 @@ def _copied_statements(
 
 
 def _begins_copy(evidence: Evidence, op: Op, before: Op | None) -> bool:
-    """Return whether the place of an operation shows that a copied statement begins with it.
+    """Return whether a copied statement can begin with an operation, by that before it (``None``: not known).
 
     Not right after a clean-up, whose place a ``return`` has; nor in the middle of a line, where only lines are known.
-
-    Args:
-        evidence: of the places in the source.
-        op: the first operation that two blocks have in common.
-        before: the one before it; ``None`` if it is not known.
     """
-    if before is None:
-        return True
-    return not cleans_up(before) and (evidence.has_columns or before.line != op.line)
+    return before is None or not cleans_up(before) and (evidence.has_columns or before.line != op.line)
 
 
 def _op_before(cfg: RegionCfg, before: dict[int, list[int]], block: Block, size: int) -> Op | None:
