@@ -54,25 +54,6 @@ def two_cases_with_pass(literal):
     h()
 
 
-def statements_after_a_case_that_continues(node, c):
-    for x in c:
-        match x:
-            case C(a=1, args=[b, *_]):
-                pass
-            case _:
-                continue
-        match b:
-            case C(q='t'):
-                g(1)
-                continue
-        try:
-            h(x)
-        except E:
-            continue
-        if x:
-            g(2)
-
-
 def guard_and_return(node):
     match node:
         case Y(v=N(n=n), p=E(p=L(t=T(n=t), b=[_]) as loop)) if not isinstance(loop, A) and t == n:
@@ -298,25 +279,6 @@ def guard_in_parentheses(self, node):
     if isinstance(node.frame(), F):
         return
     g(loop)
-
-
-def if_after_a_name_of_alternatives(self, decorators):
-    for decorator in decorators:
-        match decorator:
-            case C(func=func) | (Attr() as func):
-                pass
-            case _:
-                continue
-        if not (isinstance(func, Attr) and func.attrname == "register"):
-            continue
-
-        try:
-            func_def = next(func.expr.infer())
-        except E:
-            continue
-        if isinstance(func_def, F):
-            return f(func_def)
-    return False
 
 
 def empty_cases_of_a_loop(exprs, name):

@@ -32,7 +32,7 @@ from ..lift.spelling import (
     spelled,
     start_of,
 )
-from ..nodes import at_line, line_of, ops_of, part_of, suites_of, with_operands
+from ..nodes import FoldedBool, at_line, line_of, ops_of, part_of, suites_of, with_operands
 
 if TYPE_CHECKING:
     from ..bodies import Body
@@ -94,9 +94,26 @@ class _Speller:
         if not isinstance(statement, ast.Assert) and not statement.orelse:
             if isinstance(statement, ast.While):
                 self._break_in_while(statement)
+            elif self.body.facts.has_columns and self._is_one_test(statement):
+                return statement
             elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
                 return self._nested(statement, test)
         return statement
+
+    def _is_one_test(self, statement: ast.If) -> bool:
+        """Make ``if a and b:`` of ``if a:`` with ``if b:`` in it, where columns speak for one test.
+
+        (The graph does not say so where the compiler copied what follows to each of its jumps.)
+        """
+        inner = statement.body[0]
+        if len(statement.body) > 1 or not isinstance(inner, ast.If) or inner.orelse:
+            return False
+        outer = _operands(statement.test)
+        test = FoldedBool(ast.And(), [*outer, *_operands(inner.test)])
+        one, two = (self._cost(test, starts, self._column(inner)) for starts in ((), (len(outer),)))
+        if one < two:
+            statement.test, statement.body = test, inner.body
+        return one < two
 
     def _nested(self, statement: ast.If, test: ast.BoolOp) -> ast.If:
         """Return ``if a:`` with ``if b:`` in it for ``if a and b:``."""
@@ -136,7 +153,7 @@ class _Speller:
         """Make ``while a: if not b: break`` of ``while a and b``, if ``b`` was the test of an ``if``."""
         test = _contrary(statement.test)
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-            at = self._if_in_while(statement, test)
+            at = self._if_in_while(statement, test) or _negated_twice(test, self.scope)
             if at and not any(map(folds_not, test.values[:at])):
                 inner = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
                 statement.test = negate(part_of(test, 0, at))
@@ -175,6 +192,14 @@ def _cheapest(ways: Iterable[_Way], cost: Callable[[_Way], float], operands: int
         if not costs[-1][0]:
             break
     return min(costs, key=itemgetter(0))[1]
+
+
+def _negated_twice(test: ast.BoolOp, scope: CodeScope) -> int:
+    """Return where ``not (not a or b in c)`` ceases to be negated twice, if no columns are known; 0 for nowhere."""
+    at = next((at for at, value in enumerate(test.values) if folds_not(value)), 0)
+    are_negative = all(not folds_not(negate(value)) and (isinstance(value, ast.UnaryOp) or isinstance(
+        value, ast.Compare) and isinstance(value.ops[0], ast.Is)) for value in test.values[:at])
+    return at if not scope.has_columns() and are_negative else 0
 
 
 def split_asserts(statements: list[ast.stmt], scope: CodeScope) -> None:
@@ -219,6 +244,11 @@ def _is_inside(outer: ast.expr, inner: ast.expr, test: ast.expr, scope: CodeScop
     apart, together = best_spelling(scope, outer, column)[0], best_spelling(scope, test, None, keyword="assert ")[0]
     is_unusual = isinstance(outer, ast.UnaryOp) and isinstance(outer.operand, ast.Compare)  # (``if not a != b``)
     return apart < together or apart == together and not is_unusual
+
+
+def _operands(test: ast.expr) -> list[ast.expr]:
+    """Return the operands of ``a and b``; another test alone."""
+    return test.values if isinstance(test, FoldedBool) and isinstance(test.op, ast.And) and not test.merged else [test]
 
 
 def _contrary(test: ast.expr) -> ast.expr:
