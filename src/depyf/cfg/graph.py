@@ -172,7 +172,7 @@ class Cfg:
 
 def all_successors(block: Block) -> list[int]:
     """Return the ids of the blocks that may run after a block, an exception handler included."""
-    return block.successors if block.handler is None else [*block.successors, block.handler]
+    return block.successors if block.region is None else [*block.successors, block.region.handler]
 
 
 def reachable(
@@ -219,8 +219,8 @@ def build(program: Program) -> Cfg:
         region = regions[inside[0].handler] if inside[0].handler >= 0 else None
         blocks[number] = block = _block(number, inside, id_at, region)
         pending += block.successors
-        if block.handler is not None:
-            pending.append(block.handler)
+        if region is not None:
+            pending.append(region.handler)
     return Cfg(program.code, dict(sorted(blocks.items())) if len(blocks) > 1 else blocks, 0)
 
 

@@ -134,7 +134,7 @@ class CodeScope:
         """Return the body with what the compiler does to structured code undone; ``hidden``: its parameters."""
         if self.program is None:
             self.program = canonicalise(self.code)
-        if too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops)):
+        if too_many := budgets.JUMPS.exceeded(len([op for op in self.program.ops if op.target >= 0])):
             raise CannotDecompile(STRUCTURE, too_many)
         graph = self.options.graph(self.code)
         cfg = RegionCfg(graph) if graph is not None else RegionCfg(build(self.program), is_shared=False)

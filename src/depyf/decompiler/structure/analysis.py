@@ -181,7 +181,7 @@ class Analysis:
         self.cfg = cfg
         blocks = cfg.blocks
         self._edges: dict[int, list[int]] = {
-            id: block.successors if block.handler is None else [*block.successors, block.handler]
+            id: block.successors if block.region is None else [*block.successors, block.region.handler]
             for id, block in blocks.items()}  # (``all_successors``)
         self._back: dict[int, list[int]] = {}
         self.loops: dict[int, set[int]] = {}

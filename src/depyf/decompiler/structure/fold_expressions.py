@@ -162,9 +162,9 @@ class Reducer:
             if len(preds) < 2 or blocks[preds[0]].end != "jump":
                 continue
             sources = [blocks[pred] for pred in preds]
-            if any(b.end != "jump" or b.handler != head.handler for b in sources) or not (
-                min(order[block.id] for block in sources) < order[id] < max(order[block.id] for block in sources)
-            ):
+            places = [order[pred] for pred in preds]
+            if not min(places) < order[id] < max(places) or any(
+                    b.end != "jump" or b.handler != head.handler for b in sources):
                 continue
             size = min(self.common_expressions(sources[0], block) for block in sources[1:])
             if size:

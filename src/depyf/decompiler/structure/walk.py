@@ -166,7 +166,8 @@ class _Path:
         block = walker.cfg.blocks[cursor.at]
         walker.spend(1 + len(block.ops))
         if not self.leaving:
-            region = self._region_entered(block, begun) if block.handler != cursor.frame.handler else None
+            same = block.region is None and cursor.frame.handler is None or block.handler == cursor.frame.handler
+            region = None if same else self._region_entered(block, begun)
             if region is not None:
                 return self._enter(region, begun)
             if not begun and (cursor.at in walker.analysis.loops or block.end == "for"):
