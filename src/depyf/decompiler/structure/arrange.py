@@ -598,6 +598,10 @@ class _Arrangement:
                                                   or not self.evidence.has_lines and not is_last):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
+            if is_last and isinstance(stmts[at - 1], (ast.With, ast.AsyncWith)) and (
+                    self.evidence.is_further_right(stmt, stmts[0])) and (
+                    (line_of(stmt) or 0) <= (self.evidence.last_line([stmts[at - 1]]) or 0)):
+                written = ""  # (It was written inside of the ``with``, which it has to leave: 3.13.)
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:
