@@ -35,6 +35,7 @@ from .names import is_name, renamed
 from .nodes import nodes_of
 from .proof.equivalence.objects import ALWAYS_NOTE, MEMBERS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
+from .proof.exact import same_program
 from .proof.parts import Proof, prove
 from .proof.recompile import Compiler, ForeignError, Interpreter, compile_function, compile_here, form_of
 from .result import Decompiled, Fidelity, Options, Part, Tier, Tiers
@@ -239,8 +240,24 @@ class _Job:
             if self.in_other_words(failed[0][1].where):
                 continue
             for failing, verdict in failed:
-                if not self.options.arrange_no_more(self.tiers.owner(failing)):
+                if not self.options.arrange_no_more(self.tiers.owner(failing)) and not self.proven_otherwise(failing):
                     self.demote(failing, verdict.where)
+
+    def proven_otherwise(self, code: Code) -> bool:
+        """Look for another form of a function that is the same program; the next text has it."""
+        if self.tiers.of(code) is not Tier.STRUCTURED or self.tiers.owner(code) is not code or _is_namespace(code):
+            return False
+        search = self.options.search(code)
+        while search.advance():
+            try:
+                _, tree = emit(top_level(code, self.options))
+                if same_program(code, self.compiled(tree, code), ignore_name=True):
+                    return True
+            except ForeignError:
+                raise
+            except Exception as error:
+                why(error)
+        return False
 
     def simplified(
         self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
