@@ -145,6 +145,21 @@ def test_a_generator_function_is_named_that_torch_does_not_compile(capture_progr
     assert "Torch compiles no generator functions: `pieces` at `" in text and "No graph breaks, no recompiles." in text
 
 
+@new_enough
+def test_a_generator_function_that_plain_python_calls_is_not_named(capture_program):
+    def halves(x):
+        yield x / 2
+
+    def looks_at_values(x):
+        for _ in range(2):
+            if x.sum() > 0:
+                x = x + 1
+        return list(halves(x))  # (the function runs in plain Python, and so does this call)
+
+    text = index(capture_program(lambda compiled: compiled(looks_at_values)(torch.ones(3))))
+    assert "runs in plain Python" in text and "no generator functions" not in text
+
+
 @pytest.mark.torch_since((2, 7), "torch skips no guards")
 def test_guards_that_the_program_skips_are_said(capture_program):
     def program(compiled):

@@ -540,9 +540,9 @@ class Session:
         self.codes.asked(code, has_tensors)
 
     def _on_generator(self, code: CodeType) -> None:
-        if not code.co_name.startswith("<") and not is_library(code.co_filename):
-            self.note(f"{GENERATOR}`{code.co_name}` at `{code.co_filename}:{code.co_firstlineno}` is one; it runs in "
-                      "plain Python, or fails under `fullgraph=True`. A function that iterates over it can be compiled")
+        if current_compilation.is_called_as_compiled():
+            self.note(f"{GENERATOR}`{code.co_name}` at `{code.co_filename}:{code.co_firstlineno}` is one; its calls "
+                      "run in plain Python, and under `fullgraph=True` they raise an exception")
 
     def _on_stance(self, stance: str) -> None:
         if stance in STANCES:

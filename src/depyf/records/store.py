@@ -36,7 +36,7 @@ FROM_LOG = (
 FROM_FILE = "read from a file that torch saved: "
 #: The beginning of the note on calls of the run that were judged and found to be different.
 WRONG_RESULTS = "wrong results: "
-#: The beginning of the note on a generator function that torch was asked to compile.
+#: The beginning of the note on a generator function that the program had torch compile.
 GENERATOR = "torch compiles no generator functions: "
 #: The beginning of the note on a stance that the program set (``torch.compiler.set_stance``), and what each means.
 UNDER_STANCE = "the program set the stance "

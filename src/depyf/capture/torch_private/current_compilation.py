@@ -11,7 +11,7 @@ from itertools import dropwhile, takewhile
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...torch_text.libraries import is_generated, is_public
+from ...torch_text.libraries import enters_compiled_code, is_generated, is_public
 from ...values import frozen
 from . import private_api
 
@@ -179,6 +179,13 @@ def callers() -> list[SourceLocation]:
 
     _, *places = [SourceLocation(*_place(frame), frame.f_code.co_name) for frame in frames(outermost)]
     return places[::-1]
+
+
+def is_called_as_compiled() -> bool:
+    """Return whether the program had the frame that torch looks at compiled, and plain Python did not call it."""
+    module = private_api.GENERATOR.module
+    outside = dropwhile(lambda frame: _module(frame) != module, frames(sys._getframe()))
+    return enters_compiled_code(frame.f_code.co_filename for frame in outside if _module(frame) != module)
 
 
 #: The line of the program that called for gradients, by the code that compiled autograd made for that.
