@@ -14,7 +14,6 @@ from dataclasses import replace
 from operator import attrgetter
 from string import Formatter
 
-from ..torch_text.libraries import is_library
 from ..torch_text.met import bound_method, is_step_of_scheduler
 from ..values import frozen
 from . import branches, outlines
@@ -180,7 +179,7 @@ RULES: tuple[Rule, ...] = (
 
     # Exceptions.
     Rule("library text", "exception", f"a library makes a text of a number that torch leaves open; {_OUTSIDE}",
-         facts=lambda at: at.met.needs_text and is_library(at.broken.stack[-1].filename)),
+         facts=lambda at: at.met.needs_text and at.where is not None and at.where is not at.broken.stack[-1]),
     Rule("text", "exception", "the text needs the value of a number that torch leaves open; that of `.format(...)` "
          "torch makes when the graph is done, which helps only where nothing looks it up before that",
          facts=lambda at: at.met.needs_text and not isinstance(at.statement, (ast.Raise, ast.Assert))),
