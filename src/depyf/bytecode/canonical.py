@@ -65,7 +65,9 @@ def _translate(code: Code) -> Program:
 def _load_variables_set_aside(ops: list[Op]) -> None:
     """Make ``LOAD_CLOSURE`` of a variable that was set aside a ``LOAD_FAST``, in place, unless it builds a closure.
 
-    An inlined comprehension (3.12 and later) puts plain values into a slot that may be of a cell, and reads them so.
+    An inlined comprehension (3.12 and later) sets aside the content of its variable's slot, which may be the cell of a
+    variable of that name, and puts plain values there. It reads them by the instruction that elsewhere loads a cell to
+    build a closure with.
     """
     set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}
     for index in range(len(ops) - 1, -1, -1):

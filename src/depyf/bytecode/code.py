@@ -218,9 +218,10 @@ _MOST_CACHES = 12
 
 
 def _bytecode(code: CodeType) -> bytes:
-    """``co_code``, or where the last instruction lacks some of its cache units, what is stored, which is refused later.
+    """``co_code``, where it can be read.
 
-    From 3.11 on the attribute is computed, and writes beyond its end there (``code.replace`` lets it).
+    From 3.11 on the attribute is computed, and writes beyond its end when the last instruction lacks some of
+    its cache units (as ``code.replace`` lets it): what is stored is passed on then, and refused when it is read.
     """
     stored: bytes | None = getattr(code, "_co_code_adaptive", None)
     if stored is None:

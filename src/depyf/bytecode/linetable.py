@@ -49,7 +49,11 @@ _position: Callable[[Sequence[Any]], Position] = partial(tuple.__new__, Position
 
 
 def positions(code: Code) -> list[Position | None]:
-    """Return the position of each code unit, if it has one (of a malformed table none has); do not modify them."""
+    """Return the position of each code unit; ``None`` for one that belongs to no line.
+
+    They are read once, and cached on the code object; do not modify them. A table that is malformed gives none: lines
+    change nothing that a program does.
+    """
     known: list[Position | None] | None = code.__dict__.get("_positions")
     if known is None:
         units = len(code.bytecode) // 2

@@ -145,7 +145,11 @@ class _Checker:
         )), "yields past the coroutine or asynchronous generator")
 
     def free_variables(self, index: int, i: Instruction) -> None:
-        """Check that all of the closure is copied at the beginning; Dynamo's resume functions begin twice."""
+        """Check that the closure is copied at the beginning, and all of it.
+
+        (Dynamo's resume functions begin twice. The rule of ``COPY_FREE_VARS`` looks at the second beginning, if it
+        runs: one that does not may have another number, as cells became free variables.)
+        """
         self.refuse(i, index < self.body and (i.arg != len(self.code.freevars) or index > 0),
                     f"argument {i.arg} where there are {len(self.code.freevars)} free variables")
 
@@ -180,7 +184,11 @@ for _names, _check in (
 
 
 def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int], bool]) -> None:
-    """Check that the exception table is in order, without overlaps, and goes from instruction to instruction."""
+    """Check that the exception table is in order, without overlaps, and goes from instruction to instruction.
+
+    CPython searches it by bisection and takes the first entry that fits, so in any other table what
+    counts depends on how it searches.
+    """
     size = len(code.bytecode)
     before = 0
     for entry in entries:

@@ -113,7 +113,11 @@ def update(kind: str) -> Function:
 
 
 class Known(int):
-    """A visible slot (it is 1) with a constant, until the next merge point: ``CALL_KW`` needs its tuple of names."""
+    """A visible slot (it is 1) with a constant: ``CALL_KW`` needs its tuple of names.
+
+    Dynamo restores a stack by swaps, so that the tuple is not always loaded right before the call.
+    Forgotten at every merge point.
+    """
 
     value: Any
 

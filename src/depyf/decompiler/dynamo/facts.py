@@ -146,7 +146,10 @@ class Facts:
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 
     def element(self, path: Path, key: int | str) -> Path | None:
-        """Return the path, through the dictionaries, of what ``modules[key]`` gives, if that is known."""
+        """Return the path, through the dictionaries, of what ``modules[key]`` gives.
+
+        ``modules`` is a list or dictionary of modules or parameters, whose class does not change what that means.
+        """
         for known, inside, name in self._rows(path, "element", 3):
             if type(known) is type(key) and known == key:
                 return (*path, ("attr", inside), ("item", name))
@@ -157,12 +160,18 @@ class Facts:
         return int(self._of(path, "length", 0))
 
     def allocates(self, path: Path, arguments: bool = False) -> str:
-        """Return the kind of instance that ``cls.__new__(cls)``, or with arguments, only makes; else ""."""
+        """Return the kind of empty instance that ``cls.__new__(cls)`` makes, if it does nothing else.
+
+        It is ``"object"``, ``"dict"`` or ``"list"``; else an empty string. With ``arguments`` it has to ignore more.
+        """
         answers = self._of(path, "allocates", [])
         return str(answers[arguments]) if len(answers) == 2 else ""
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
-        """Return whether storing an attribute only makes an entry: by ``object.__setattr__``, or as usual."""
+        """Return whether an attribute of an instance of a class is nothing but an entry of its dictionary.
+
+        If it is ``generic``, ``instance.name = value`` has to do just that, else ``object.__setattr__``.
+        """
         answer = self._of(path, "stores", [])
         if name not in self._stored or len(answer) != 2 or generic and answer[0] is not True:
             return False

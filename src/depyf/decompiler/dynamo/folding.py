@@ -274,7 +274,10 @@ class Comparison:
         self.differing: dict[tuple[str, int, int], str] = {}
 
     def common(self, items: Sequence[ast.AST]) -> Any:
-        """Return the tree that all items are, with variables for the elements at numbers that grow evenly."""
+        """Return the tree that all items are, with variables for the elements at numbers that grow evenly.
+
+        ``None`` if they differ in another way, or not at all.
+        """
         try:
             same = self._common(items, "value")
         except _Unlike:
@@ -415,7 +418,11 @@ def _variable(statement: ast.stmt, folder: Folder) -> str:
 def _blocks(
     body: list[ast.stmt], at: int, elements: Collection[str], folder: Folder,
 ) -> dict[str, list[ast.stmt]]:
-    """Return the stores in a row to attributes or buffers of elements, as blocks of one length, by element."""
+    """Return the stores in a row of attributes of elements, or buffers inside them, as blocks of one length.
+
+    Returns:
+        The blocks by the text of what they store to.
+    """
     blocks: dict[str, list[ast.stmt]] = {}
     last = ""
     for statement in body[at:]:

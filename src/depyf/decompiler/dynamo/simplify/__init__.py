@@ -61,7 +61,11 @@ class Simplification:
 
 
 def leave_user_part(work: Simplification) -> None:
-    """Leave the user's part of a resume function, or after a break without one, as it is in the first text."""
+    """Leave the user's part of the code as it is, in the first text.
+
+    That is most of a resume function, and of the code after a break where torch makes none: it puts the rest of the
+    function after its own code then (``step_graph_break`` in torch/_dynamo/symbolic_convert.py).
+    """
     if work.facts is None:
         return
     graph, authored = user_part(work.graph, is_resumed=work.keep_variables)
